@@ -66,7 +66,8 @@ type SenderConfig struct {
 	// UserAgent is the header's value. The default is "surehook".
 	UserAgent string
 
-	// Logger gets what an operator should know. The default is slog.Default().
+	// Logger gets what an operator should know: see [dispatch.Config]. The default is
+	// slog.Default().
 	Logger *slog.Logger
 
 	// Now is the clock of ids, of OccurredAt and of the reach. Leases and schedules go by

@@ -32,7 +32,8 @@ func (c Callback) Event(e Event) Event {
 
 // Callback checks a callback URL as Subscribe does, but that it challenges nobody,
 // and finds or makes the implicit subscription of its subscriber and origin. Events
-// can be published to it from then on. ErrInvalid: the URL is refused, and why;
+// can be published to it from then on. ErrInvalid: the URL is refused, and why, as a
+// *FieldError;
 // ErrNotFound: no such subscriber.
 func (r *Registry[Tx]) Callback(ctx context.Context, subscriber, rawURL string) (c Callback, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
@@ -48,7 +49,7 @@ func (r *Registry[Tx]) Callback(ctx context.Context, subscriber, rawURL string) 
 func (r *Registry[Tx]) CallbackTx(ctx context.Context, tx Tx, subscriber, rawURL string) (Callback, error) {
 	u, err := r.network.CheckURL(rawURL)
 	if err != nil {
-		return Callback{}, fmt.Errorf("%w callback: url: %w", ErrInvalid, err)
+		return Callback{}, refuseURL("callback", r.network, rawURL, err)
 	}
 	origin := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String()
 	c := Callback{Subscriber: subscriber, URL: u.String()}

@@ -46,7 +46,7 @@ func (c ClientCertificate) LogValue() slog.Value { return slog.StringValue(c.Str
 // read.
 func (c ClientCertificate) text(now time.Time) ([]byte, error) {
 	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w subscription: client certificate: "+format, append([]any{ErrInvalid}, args...)...)
+		return refuseField("client_certificate", "client certificate: ", format, args...)
 	}
 	if size := len(c.CertificatePEM) + len(c.KeyPEM); size > maxCertificate {
 		return nil, refuse("certificate and key have %d bytes: at most %d are allowed", size, maxCertificate)
@@ -62,7 +62,7 @@ func (c ClientCertificate) text(now time.Time) ([]byte, error) {
 		return nil, refuse("certificate and key cannot be read, or are not a pair")
 	}
 	if err := suitableKey(pair.PrivateKey); err != nil {
-		return nil, refuse("%w", err)
+		return nil, refuse("%v", err)
 	}
 	if end := pair.Leaf.NotAfter; !now.Before(end) {
 		return nil, refuse("it expired at %s", end.UTC().Format(time.RFC3339))

@@ -42,14 +42,24 @@ type Event struct {
 	// the event is refused with a *VersionError.
 	Version int64
 
-	// Data is the optional JSON value under "data" in the body. Its bytes are
-	// sent as they are. Without it the event is thin: the consumer reads the
-	// current state from the service.
-	Data json.RawMessage
+	// Data is the optional value under "data" in the body: anything that json.Marshal
+	// takes. It is marshalled once, when it is published, before any statement. A
+	// json.RawMessage is JSON already, and its bytes are sent as they are. A []byte is
+	// refused, since it could be JSON, or bytes to be sent in base64. Nil, or a nil
+	// json.RawMessage, is no data. Then the event is thin: the consumer reads the current
+	// state from the service.
+	Data any
 
-	// Subscriber is the id of the subscriber that the event is for. The
-	// operator's subscriptions get it too. Empty: it is for every subscriber.
+	// Subscriber is the id of the subscriber that the event is for. The operator's
+	// subscriptions get it too. Empty: it is for every subscriber. If there is no such
+	// subscriber the publish fails with ErrNotFound, unless IfSubscriberExists is set.
 	Subscriber string
+
+	// IfSubscriberExists drops the event if there is no such Subscriber, or none any
+	// more: it is for producers whose customers need not have webhooks. Nothing is
+	// written then, there is no error, the transaction goes on, and Ref.Dropped is set.
+	// A Subscription that does not exist is an error all the same.
+	IfSubscriberExists bool
 
 	// Subscription, if not empty, is the id of the one subscription that gets
 	// the event, whatever its filter says. Subscriber is then its owner's id.
@@ -76,12 +86,14 @@ type Event struct {
 // Ref is what a publish returns: the event's id and version. Duplicate tells
 // that the idempotency key was known, and that id and version are the first
 // one's. Delivery is the id of the event's one delivery, if it is addressed to a
-// single subscription.
+// single subscription. Dropped tells that the event was not published, because its
+// subscriber does not exist and Event.IfSubscriberExists was set; all else is zero then.
 type Ref struct {
 	ID        string
 	Version   int64
 	Duplicate bool
 	Delivery  string
+	Dropped   bool
 }
 
 // Draft is an event on its way into a store: validated and rendered, except for its
@@ -93,9 +105,11 @@ type Draft struct {
 	Version      int64 // 0: the store assigns the object's next
 	Subscriber   string
 	Subscription string
-	URL          string // where it is posted; "": to the subscription's URL
-	OccurredAt   time.Time
-	Notice       bool // it tells of a notice
+	// IfSubscriberExists: it is dropped if there is no such Subscriber.
+	IfSubscriberExists bool
+	URL                string // where it is posted; "": to the subscription's URL
+	OccurredAt         time.Time
+	Notice             bool // it tells of a notice
 	// About, if not empty, is the id of the subscription that a notice is about: it
 	// gets the event only if it asks for exactly its type. See Matches.
 	About string
@@ -124,34 +138,64 @@ const reservedType = "surehook."
 // published, and maxBody bounds its body, in bytes. The error has all problems at once, and
 // matches ErrInvalidEvent.
 func (e *Event) Draft(now time.Time, maxBody int) (Draft, error) {
-	err := e.validate()
+	data, err := e.data()
+	err = errors.Join(e.validate(), err)
 	if strings.HasPrefix(e.Object.Type, reservedType) {
 		err = errors.Join(err, fmt.Errorf("%w: object type %q begins with %q, which only the library's own objects do: choose another one", ErrInvalidEvent, e.Object.Type, reservedType))
 	}
 	if err != nil {
 		return Draft{}, err
 	}
-	return e.rendered(now, maxBody)
+	return e.rendered(now, data, maxBody)
 }
 
-// rendered makes the draft of an event that was validated.
-func (e *Event) rendered(now time.Time, maxBody int) (Draft, error) {
+// rendered makes the draft of an event that was validated, with its data as JSON.
+func (e *Event) rendered(now time.Time, data json.RawMessage, maxBody int) (Draft, error) {
 	if e.OccurredAt.IsZero() {
 		e.OccurredAt = now
 	}
 	d := Draft{
 		ID: newid.New("evt_", now), Type: e.Type, Object: e.Object, Version: e.Version,
-		Subscriber: e.Subscriber, Subscription: e.Subscription, URL: e.URL, OccurredAt: e.OccurredAt.UTC(),
+		Subscriber: e.Subscriber, Subscription: e.Subscription, URL: e.URL, OccurredAt: e.OccurredAt.UTC(), IfSubscriberExists: e.IfSubscriberExists,
 		Key: e.IdempotencyKey, KeyScope: e.KeyScope,
 	}
-	d.render(e.Data)
+	d.render(data)
 	if size := len(d.BodyHead) + len(d.BodyTail) + len(strconv.FormatInt(ident.MaxVersion, 10)); size > maxBody {
 		return Draft{}, fmt.Errorf("%w: its body would have up to %d bytes, at most %d are allowed (PublisherConfig.MaxBodyBytes): send less data, or a thin event", ErrInvalidEvent, size, maxBody)
 	}
 	if e.IdempotencyKey != "" {
-		d.KeyHash = e.hash()
+		d.KeyHash = e.hash(data)
 	}
 	return d, nil
+}
+
+// data returns Data as JSON, or nil if there is none.
+func (e *Event) data() (json.RawMessage, error) {
+	var data json.RawMessage
+	switch given := e.Data.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		if given == nil {
+			return nil, nil
+		}
+		if !json.Valid(given) {
+			return nil, fmt.Errorf("%w: data is not valid JSON", ErrInvalidEvent)
+		}
+		data = given
+	case []byte:
+		return nil, fmt.Errorf("%w: data is a []byte: give json.RawMessage(data) if it is JSON, and else the value that it stands for", ErrInvalidEvent)
+	default:
+		marshalled, err := json.Marshal(given)
+		if err != nil {
+			return nil, fmt.Errorf("%w: data, of type %T, cannot be marshalled: give a value that json.Marshal takes, or a json.RawMessage: %w", ErrInvalidEvent, given, err)
+		}
+		data = marshalled
+	}
+	if !utf8.Valid(data) {
+		return nil, fmt.Errorf("%w: data is not valid UTF-8", ErrInvalidEvent)
+	}
+	return data, nil
 }
 
 func (e *Event) validate() error {
@@ -167,18 +211,13 @@ func (e *Event) validate() error {
 	if e.Version != 0 {
 		add(ident.Version(e.Version))
 	}
-	if e.Data != nil {
-		switch {
-		case !json.Valid(e.Data):
-			add(errors.New("data is not valid JSON"))
-		case !utf8.Valid(e.Data):
-			add(errors.New("data is not valid UTF-8"))
-		}
-	}
 	add(ident.Storable("subscriber", e.Subscriber))
 	add(ident.Storable("subscription", e.Subscription))
 	if e.Subscription != "" && e.Subscriber == "" {
 		add(errors.New("subscription is given without its subscriber"))
+	}
+	if e.IfSubscriberExists && e.Subscriber == "" {
+		add(errors.New("IfSubscriberExists is set without a subscriber: name the one that the event is for, or leave it out"))
 	}
 	if e.URL != "" {
 		add(e.checkURL())
@@ -218,7 +257,9 @@ func (d *Draft) render(data json.RawMessage) {
 		d.BodyTail = []byte("}")
 		return
 	}
-	d.BodyTail = append(append([]byte(`,"data":`), data...), '}')
+	const name = `,"data":`
+	tail := make([]byte, 0, len(name)+len(data)+1)
+	d.BodyTail = append(append(append(tail, name...), data...), '}')
 }
 
 // appendString appends s as a JSON string. Only the object's id needs it: all
@@ -233,9 +274,9 @@ func appendString(b []byte, s string) []byte {
 
 // hash covers what two publishes under one idempotency key must agree on. The
 // time is left out where the producer did not give it.
-func (e *Event) hash() (sum [sha256.Size]byte) {
+func (e *Event) hash(data json.RawMessage) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	for _, s := range []string{e.Type, e.Object.Type, e.Object.ID, e.Subscriber, e.Subscription, strconv.FormatInt(e.Version, 10), string(e.Data)} {
+	for _, s := range []string{e.Type, e.Object.Type, e.Object.ID, e.Subscriber, e.Subscription, strconv.FormatInt(e.Version, 10), string(data)} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	if e.URL != "" {

@@ -24,11 +24,11 @@ func (n Notice) Draft() (Draft, bool) {
 	if err != nil {
 		return Draft{}, false
 	}
-	e := Event{Type: string(n.Kind), Object: n.about(), Data: data, Subscriber: n.Subscriber, OccurredAt: n.CreatedAt}
+	e := Event{Type: string(n.Kind), Object: n.about(), Subscriber: n.Subscriber, OccurredAt: n.CreatedAt}
 	if e.validate() != nil {
 		return Draft{}, false
 	}
-	d, err := e.rendered(n.CreatedAt, maxAnnouncement)
+	d, err := e.rendered(n.CreatedAt, data, maxAnnouncement)
 	d.Notice, d.About = true, n.Subscription
 	return d, err == nil
 }

@@ -59,6 +59,8 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 //
 // It returns ErrInvalidEvent, a *VersionError, ErrIdempotencyKey or ErrNotFound
 // (an unknown Subscriber or Subscription): then nothing was written, and tx can go on.
+// An unknown Subscriber is no error if Event.IfSubscriberExists is set: the event is
+// dropped, and the Ref says so.
 // On any other error the caller must roll back; one that matches ErrRetryTx asks for
 // the transaction to be run again.
 //
@@ -117,7 +119,9 @@ func (p *Publisher[Tx]) PublishMany(ctx context.Context, events []Event) ([]Ref,
 // wakes the dispatchers after the commit. fn may run more than once, if the
 // database could not serialise the transaction. On a database with a single
 // writer, transactions that go through InTx take turns with the dispatcher's, so
-// that a backlog that drains does not starve them.
+// that a backlog that drains does not starve them. There fn must not call Publish, which
+// would wait for the end of fn: it is refused with ErrInvalid. On other databases what
+// Publish persists inside fn does not depend on fn's transaction. Use PublishTx.
 func (p *Publisher[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 	return p.store.InTx(ctx, fn)
 }

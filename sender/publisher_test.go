@@ -14,6 +14,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/sendertest"
@@ -56,7 +57,8 @@ func TestPublishRefuses(t *testing.T) {
 		{"a year that RFC 3339 cannot say", func(e *sender.Event) { e.OccurredAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, sender.ErrInvalidEvent, "year 10000"},
 		{"a key that is too long", func(e *sender.Event) { e.IdempotencyKey = strings.Repeat("k", 256) }, sender.ErrInvalidEvent, "idempotency key has 256 bytes"},
 		{"a scope that is too long", func(e *sender.Event) { e.IdempotencyKey, e.KeyScope = "k", strings.Repeat("k", 129) }, sender.ErrInvalidEvent, "key scope has 129 bytes"},
-		{"an unknown subscriber", func(e *sender.Event) { e.Subscriber = "sub_x" }, sender.ErrNotFound, "sub_x"},
+		{"an unknown subscriber", func(e *sender.Event) { e.Subscriber = "sub_x" }, sender.ErrNotFound, "\"sub_x\": make it in the transaction that makes your customer, or set Event.IfSubscriberExists"},
+		{"if nobody exists", func(e *sender.Event) { e.IfSubscriberExists = true }, sender.ErrInvalidEvent, "IfSubscriberExists is set without a subscriber"},
 		{"an unknown subscription", func(e *sender.Event) { e.Subscriber, e.Subscription = "sub_a", "wsub_x" }, sender.ErrNotFound, "wsub_x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,6 +158,27 @@ func TestPublishTx(t *testing.T) {
 	none, err := b.Publisher.PublishMany(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, none)
+}
+
+// A customer without webhooks does not fail the producer's transaction, if the producer says so.
+func TestPublishIfSubscriberExists(t *testing.T) {
+	b := bedtest.New(t)
+	b.Subscribe("sub_a", "http://endpoint/")
+	to := func(subscriber string) sender.Event {
+		e := event()
+		e.Subscriber, e.IfSubscriberExists = subscriber, true
+		return e
+	}
+	ref, err := b.Publisher.Publish(t.Context(), to("sub_x"))
+	require.NoError(t, err)
+	require.Equal(t, sender.Ref{Dropped: true}, ref)
+	refs, err := b.Publisher.PublishMany(t.Context(), []sender.Event{to("sub_x"), to("sub_a"), to("sub_x")})
+	require.NoError(t, err)
+	require.Equal(t, []sender.Ref{{Dropped: true}, {ID: refs[1].ID, Version: 1}, {Dropped: true}}, refs)
+	stored, _, err := b.History.Events(t.Context(), history.EventQuery{})
+	require.NoError(t, err)
+	require.Len(t, stored, 1, "nothing was written of the others")
+	require.Equal(t, refs[1].ID, stored[0].ID)
 }
 
 // Our own receiver decodes every rendered event to the same event, whatever is in it.

@@ -39,47 +39,51 @@ type settingsLimits struct {
 // errors, and no name that cannot be one.
 func (s Settings) check(limits settingsLimits) error {
 	var errs []error
-	bad := func(wrong bool, format string, args ...any) {
+	bad := func(wrong bool, field, format string, args ...any) {
 		if wrong {
-			errs = append(errs, fmt.Errorf("%w subscription: settings: "+format, append([]any{ErrInvalid}, args...)...))
+			errs = append(errs, refuseField(field, "settings: ", format, args...))
 		}
 	}
-	bad(len(s.Headers) > maxHeaders, "there are %d headers: at most %d are allowed", len(s.Headers), maxHeaders)
+	bad(len(s.Headers) > maxHeaders, "headers", "there are %d headers: at most %d are allowed", len(s.Headers), maxHeaders)
 	total := 0
 	seen := make(map[string]bool, len(s.Headers))
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		value := trimmed(s.Headers[name])
 		total += len(name) + valueBytes(value)
 		if !isToken(name) {
-			bad(true, "a header has a name that cannot be one: RFC 9110 allows letters, digits and !#$%%&'*+-.^_`|~")
+			bad(true, "headers", "a header has a name that cannot be one: RFC 9110 allows letters, digits and !#$%%&'*+-.^_`|~")
 			continue
 		}
 		name = http.CanonicalHeaderKey(name)
-		bad(seen[name], "the header %q is given twice: names differ by more than their case", name)
+		bad(seen[name], "headers", "the header %q is given twice: names differ by more than their case", name)
 		seen[name] = true
-		bad(refusedHeader(name), "the header %q is not yours to set", name)
+		bad(refusedHeader(name), "headers", "the header %q is not yours to set", name)
 		if isSealed(value) {
 			continue // it was checked before, and whose it is, a registry says
 		}
 		if err := checkHeaderValue(value); err != nil {
-			bad(true, "the header %q: %w", name, err)
+			bad(true, "headers", "the header %q: %v", name, err)
 		}
 	}
-	bad(total > maxHeaderBytes, "the headers have %d bytes: at most %d are allowed", total, maxHeaderBytes)
-	bad(s.MaxInFlight < 0 || s.MaxInFlight > maxMaxInFlight, "max in flight is %d: it must be from 1 to %d, or 0", s.MaxInFlight, maxMaxInFlight)
-	bad(s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate), "the rate is %v: it must be from %v to %v a second, or 0", s.Rate, minRate, maxRate)
-	bad(s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > limits.timeout), "the timeout is %v: it must be from %v to %v, or 0", s.Timeout, minTimeout, limits.timeout)
+	bad(total > maxHeaderBytes, "headers", "the headers have %d bytes: at most %d are allowed", total, maxHeaderBytes)
+	bad(s.MaxInFlight < 0 || s.MaxInFlight > maxMaxInFlight, "max_in_flight", "max in flight is %d: it must be from 1 to %d, or 0", s.MaxInFlight, maxMaxInFlight)
+	bad(s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate), "rate", "the rate is %v: it must be from %v to %v a second, or 0", s.Rate, minRate, maxRate)
+	bad(s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > limits.timeout), "timeout", "the timeout is %v: it must be from %v to %v, or 0", s.Timeout, minTimeout, limits.timeout)
 	if s.Proxy != "" && !slices.Contains(limits.proxies, s.Proxy) {
-		bad(true, "the proxy is none that may be used here: %s", orNone(limits.proxies))
+		errs = append(errs, limits.refuseProxy())
 	}
 	return errors.Join(errs...)
 }
 
-func orNone(proxies []string) string {
-	if len(proxies) == 0 {
-		return "there are none (RegistryConfig.Proxies)"
+// refuseProxy keeps the name of the configuration's field to the whole text.
+func (l settingsLimits) refuseProxy() error {
+	e := &FieldError{Field: "proxy", Reason: "the proxy is none that may be used here: ", before: "subscription: settings: "}
+	if len(l.proxies) == 0 {
+		e.Reason, e.after = e.Reason+"there are none", " (RegistryConfig.Proxies)"
+		return e
 	}
-	return "they are " + strings.Join(proxies, ", ")
+	e.Reason += "they are " + strings.Join(l.proxies, ", ")
+	return e
 }
 
 // refused are the headers that subscriptions may not set, as refusedHeader

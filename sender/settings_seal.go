@@ -113,7 +113,7 @@ func (k *Keys) checkSealed(given map[string]string, s Subscription) error {
 			continue
 		}
 		if _, err := k.openHeader(s.ID, name, value); err != nil {
-			return fmt.Errorf("%w subscription: settings: the header %q has a value that was sealed for another subscription or header: give it as it is to be sent", ErrInvalid, name)
+			return refuseField("headers", "settings: ", "the header %q has a value that was sealed for another subscription or header: give it as it is to be sent", name)
 		}
 	}
 	return nil

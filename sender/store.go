@@ -17,7 +17,10 @@ type Outbox[Tx any] interface {
 	// draft whose (KeyScope, Key) is stored already changes nothing, the version
 	// included: with the same KeyHash its Ref is the first one's with Duplicate
 	// set, with another one it is refused with ErrIdempotencyKey. A Subscriber or
-	// Subscription that is not registered is refused with ErrNotFound.
+	// Subscription that is not registered is refused with ErrNotFound; but a draft
+	// with IfSubscriberExists whose Subscriber is not registered is dropped: nothing is
+	// written of it, no statement fails, and its Ref has Dropped set alone. The other
+	// drafts are persisted.
 	//
 	// On any error the caller must roll tx back: some drafts may have been
 	// written in it. A conflict that the database resolves by aborting comes back
@@ -29,7 +32,8 @@ type Outbox[Tx any] interface {
 	// if it returns an error or panics. What matches ErrRetryTx is retried a few
 	// times, so fn may run more than once. Transactions of this store in one
 	// process take turns in the order of their calls where the database has a
-	// single writer.
+	// single writer. There a call inside fn that would wait for fn's own end is refused
+	// at once, if the store can tell.
 	InTx(ctx context.Context, fn func(tx Tx) error) error
 
 	// Wake hints to the dispatchers of this process that something may be due.

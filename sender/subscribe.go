@@ -44,8 +44,8 @@ type NewSubscription struct {
 // Subscribe registers a callback URL. It gets the events that are committed
 // after it. If the configuration has a Challenger, the URL is challenged first,
 // outside of any transaction, and registered only if it answers. ErrInvalid: the
-// URL, the filter, the settings or the certificate are refused, and why;
-// ErrNotFound: no such subscriber; ErrChallenge: it did not answer as it must (see
+// URL, the filter, the settings or the certificate are refused, and why: a *FieldError for
+// each of them; ErrNotFound: no such subscriber; ErrChallenge: it did not answer as it must (see
 // challenge.Error); ErrProxy: it could not be asked.
 func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (Subscription, error) {
 	s, err := r.subscription(n)
@@ -117,16 +117,18 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	var errs []error
 	u, err := r.network.CheckURL(n.URL)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("%w subscription: url: %w", ErrInvalid, err))
+		errs = append(errs, refuseURL("subscription", r.network, n.URL, err))
 	}
 	types, err := checkEventTypes(n.EventTypes)
 	if err != nil {
 		errs = append(errs, err)
 	}
 	if len(n.Description) > maxDescription {
-		errs = append(errs, fmt.Errorf("%w subscription: description: it has %d bytes, at most %d are allowed", ErrInvalid, len(n.Description), maxDescription))
+		errs = append(errs, refuseField("description", "description: ", "it has %d bytes, at most %d are allowed", len(n.Description), maxDescription))
 	}
-	errs = append(errs, ident.AllStorable(ErrInvalid, ident.Text{Name: "subscription: description", Text: n.Description})...)
+	if err := ident.Storable("description", n.Description); err != nil {
+		errs = append(errs, refuseField("description", "", "%v", err))
+	}
 	if err := n.Settings.check(r.limits); err != nil {
 		errs = append(errs, err)
 	}
@@ -134,7 +136,7 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 		errs = append(errs, err)
 	}
 	if len(n.Settings.SealedCertificate) > 0 {
-		errs = append(errs, fmt.Errorf("%w subscription: settings: a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate", ErrInvalid))
+		errs = append(errs, refuseField("client_certificate", "settings: ", "a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate"))
 	}
 	certificate := s.Settings.SealedCertificate
 	if n.ClientCertificate != nil {
@@ -146,7 +148,7 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 		}
 	}
 	if (n.ClientCertificate != nil || certificate != nil) && u != nil && u.Scheme != "https" {
-		errs = append(errs, fmt.Errorf("%w subscription: client certificate: the URL must be https", ErrInvalid))
+		errs = append(errs, refuseField("client_certificate", "client certificate: ", "the URL must be https"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Subscription{}, err
@@ -162,10 +164,10 @@ func checkEventTypes(types []string) ([]string, error) {
 		return []string{"*"}, nil
 	}
 	if len(types) == 0 {
-		return nil, fmt.Errorf("%w subscription: event types: the list is empty: name one or more, or \"*\" for all", ErrInvalid)
+		return nil, refuseField("event_types", "event types: ", `the list is empty: name one or more, or "*" for all`)
 	}
 	if len(types) > maxEventTypes {
-		return nil, fmt.Errorf("%w subscription: it asks for %d event types: at most %d are allowed; \"prefix.*\" covers many", ErrInvalid, len(types), maxEventTypes)
+		return nil, refuseField("event_types", "", `it asks for %d event types: at most %d are allowed; "prefix.*" covers many`, len(types), maxEventTypes)
 	}
 	var errs []error
 	for _, asked := range types {
@@ -174,7 +176,7 @@ func checkEventTypes(types []string) ([]string, error) {
 			continue
 		}
 		if err := ident.Type(base); err != nil {
-			errs = append(errs, fmt.Errorf("%w subscription: event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", ErrInvalid, asked, err))
+			errs = append(errs, refuseField("event_types", "", `event type %q: it must be an exact type, "prefix.*" or "*": %v`, asked, err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -23,7 +23,8 @@ type SubscriptionChange struct {
 // decides about the events that are expanded later; a type that is asked for anew is
 // delivered from the events on that are committed after the change. A URL is
 // challenged as by Subscribe if it is another. Of an implicit one the URL and the
-// filter stay as they are. ErrNotFound, ErrInvalid, ErrChallenge, ErrProxy.
+// filter stay as they are. ErrNotFound, ErrInvalid (a *FieldError for each field that is
+// refused), ErrChallenge, ErrProxy.
 func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChange) (s Subscription, err error) {
 	if r.challenger != nil && c.URL != nil {
 		was, err := r.Subscription(ctx, id)

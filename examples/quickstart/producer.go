@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -113,17 +112,13 @@ func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, e
 // setPlan changes a customer and publishes the event in the same transaction. If
 // it is given an error, it fails with it after both.
 func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error) error {
-	data, err := json.Marshal(map[string]string{"plan": plan})
-	if err != nil {
-		return err
-	}
 	return p.pub.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO customers VALUES (?1, ?2) ON CONFLICT DO UPDATE SET plan = ?2", name, plan)
 		if err != nil {
 			return err
 		}
 		_, err = p.pub.PublishTx(ctx, tx, sender.Event{
-			Type: "customer.plan_changed", Object: sender.Object{Type: "customer", ID: name}, Data: data,
+			Type: "customer.plan_changed", Object: sender.Object{Type: "customer", ID: name}, Data: map[string]string{"plan": plan},
 		})
 		if err != nil {
 			return err

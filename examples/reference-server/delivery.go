@@ -105,8 +105,8 @@ func (s *server) listDeliveries(ctx context.Context, c caller, in *listDeliverie
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{
-		Subscriber: c.scope(), Status: sender.Status(in.Status), Subscription: in.SubscriptionID, EventType: in.EventType, Event: in.EventID,
+	page, next, err := s.deliveriesOf(c).Deliveries(ctx, history.DeliveryQuery{
+		Status: sender.Status(in.Status), Subscription: in.SubscriptionID, EventType: in.EventType, Event: in.EventID,
 		Since: in.Since, Until: in.Until, Cursor: cursor, Limit: in.Limit,
 	})
 	if err != nil {
@@ -115,19 +115,33 @@ func (s *server) listDeliveries(ctx context.Context, c caller, in *listDeliverie
 	return listOf("deliveries", page, next, viewDelivery), nil
 }
 
+// deliveries are those that a caller may see and send again.
+type deliveries interface {
+	Delivery(ctx context.Context, id string) (sender.Delivery, error)
+	Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error)
+	Why(ctx context.Context, id string) (history.Why, error)
+	Redeliver(ctx context.Context, id string) error
+}
+
+// deliveriesOf are a subscriber's own, and everybody's for the operator.
+func (s *service) deliveriesOf(c caller) deliveries {
+	if c.operator() {
+		return s.history
+	}
+	return s.history.ForSubscriber(c.id)
+}
+
 // record reads a delivery that the caller may see.
 func (s *service) record(ctx context.Context, c caller, id string) (DeliveryRecord, error) {
-	d, err := s.history.Delivery(ctx, id)
-	if err == nil && !c.owns(d.Subscriber) {
-		err = sender.ErrNotFound
-	}
+	own := s.deliveriesOf(c)
+	d, err := own.Delivery(ctx, id)
 	if errors.Is(err, sender.ErrNotFound) {
 		return DeliveryRecord{}, notFound("delivery")
 	}
 	if err != nil {
 		return DeliveryRecord{}, err
 	}
-	why, err := s.history.Why(ctx, id)
+	why, err := own.Why(ctx, id)
 	if err != nil {
 		return DeliveryRecord{}, err
 	}
@@ -147,11 +161,11 @@ func (s *server) getDelivery(ctx context.Context, c caller, in *deliveryID) (*an
 }
 
 func (s *server) redeliver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
-	// The owner of a delivery never changes, so it can be checked before.
-	if _, err := s.record(ctx, c, in.ID); err != nil {
-		return nil, err
+	err := s.deliveriesOf(c).Redeliver(ctx, in.ID)
+	if errors.Is(err, sender.ErrNotFound) {
+		err = notFound("delivery")
 	}
-	if err := s.history.Redeliver(ctx, in.ID); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return s.getDelivery(ctx, c, in)

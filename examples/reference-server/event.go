@@ -89,7 +89,7 @@ func (s *server) getEvent(ctx context.Context, c caller, in *eventID) (*answer[E
 	if err != nil {
 		return nil, err
 	}
-	page, _, err := s.history.Deliveries(ctx, history.DeliveryQuery{Event: in.ID, Subscriber: c.scope(), Limit: maxDeliveries})
+	page, _, err := s.deliveriesOf(c).Deliveries(ctx, history.DeliveryQuery{Event: in.ID, Limit: maxDeliveries})
 	if err != nil {
 		return nil, err
 	}

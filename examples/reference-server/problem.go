@@ -175,6 +175,10 @@ func located(err error) []Detail {
 		}
 		return all
 	}
+	var field *sender.FieldError
+	if errors.As(err, &field) {
+		return []Detail{{Location: "body." + field.Field, Message: field.Reason}}
+	}
 	text := plain(err)
 	for _, known := range locations {
 		if strings.HasPrefix(text, known.words) {
@@ -184,12 +188,8 @@ func located(err error) []Detail {
 	return []Detail{{Location: "body", Message: text}}
 }
 
-// locations says by how they begin where in a request the library's errors lie.
+// locations says by how they begin where in a request the library's other errors lie.
 var locations = [...]struct{ words, drop, at string }{
-	{"invalid subscription: url", "invalid subscription: ", "body.url"},
-	{"invalid subscription: event type", "invalid subscription: ", "body.event_types"},
-	{"invalid subscription: it asks for", "invalid subscription: ", "body.event_types"},
-	{"invalid subscription: description", "invalid subscription: ", "body.description"},
 	{"invalid rotation: SignFrom", "invalid rotation: ", "body.sign_after_seconds"},
 	{"invalid rotation", "invalid rotation: ", "body.overlap_seconds"},
 	{"the event is invalid: event type", "the event is invalid: ", "body.type"},
@@ -207,5 +207,5 @@ var locations = [...]struct{ words, drop, at string }{
 
 // plain returns an error of the library in words for a caller over HTTP.
 func plain(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "sender: "), "guard: ", "")
+	return strings.TrimPrefix(err.Error(), "sender: ")
 }

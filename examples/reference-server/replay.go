@@ -38,12 +38,25 @@ type replayState struct {
 // replayLook is how often a job looks how far its replay has come.
 const replayLook = 200 * time.Millisecond
 
-func (r *ReplayDeliveries) filter(owner string) replay.Filter {
-	f := replay.Filter{Status: sender.Status(r.Status), Subscription: r.SubscriptionID, EventType: r.EventType, Since: r.Since, Until: r.Until}
-	if owner != sender.Operator {
-		f.Subscriber = owner
+func (r *ReplayDeliveries) filter() replay.Filter {
+	return replay.Filter{Status: sender.Status(r.Status), Subscription: r.SubscriptionID, EventType: r.EventType, Since: r.Since, Until: r.Until}
+}
+
+// replays are those that the owner of a job may have.
+type replays interface {
+	Create(ctx context.Context, n replay.Request) (replay.Replay, error)
+	Preview(ctx context.Context, f replay.Filter) (replay.Preview, error)
+	Get(ctx context.Context, id string) (replay.Replay, error)
+	List(ctx context.Context, q replay.Query) ([]replay.Replay, error)
+	Cancel(ctx context.Context, id string) (replay.Replay, error)
+}
+
+// replaysOf are a subscriber's own, and everybody's for the operator.
+func (s *service) replaysOf(owner string) replays {
+	if owner == sender.Operator {
+		return s.replays
 	}
-	return f
+	return s.replays.ForSubscriber(owner)
 }
 
 func (s *service) checkReplay(ctx context.Context, c caller, input json.RawMessage) error {
@@ -77,9 +90,9 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 	if err != nil {
 		return nil, err
 	}
-	filter := in.filter(run.Job().Owner)
+	filter, own := in.filter(), s.replaysOf(run.Job().Owner)
 	if in.DryRun {
-		preview, err := s.replays.Preview(ctx, filter)
+		preview, err := own.Preview(ctx, filter)
 		if err != nil {
 			return nil, forGood(err)
 		}
@@ -90,7 +103,7 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 		return nil, err
 	}
 	if state.Replay == "" {
-		r, err := s.beginReplay(ctx, run.Job(), replay.Request{Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
+		r, err := beginReplay(ctx, own, run.Job(), replay.Request{Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
 		if err != nil {
 			return nil, forGood(err)
 		}
@@ -99,14 +112,14 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 			return nil, err
 		}
 	}
-	return s.followReplay(ctx, run, state)
+	return s.followReplay(ctx, own, run, state)
 }
 
 // beginReplay finds the replay that an earlier run of the job has created, and else
 // creates it.
-func (s *service) beginReplay(ctx context.Context, j jobs.Job, n replay.Request) (replay.Replay, error) {
+func beginReplay(ctx context.Context, own replays, j jobs.Job, n replay.Request) (replay.Replay, error) {
 	for q := (replay.Query{Limit: 200}); ; {
-		page, err := s.replays.List(ctx, q)
+		page, err := own.List(ctx, q)
 		if err != nil {
 			return replay.Replay{}, err
 		}
@@ -116,17 +129,17 @@ func (s *service) beginReplay(ctx context.Context, j jobs.Job, n replay.Request)
 			}
 		}
 		if len(page) < q.Limit || page[len(page)-1].CreatedAt.Before(j.CreatedAt.Add(-time.Minute)) {
-			return s.replays.Create(ctx, n)
+			return own.Create(ctx, n)
 		}
 		q.After = page[len(page)-1].ID
 	}
 }
 
-func (s *service) followReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state replayState) (json.RawMessage, error) {
+func (s *service) followReplay(ctx context.Context, own replays, run *jobs.Run[*sql.Tx], state replayState) (json.RawMessage, error) {
 	tick := time.NewTicker(replayLook)
 	defer tick.Stop()
 	for {
-		r, err := s.replays.Get(ctx, state.Replay)
+		r, err := own.Get(ctx, state.Replay)
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
@@ -142,7 +155,7 @@ func (s *service) followReplay(ctx context.Context, run *jobs.Run[*sql.Tx], stat
 		select {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), jobs.ErrCancelled) {
-				_, err := s.replays.Cancel(context.WithoutCancel(ctx), state.Replay)
+				_, err := own.Cancel(context.WithoutCancel(ctx), state.Replay)
 				if err != nil && !errors.Is(err, sender.ErrStatus) {
 					return nil, err
 				}

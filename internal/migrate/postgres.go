@@ -152,7 +152,7 @@ func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error
 	// Without arguments drivers send the text as it is, so it may be several
 	// statements.
 	if _, err := tx.ExecContext(ctx, next.sql); err != nil {
-		return l, wrap(next.name, err)
+		return l, applying(next.name, err)
 	}
 	if l, err = m.ledger(ctx, tx); err == nil {
 		err = l.recorded(next, version)

@@ -107,7 +107,7 @@ func (m sqlite) step(ctx context.Context) (l Ledger, err error) {
 	if l.Version < len(m.files) {
 		next, version := m.files[l.Version], l.Version+1
 		if _, err := m.conn.ExecContext(ctx, next.sql); err != nil {
-			return l, wrap(next.name, err)
+			return l, applying(next.name, err)
 		}
 		if l, err = m.ledger(ctx); err == nil {
 			err = l.recorded(next, version)

@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
@@ -179,7 +180,7 @@ func (b *bed) fill() {
 func (b *bed) publish(object string) string {
 	b.t.Helper()
 	ref, err := b.pub.Publish(b.t.Context(), sender.Event{
-		Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: strings.ReplaceAll(object, "\x1b", "")}, Data: []byte(`{"note":"</pre><script>hacked=1</script>\u202e"}`),
+		Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: strings.ReplaceAll(object, "\x1b", "")}, Data: json.RawMessage(`{"note":"</pre><script>hacked=1</script>\u202e"}`),
 	})
 	require.NoError(b.t, err)
 	return ref.ID

@@ -135,7 +135,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := bedtest.New(t)
-				event := sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Data: []byte(`"` + strings.Repeat("x", size) + `"`)}
+				event := sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Data: strings.Repeat("x", size)}
 				for i := range subscriptions {
 					b.Subscribe("sub_"+strconv.Itoa(i), "http://endpoint/")
 				}

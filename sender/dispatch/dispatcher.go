@@ -118,7 +118,13 @@ type Config struct {
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
 
-	// Logger gets the messages for operators. The default is slog.Default().
+	// Logger gets what an operator should know. The default is slog.Default(). At Error:
+	// why Run does not begin, and what the database, a hook or the Notifier failed at. At
+	// Warn: the first failure of a subscription since its last success, once for each such
+	// streak; dead letters and the other notices; what another process has left. At Info:
+	// the start and the end of Run, and the end of outages and replays. At Debug: each
+	// attempt that failed, and what was pruned. No message has a secret, a header, a body
+	// or a callback URL.
 	Logger *slog.Logger
 
 	// Chance returns numbers in [0,1) for the jitter. The default is
@@ -263,17 +269,18 @@ func (c Config) problems() []error {
 // attempts. Their deliveries become due again when a dispatcher finds that the process is
 // gone, or when their leases end. It returns an error at once if the database is not fit
 // (ErrUnfit), secrets are sealed with a key that it was not given (ErrSealed), or the
-// dispatcher is running already (ErrRunning). Run logs all other errors of the database and
+// dispatcher is running already (ErrRunning); it logs this error, too. Run logs all other errors of the database and
 // tries again, also if the database is away when Run is called. No result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
-		return ErrRunning
+		return d.refused(ctx, ErrRunning)
 	}
 	defer d.running.Store(false)
 	defer open(d.store)()
 	if err := d.becomeReady(ctx); err != nil || ctx.Err() != nil {
-		return err
+		return d.refused(ctx, err)
 	}
+	d.logStart(ctx)
 	p := newPump(d)
 	if d.cfg.Notifier != nil {
 		p.workers.Go(func() { d.notifying(ctx, p.noticed) })
@@ -285,7 +292,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer p.present.live(ctx)()
 	p.run(ctx)
 	defer d.post.CloseIdle()
-	return p.drain(ctx)
+	return d.logEnd(ctx, p.drain(ctx))
 }
 
 // Stats counts what RunOnce did.

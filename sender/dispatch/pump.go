@@ -391,6 +391,9 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 	default:
 		p.stats.Failed++
 	}
+	if !r.Lost && r.Result.Class != sender.ClassNone {
+		p.logFailure(ctx, r)
+	}
 	if hook := p.d.cfg.Hooks.Recorded; hook != nil {
 		kept := *r // the hook may keep it; without a hook nothing is allocated
 		p.d.guarded(ctx, "Recorded", func() { hook(ctx, &kept) })

@@ -3,6 +3,7 @@ package feed_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -76,7 +77,7 @@ func newBed(t *testing.T, cfg *feed.ReaderConfig, subscribers ...string) *bed {
 func (b *bed) publish(subscriber string) string {
 	b.t.Helper()
 	ref, err := b.pub.Publish(b.t.Context(), sender.Event{
-		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: subscriber, Data: []byte(`{"a":"<b>"}`),
+		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: subscriber, Data: json.RawMessage(`{"a":"<b>"}`),
 	})
 	require.NoError(b.t, err)
 	return ref.ID

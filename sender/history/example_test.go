@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -65,6 +66,22 @@ func Example() {
 	// Output:
 	// attempt 1: answered 500, "no database"
 	// delivered 1
+}
+
+// A customer asks for her deliveries, and for another's.
+func ExampleHistory_ForSubscriber() {
+	ctx := context.Background()
+	hooks := newService(ctx)
+	page, _, err := hooks.History.Deliveries(ctx, history.DeliveryQuery{Limit: 1})
+	check(err)
+
+	hers := hooks.History.ForSubscriber(page[0].Subscriber) // as her token says
+	fmt.Println("hers:", hers.Redeliver(ctx, page[0].ID))
+	others := hooks.History.ForSubscriber("sub_other")
+	fmt.Println("another's:", errors.Is(others.Redeliver(ctx, page[0].ID), sender.ErrNotFound))
+	// Output:
+	// hers: <nil>
+	// another's: true
 }
 
 // Why has an event not arrived?
@@ -145,7 +162,7 @@ func ExampleHistory_Redact() {
 	ctx := context.Background()
 	hooks := newService(ctx)
 	person := sender.Object{Type: "person", ID: "ada"}
-	_, err := hooks.Publish(ctx, sender.Event{Type: "person.updated", Object: person, Data: []byte(`{"email":"ada@example.com"}`)})
+	_, err := hooks.Publish(ctx, sender.Event{Type: "person.updated", Object: person, Data: map[string]string{"email": "ada@example.com"}})
 	check(err)
 
 	events, err := hooks.History.Redact(ctx, history.Redaction{Object: person})

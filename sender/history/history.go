@@ -47,7 +47,8 @@ func New(store Store, cfg *Config) (*History, error) {
 	return &History{store: store, keeps: c.Retention, now: c.Now}, nil
 }
 
-// Delivery returns a delivery with its body and its attempts, or ErrNotFound.
+// Delivery returns a delivery with its body and its attempts, or ErrNotFound. Whose it is
+// the caller must check, or ask [History.ForSubscriber].
 func (h *History) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
 	return h.store.Delivery(ctx, id)
 }

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 
@@ -74,14 +73,8 @@ func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(struct {
-		Status Status `json:"status"`
-	}{j.Status})
-	if err != nil {
-		return err
-	}
 	_, err = c.publisher.PublishTx(ctx, tx, to.Event(sender.Event{
-		Type: CompletedType, Object: sender.Object{Type: ObjectType, ID: j.ID}, Version: 1, Data: data,
+		Type: CompletedType, Object: sender.Object{Type: ObjectType, ID: j.ID}, Version: 1, Data: map[string]Status{"status": j.Status},
 	}))
 	return err
 }

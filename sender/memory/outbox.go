@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // event does not change, except for its deliveries and how far it is expanded. Its body
@@ -66,7 +67,10 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 		return ref, nil
 	}
 	to := addressee{d.Subscriber, d.Subscription}
-	if err := s.checkAddressee(to); err != nil {
+	if _, err := s.findSubscriber(to.subscriber); err != nil && to.subscriber != "" {
+		return rules.NoSubscriber(d)
+	}
+	if err := s.checkSubscription(to); err != nil {
 		return sender.Ref{}, err
 	}
 	if _, used := s.eventByID[d.ID]; used {
@@ -100,12 +104,7 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 	return ref, nil
 }
 
-func (s *Store) checkAddressee(to addressee) error {
-	if to.subscriber != "" {
-		if _, err := s.findSubscriber(to.subscriber); err != nil {
-			return err
-		}
-	}
+func (s *Store) checkSubscription(to addressee) error {
 	if to.subscription != "" {
 		sub, err := s.find(to.subscription)
 		if err != nil {

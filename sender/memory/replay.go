@@ -63,7 +63,7 @@ func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (p replay.Pr
 // selected returns the deliveries that a filter selects now, in the order in which they
 // ended.
 func (s *Store) selected(f replay.Filter) (members []*delivery, survey rules.Survey, err error) {
-	if f.Subscription != "" && s.subscription[f.Subscription] == nil {
+	if sub := s.subscription[f.Subscription]; f.Subscription != "" && (sub == nil || f.Subscriber != "" && sub.owner.ID != f.Subscriber) {
 		return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
 	}
 	if f.Subscriber != "" && s.subscriber[f.Subscriber] == nil {

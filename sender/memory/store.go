@@ -23,6 +23,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/inside"
 	"github.com/surehook/surehook/sender/replay"
 )
 
@@ -35,9 +36,10 @@ type Config struct {
 
 // Store is a sender.Store in memory. It is safe for concurrent use.
 type Store struct {
-	clock func() time.Time
-	open  *semaphore.Weighted // held by the transaction that is open
-	woken chan struct{}
+	clock  func() time.Time
+	open   *semaphore.Weighted // held by the transaction that is open
+	nested inside.Mark         // of InTx, whose function must not begin another one
+	woken  chan struct{}
 
 	// The rest belongs to the transaction that is open. It is changed only in ways that
 	// Tx can undo.
@@ -89,6 +91,7 @@ func New(cfg *Config) (*Store, error) {
 	s := &Store{
 		clock:        time.Now,
 		open:         semaphore.NewWeighted(1),
+		nested:       inside.New(),
 		woken:        make(chan struct{}, 1),
 		eventByID:    map[string]*event{},
 		versions:     map[sender.Object]int64{},

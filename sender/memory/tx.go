@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/inside"
 )
 
 // ErrEnded says that the transaction was committed or rolled back before.
@@ -27,8 +28,13 @@ type Tx struct {
 // Begin opens a transaction, once the transactions that were asked for before have ended.
 // It returns ctx's error if ctx ends first.
 func (s *Store) Begin(ctx context.Context) (*Tx, error) {
-	if err := s.open.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("memory: beginning a transaction: %w", err)
+	if ctx.Err() != nil || !s.open.TryAcquire(1) {
+		if s.nested.Called() {
+			return nil, inside.ErrInTx
+		}
+		if err := s.open.Acquire(ctx, 1); err != nil {
+			return nil, fmt.Errorf("memory: beginning a transaction: %w", err)
+		}
 	}
 	s.begun++
 	return &Tx{store: s, no: s.begun}, nil
@@ -59,7 +65,8 @@ func (tx *Tx) Rollback() error {
 }
 
 // InTx implements sender.Outbox. A function that returns an error that
-// matches sender.ErrRetryTx is run up to five times in all.
+// matches sender.ErrRetryTx is run up to five times in all. A call inside fn, on its
+// goroutine, that does not take tx would wait for itself, and is refused at once.
 func (s *Store) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	var err error
 	for range inTxRuns {
@@ -77,7 +84,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // unless it was committed; also if fn panics or ends the goroutine
-	if err := fn(tx); err != nil {
+	if err := s.nested.Call(func() error { return fn(tx) }); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

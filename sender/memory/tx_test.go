@@ -42,6 +42,32 @@ func TestTransactionsTakeTurnsInTheOrderOfTheirCalls(t *testing.T) {
 	})
 }
 
+// A call that would wait for itself is refused at once, in a bubble in which a wait would be a
+// deadlock.
+func TestCallsInsideInTxAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, other := newStore(t, nil), newStore(t, nil)
+		pub, err := sender.NewPublisher(store, nil)
+		require.NoError(t, err)
+		elsewhere, err := sender.NewPublisher(other, nil)
+		require.NoError(t, err)
+		event := sender.Event{Type: "a.b", Object: sender.Object{Type: "thing", ID: "1"}}
+		require.NoError(t, pub.InTx(t.Context(), func(tx *memory.Tx) error {
+			_, err := pub.Publish(context.Background(), event)
+			require.ErrorIs(t, err, sender.ErrInvalid)
+			require.ErrorContains(t, err, "use PublishTx with the transaction that you have")
+			require.ErrorIs(t, pub.InTx(t.Context(), func(*memory.Tx) error { return nil }), sender.ErrInvalid)
+			_, err = elsewhere.Publish(t.Context(), event)
+			require.NoError(t, err, "another store's transactions are others")
+			_, err = pub.PublishTx(t.Context(), tx, event)
+			return err
+		}))
+		ref, err := pub.Publish(t.Context(), event)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, ref.Version, "the refused one has left nothing")
+	})
+}
+
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, nil)

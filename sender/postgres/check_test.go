@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/newid"
@@ -17,6 +18,18 @@ func TestCheckReadsTheLedger(t *testing.T) {
 	err := s.Check(ctx)
 	require.ErrorIs(t, err, sender.ErrUnfit)
 	require.ErrorContains(t, err, "sender: migration 001_start.sql is missing: call Migrate before")
+
+	err = publishInTx(ctx, s, draft(""))
+	require.ErrorIs(t, err, sender.ErrUnfit, "publishing says so, too")
+	require.ErrorContains(t, err, "call Migrate before")
+	tx, err := p.pool.Begin(ctx)
+	require.NoError(t, err)
+	_, err = s.PublishTx(ctx, tx, []sender.Draft{draft("sub_a")})
+	require.ErrorIs(t, err, sender.ErrUnfit, "in the caller's transaction, too")
+	require.NoError(t, tx.Rollback(ctx))
+	err = s.InTx(ctx, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, "INSERT INTO things VALUES (1)"); return err })
+	require.Error(t, err)
+	require.NotErrorIs(t, err, sender.ErrUnfit, "a table of the application's is not the library's to migrate")
 
 	require.NoError(t, s.Migrate(ctx))
 	t.Cleanup(func() { p.exec(t, `DROP SCHEMA {} CASCADE`) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // publishShape says which parts a publish needs.
@@ -209,7 +210,7 @@ func (w *work) refused(d *sender.Draft) (ref sender.Ref, err error) {
 		}
 		switch {
 		case !subscriber:
-			return ref, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, d.Subscriber)
+			return rules.NoSubscriber(d)
 		case d.Subscription != "" && !subscription:
 			return ref, fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, d.Subscription, d.Subscriber)
 		}

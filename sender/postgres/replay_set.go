@@ -95,7 +95,8 @@ func (c *replayed) key() dispatch.DeliveryKey {
 func (w *work) resolve(set *replaySet) error {
 	f := set.filter
 	if f.Subscription != "" {
-		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = $1`, f.Subscription).Scan(&set.subscription)
+		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = $1 AND ($2::text = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = $2::text))`,
+			f.Subscription, f.Subscriber).Scan(&set.subscription)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
 		}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -249,4 +250,15 @@ func (w *work) keys(query string, args ...any) (all []dispatch.DeliveryKey, err 
 	return all, err
 }
 
-func fail(doing string, err error) error { return pgrun.Fail(doing, err) }
+func fail(doing string, err error) error { return pgrun.Fail(doing, unmigrated(err)) }
+
+// unmigrated makes the error that a table or a column of the sender's is missing match
+// sender.ErrUnfit. The transaction in which it came up is aborted, and another connection
+// might not be free, so the ledger is not asked.
+func unmigrated(err error) error {
+	var pg interface{ SQLState() string }
+	if !errors.As(err, &pg) || pg.SQLState() != "42P01" && pg.SQLState() != "42703" || !strings.Contains(err.Error(), "surehook_") {
+		return err
+	}
+	return fmt.Errorf("%w: a table is missing, or is older than this release: call Migrate before, and set Config.Schema if the tables are in a schema of their own: %w", sender.ErrUnfit, err)
+}

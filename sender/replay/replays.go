@@ -75,7 +75,8 @@ func New(store Store, cfg *Config) (*Replays, error) {
 // as long as Preview.
 //
 // ErrInvalid: the filter or the rate is not one. ErrNotFound: the filter names a
-// subscription or a subscriber that never was. A *RetentionError, unless it is
+// subscription or a subscriber that never was, or a subscription of another subscriber than
+// it names. A *RetentionError, unless it is
 // forced: some of the events were published longer ago than Retention.Reach.
 func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) {
 	if err := n.validate(); err != nil {

@@ -19,7 +19,8 @@ type Store interface {
 	// Status, CreatedAt and Matched, and ignores what the replay has there. Matched
 	// is counted on a snapshot that may be read before the transaction: a delivery
 	// that becomes delivered between the two can be a member without being counted.
-	// ErrNotFound: the filter names a subscription or a subscriber that never was;
+	// ErrNotFound: the filter names a subscription or a subscriber that never was,
+	// or a subscription of another subscriber than it names;
 	// a *RetentionError, and nothing is stored, if notBefore is not zero and a
 	// member's event was published before it.
 	CreateReplay(ctx context.Context, r Replay, notBefore time.Time) (Replay, error)

@@ -44,8 +44,8 @@ func NewOutbox[Tx any](store sender.Outbox[Tx]) *Outbox[Tx] {
 	return &Outbox[Tx]{Outbox: store, open: map[any][]Published{}}
 }
 
-// PublishTx publishes to the store. Duplicates of an idempotency key do not
-// count.
+// PublishTx publishes to the store. Duplicates of an idempotency key, and events that were
+// dropped, do not count.
 func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft) ([]sender.Ref, error) {
 	refs, err := o.Outbox.PublishTx(ctx, tx, drafts)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft
 	}
 	var fresh []Published
 	for i, ref := range refs {
-		if ref.Duplicate {
+		if ref.Duplicate || ref.Dropped {
 			continue
 		}
 		p := Published{Draft: drafts[i], Version: ref.Version, Body: drafts[i].Body(ref.Version)}

@@ -2,6 +2,8 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"io/fs"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,28 @@ import (
 func TestNewNeedsADatabase(t *testing.T) {
 	_, err := sqlite.New(nil, nil)
 	require.ErrorContains(t, err, "New needs a *sql.DB")
+}
+
+// Who has applied the files, but not to their ends, is told not to call Migrate.
+func TestMigrateAfterAnotherTool(t *testing.T) {
+	file, err := fs.ReadFile(sqlite.Migrations(), "001_start.sql")
+	require.NoError(t, err)
+	db := open(t, path(t), fit)
+	unrecorded, _, found := strings.Cut(string(file), "INSERT INTO surehook_migrations")
+	require.True(t, found)
+	_, err = db.ExecContext(t.Context(), unrecorded)
+	require.NoError(t, err)
+	s, err := sqlite.New(db, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Migrate(t.Context()), "if you applied the files with a tool of your own, do not call Migrate")
+
+	db = open(t, path(t), fit)
+	_, err = db.ExecContext(t.Context(), string(file))
+	require.NoError(t, err)
+	s, err = sqlite.New(db, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()), "one that ran to its end has recorded itself")
+	require.NoError(t, s.Check(t.Context()))
 }
 
 func TestCheckNamesWhatToSet(t *testing.T) {
@@ -55,6 +79,20 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 		err = s.Check(t.Context())
 		require.ErrorIs(t, err, sender.ErrUnfit)
 		require.ErrorContains(t, err, "sender: migration 001_start.sql is missing: call Migrate before")
+		err = publishInTx(t.Context(), s, draft("", 0))
+		require.ErrorIs(t, err, sender.ErrUnfit, "publishing says so, too")
+		require.ErrorContains(t, err, "call Migrate before")
+		tx, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		defer func() { _ = tx.Rollback() }()
+		for _, d := range []sender.Draft{draft("", 0), draft("sub_a", 0)} {
+			_, err = s.PublishTx(t.Context(), tx, []sender.Draft{d})
+			require.ErrorIs(t, err, sender.ErrUnfit, "in the caller's transaction, too")
+			require.ErrorContains(t, err, "call Migrate before")
+		}
+		require.NoError(t, tx.Rollback())
+		err = s.InTx(t.Context(), func(*sql.Tx) error { return nil })
+		require.ErrorIs(t, err, sender.ErrUnfit)
 		require.Zero(t, count(t, db, `SELECT count(*) FROM sqlite_master`), "what Check made")
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -76,7 +77,14 @@ func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
 			return ref, err
 		}
 	}
-	subscriber, subscription, err := w.addressee(d)
+	subscriber, err := w.subscriberOf(d)
+	if errors.Is(err, sender.ErrNotFound) {
+		return rules.NoSubscriber(d)
+	}
+	if err != nil {
+		return sender.Ref{}, err
+	}
+	subscription, err := w.subscriptionOf(d, subscriber)
 	if err != nil {
 		return sender.Ref{}, err
 	}
@@ -130,19 +138,24 @@ func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, found bool, err erro
 	return ref, true, nil
 }
 
-// addressee returns 0 for what a draft does not name.
-func (w *work) addressee(d *sender.Draft) (subscriber, subscription int64, err error) {
+// subscriberOf returns 0 if a draft names none.
+func (w *work) subscriberOf(d *sender.Draft) (int64, error) {
 	if d.Subscriber == "" {
-		return 0, 0, nil
+		return 0, nil
 	}
-	if subscriber, err = w.subscriberNo(d.Subscriber); err != nil || d.Subscription == "" {
-		return subscriber, 0, err
+	return w.subscriberNo(d.Subscriber)
+}
+
+// subscriptionOf returns 0 if a draft names none.
+func (w *work) subscriptionOf(d *sender.Draft, subscriber int64) (subscription int64, err error) {
+	if d.Subscription == "" {
+		return 0, nil
 	}
 	err = w.row(selectSubscriptionNo, d.Subscription, subscriber).Scan(&subscription)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, 0, fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, d.Subscription, d.Subscriber)
+		return 0, fmt.Errorf("%w: subscription %q of subscriber %q", sender.ErrNotFound, d.Subscription, d.Subscriber)
 	}
-	return subscriber, subscription, fail("looking for a subscription", err)
+	return subscription, fail("looking for a subscription", err)
 }
 
 func (w *work) subscriberNo(id string) (no int64, err error) {

@@ -77,7 +77,8 @@ type replayed struct {
 func (w *work) begin(set *replaySet) error {
 	f := set.filter
 	if f.Subscription != "" {
-		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = ?`, f.Subscription).Scan(&set.subscription)
+		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = ?1 AND (?2 = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?2))`,
+			f.Subscription, f.Subscriber).Scan(&set.subscription)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/damage"
+	"github.com/surehook/surehook/sender/internal/inside"
 	"github.com/surehook/surehook/sender/internal/processes"
 	"github.com/surehook/surehook/sender/replay"
 )
@@ -41,6 +42,7 @@ type Store struct {
 	db      *sql.DB
 	clock   func() time.Time
 	writing *semaphore.Weighted // first come, first served
+	inTx    inside.Mark         // of InTx, whose function must not wait for a turn
 	woken   chan struct{}
 
 	othersWroteAt atomic.Int64 // when somebody other than a dispatcher wrote last, or was about to
@@ -71,7 +73,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: New needs a *sql.DB")
 	}
-	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), woken: make(chan struct{}, 1)}
+	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), inTx: inside.New(), woken: make(chan struct{}, 1)}
 	logger := slog.Default()
 	if cfg != nil {
 		logger = cmp.Or(cfg.Logger, logger)
@@ -90,15 +92,21 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 // WaitToWrite waits until all who asked before have had their turn at writing, and
 // returns a function that ends this one. It is for transactions of the
 // application that do not go through InTx: begin one after WaitToWrite, and call done
-// once it has ended. done may be called more than once. The error is ctx's.
+// once it has ended. done may be called more than once. The error is ctx's, or matches
+// sender.ErrInvalid if it is called inside the function of InTx.
 func (s *Store) WaitToWrite(ctx context.Context) (done func(), err error) {
 	s.othersWroteAt.Store(s.now())
 	return s.waitToWrite(ctx)
 }
 
 func (s *Store) waitToWrite(ctx context.Context) (done func(), err error) {
-	if err := s.writing.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("sqlite: waiting for a turn to write: %w", err)
+	if ctx.Err() != nil || !s.writing.TryAcquire(1) { // others have the turn, or ask for it
+		if s.inTx.Called() {
+			return nil, inside.ErrInTx
+		}
+		if err := s.writing.Acquire(ctx, 1); err != nil {
+			return nil, fmt.Errorf("sqlite: waiting for a turn to write: %w", err)
+		}
 	}
 	var ended atomic.Bool
 	return func() {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
@@ -30,19 +31,25 @@ const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 // with [Store.WaitToWrite]. It has the write lock from its beginning, so it cannot fail
 // because it read first. A function that returns an error that matches sender.ErrRetryTx
 // is run up to five times in all.
+//
+// A call inside fn, on its goroutine, of a method of this store that writes in a transaction
+// of its own would wait for itself. It is refused at once, whatever its context. Use the
+// method that takes tx.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	s.othersWroteAt.Store(s.now())
 	var err error
 	for range inTxRuns {
-		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
+		if err = s.runInTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
 			break
 		}
 	}
 	return err
 }
 
-func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	err := s.write(ctx, func(w *work) error { return fn(w.tx) })
+func (s *Store) runInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	err := s.write(ctx, func(w *work) error {
+		return s.inTx.Call(func() error { return fn(w.tx) })
+	})
 	if err == nil && s.published.Swap(false) {
 		s.Wake()
 	}
@@ -213,5 +220,14 @@ func fail(doing string, err error) error {
 	if dberr.Classify(err) == dberr.Retry {
 		return fmt.Errorf("sqlite: %s: %w: %w", doing, sender.ErrRetryTx, err)
 	}
-	return fmt.Errorf("sqlite: %s: %w", doing, err)
+	return fmt.Errorf("sqlite: %s: %w", doing, unmigrated(err))
+}
+
+// unmigrated makes the error that a table or a column of the sender's is missing match
+// sender.ErrUnfit. All drivers give SQLite's own text.
+func unmigrated(err error) error {
+	if text := err.Error(); !strings.Contains(text, "no such table: surehook_") && !strings.Contains(text, "has no column named") && !strings.Contains(text, "no such column") {
+		return err
+	}
+	return fmt.Errorf("%w: a table is missing, or is older than this release: call Migrate before: %w", sender.ErrUnfit, err)
 }

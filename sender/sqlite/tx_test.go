@@ -48,6 +48,53 @@ func TestPublishTxThatCannotUpgrade(t *testing.T) {
 	}
 }
 
+// A call that would wait for itself is refused at once. A wait would last until the context
+// ends.
+func TestCallsInsideInTxAreRefused(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, other := newStore(t, open(t, path(t), fit), time.Now), newStore(t, open(t, path(t), fit), time.Now)
+	pub, err := sender.NewPublisher(s, nil)
+	require.NoError(t, err)
+	elsewhere, err := sender.NewPublisher(other, nil)
+	require.NoError(t, err)
+	event := sender.Event{Type: "a.b", Object: sender.Object{Type: "thing", ID: "1"}}
+	derived, done := context.WithCancel(context.Background()) // not one of ctx's
+	defer done()
+	require.NoError(t, pub.InTx(ctx, func(tx *sql.Tx) error {
+		for name, call := range map[string]func() error{
+			"Publish":        func() error { _, err := pub.Publish(ctx, event); return err },
+			"another's ctx":  func() error { _, err := pub.Publish(derived, event); return err },
+			"InTx":           func() error { return pub.InTx(ctx, func(*sql.Tx) error { return nil }) },
+			"another method": func() error { return s.Redeliver(ctx, "dlv_x_1", time.Time{}) },
+			"WaitToWrite":    func() error { _, err := s.WaitToWrite(ctx); return err },
+		} {
+			err := call()
+			require.ErrorIs(t, err, sender.ErrInvalid, name)
+			require.ErrorContains(t, err, "use PublishTx with the transaction that you have", name)
+		}
+		_, err := elsewhere.Publish(ctx, event)
+		require.NoError(t, err, "another store's turns are others")
+		_, err = pub.PublishTx(ctx, tx, event)
+		return err
+	}))
+	ref, err := pub.Publish(ctx, event)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, ref.Version, "the refused ones have left nothing")
+
+	// Others wait for their turn, as ever.
+	waits := make(chan error, 1)
+	require.NoError(t, pub.InTx(ctx, func(*sql.Tx) error {
+		go func() {
+			_, err := pub.Publish(ctx, event)
+			waits <- err
+		}()
+		return nil
+	}))
+	require.NoError(t, <-waits)
+}
+
 // In InTx nobody can come between a read and a write, whatever the DSN says.
 func TestInTxReadsThenWrites(t *testing.T) {
 	for name, params := range map[string]string{

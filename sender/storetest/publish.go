@@ -25,6 +25,8 @@ func publishRules[Tx any]() []rule[Tx] {
 		{"key with another content", "A draft whose key is stored with another content is refused with ErrIdempotencyKey.", publishKeyReused[Tx]},
 		{"key belongs to its scope", "The same key in another scope is another key.", publishKeyScope[Tx]},
 		{"unknown addressee", "A subscriber or subscription that is not registered, or is deleted, is refused with ErrNotFound.", publishAddressee[Tx]},
+		{"dropped without its subscriber", "A draft with IfSubscriberExists whose subscriber is not registered, or is deleted, is dropped: its Ref has Dropped set alone, nothing is written of it, its version and its idempotency key neither, and the transaction goes on. The other drafts of the call are persisted.", publishDropped[Tx]},
+		{"dropped only for its subscriber", "IfSubscriberExists changes nothing else: a known key makes a duplicate, and a subscription that is not registered or an old version is refused.", publishDroppedOnlyFor[Tx]},
 		{"body keeps its bytes", "A body is BodyHead, the version in decimal, BodyTail; no byte of it ever changes.", publishBodies[Tx]},
 		{"odd object ids", "Objects' ids are any UTF-8, and are never normalised.", publishOddObjects[Tx]},
 		{"open transactions", "The events of an open transaction are unseen until it commits, and are found even if later ones committed first. On a database with a single writer, the others wait, and give up when their context ends.", publishOpen[Tx]},
@@ -288,6 +290,89 @@ func publishAddressee[Tx any](w *world[Tx]) {
 		w.errorIs(err, sender.ErrNotFound, "publishing to %s", name)
 	}
 	w.equal(w.expand(), 0, "deliveries made")
+}
+
+func publishDropped[Tx any](w *world[Tx]) {
+	owner, deleted := w.subscriber(), w.subscriber()
+	sub := w.subscribe(owner, "*")
+	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, deleted) })
+	obj := sender.Object{Type: "thing", ID: "1"}
+	to := func(subscriber string) sender.Draft {
+		d := w.draftOn("a.b", obj)
+		d.Subscriber, d.IfSubscriberExists = subscriber, true
+		return d
+	}
+	keyed := func(subscriber string) sender.Draft {
+		d := to(subscriber)
+		d.Key, d.KeyScope, d.KeyHash = "k", "scope", sha256.Sum256([]byte("content"))
+		return d
+	}
+	given := to("sub_unknown")
+	given.Version = 99
+	addressed := to("sub_unknown")
+	addressed.Subscription = sub
+	dropped := sender.Ref{Dropped: true}
+	for name, d := range map[string]sender.Draft{
+		"an unknown one": to("sub_unknown"), "a deleted one": to(deleted), "an unknown one, under a key": keyed("sub_unknown"),
+		"an unknown one, with a version": given, "an unknown one's subscription": addressed, "a subscription's id": to(sub),
+	} {
+		tx, commit, _ := w.Begin(w.T)
+		refs, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d})
+		w.noError(err, "publishing to %s", name)
+		w.equal(refs, []sender.Ref{dropped}, "Refs of a publish to %s", name)
+		w.noError(commit(), "committing after a publish to %s", name)
+		_, err = w.Store.Event(w.ctx, d.ID)
+		w.errorIs(err, sender.ErrNotFound, "reading the event of a publish to %s", name)
+	}
+	w.equal(w.expand(), 0, "deliveries made")
+
+	tx, commit, _ := w.Begin(w.T)
+	first, last := keyed(owner), to(owner)
+	refs, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{to("sub_unknown"), first, keyed("sub_unknown"), to(deleted), last, to("sub_unknown")})
+	w.noError(err, "publishing a batch")
+	w.equal(refs[:2], []sender.Ref{dropped, {ID: first.ID, Version: 1}}, "Refs of a batch")
+	w.equal(refs[3:], []sender.Ref{dropped, {ID: last.ID, Version: 2}, dropped}, "Refs of a batch")
+	w.equal(refs[2], sender.Ref{ID: first.ID, Version: 1, Duplicate: true}, "Ref of the second draft under a key")
+	later := w.draftOn("a.b", obj)
+	refs, err = w.Store.PublishTx(w.ctx, tx, []sender.Draft{later})
+	w.noError(err, "publishing later, in the same transaction")
+	w.equal(refs, []sender.Ref{{ID: later.ID, Version: 3}}, "Refs of a later publish in the same transaction")
+	w.noError(commit(), "committing")
+	w.expand()
+	w.equal(w.events(sub), sorted(first, last, later), "events delivered")
+}
+
+func publishDroppedOnlyFor[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "*")
+	draft := func(key string) sender.Draft {
+		d := w.draftOn("a.b", sender.Object{Type: "thing", ID: "1"})
+		d.Subscriber, d.IfSubscriberExists = owner, true
+		if key != "" {
+			d.Key, d.KeyScope, d.KeyHash = key, "scope", sha256.Sum256([]byte("content"))
+		}
+		return d
+	}
+	first := draft("k")
+	ref := w.publish(first)[0]
+	w.equal(ref, sender.Ref{ID: first.ID, Version: 1}, "Ref of a publish to a subscriber that exists")
+
+	unknown, old, other := draft(""), draft(""), draft("k")
+	unknown.Subscription = "wsub_unknown"
+	_, err := w.tryPublish(unknown)
+	w.errorIs(err, sender.ErrNotFound, "publishing to an unknown subscription")
+	old.Version = 1
+	_, err = w.tryPublish(old)
+	w.errorIs(err, sender.ErrVersion, "publishing a version again")
+	other.KeyHash = sha256.Sum256([]byte("another content"))
+	_, err = w.tryPublish(other)
+	w.errorIs(err, sender.ErrIdempotencyKey, "publishing another content under a key")
+
+	w.expand()
+	w.equal(w.events(sub), []string{first.ID}, "events delivered")
+	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })
+	ref.Duplicate = true
+	w.equal(w.publish(draft("k"))[0], ref, "Ref under a known key, when the subscriber is deleted")
 }
 
 func publishBodies[Tx any](w *world[Tx]) {

@@ -28,6 +28,9 @@ var publishBreakages = []breakage{
 	{"key ignored", onDrafts(func(d *sender.Draft) { d.Key = "" }), checks{"publish/key makes a duplicate", "publish/key with another content"}},
 	{"key's content ignored", onDrafts(func(d *sender.Draft) { d.KeyHash = [32]byte{} }), checks{"publish/key with another content"}},
 	{"key's scope ignored", onDrafts(func(d *sender.Draft) { d.KeyScope = "" }), checks{"publish/key belongs to its scope"}},
+	{"nobody to tell is an error", onDrafts(func(d *sender.Draft) { d.IfSubscriberExists = false }), checks{"publish/dropped without its subscriber"}},
+	{"nobody to tell is everybody", func(s store) store { return toEveryone{s} }, checks{"publish/dropped without its subscriber"}},
+	{"dropped whatever is not found", func(s store) store { return dropsUnfound{s} }, checks{"publish/dropped only for its subscriber"}},
 	{"body altered", onClaimed(func(c *dispatch.Claimed) { c.Body = bytes.ToValidUTF8(c.Body, []byte("?")) }), checks{"publish/body keeps its bytes"}},
 	{"body altered in the history", onDelivery(func(d *sender.Delivery) { d.Body = bytes.TrimSpace(d.Body) }), checks{"publish/body keeps its bytes"}},
 	{"object ids normalised", onDrafts(func(d *sender.Draft) { d.Object.ID = strings.ToLower(d.Object.ID) }), checks{"publish/odd object ids"}},
@@ -85,6 +88,30 @@ func (b inTxCommits) InTx(ctx context.Context, fn func(tx) error) error {
 type callerCommits struct{ store }
 
 func (callerCommits) rollBack(tx tx) error { return tx.Commit() }
+
+type toEveryone struct{ store }
+
+func (b toEveryone) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	refs, err := b.store.PublishTx(ctx, tx, drafts)
+	for i, ref := range refs {
+		if err == nil && ref.Dropped {
+			d := drafts[i]
+			d.Subscriber, d.Subscription = "", ""
+			_, err = b.store.PublishTx(ctx, tx, []sender.Draft{d})
+		}
+	}
+	return refs, err
+}
+
+type dropsUnfound struct{ store }
+
+func (b dropsUnfound) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	refs, err := b.store.PublishTx(ctx, tx, drafts)
+	if len(drafts) == 1 && drafts[0].IfSubscriberExists && errors.Is(err, sender.ErrNotFound) {
+		return []sender.Ref{{Dropped: true}}, nil
+	}
+	return refs, err
+}
 
 type versionOne struct{ store }
 

@@ -19,7 +19,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"set of delivered ones, left behind", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped[Tx]},
 		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter[Tx]},
 		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
-		{"no such", "A filter that names what never was is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},
+		{"no such", "A filter that names what never was, or a subscription of another subscriber than it names, is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},
 		{"beyond the retention", "A replay with a member whose event was published before NotBefore is refused and not stored; at that time or later it is not.", replayRetention[Tx]},
 		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
 		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld[Tx]},
@@ -143,7 +143,7 @@ func (w *world[Tx]) claimedEvents() (claimed []dispatch.Claimed, ids []string) {
 
 func replayUnknown[Tx any](w *world[Tx]) {
 	_, sub := w.ended(1, sender.ClassStatus)
-	for _, f := range []replay.Filter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}} {
+	for _, f := range []replay.Filter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}, {Subscription: sub, Subscriber: w.subscriber()}} {
 		for _, f.Status = range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
 			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, time.Time{})
 			w.errorIs(err, sender.ErrNotFound, "creating a replay of %+v", f)

@@ -134,7 +134,7 @@ func (w *world[Tx]) filters(status sender.Status) {
 	}
 	at := func(i int) time.Time { return all[i].published }
 	for _, f := range []replay.Filter{
-		{}, {Subscription: subs[0]}, {Subscription: subs[2]}, {Subscriber: owners[0]}, {Subscriber: owners[1], Subscription: subs[0]},
+		{}, {Subscription: subs[0]}, {Subscription: subs[2]}, {Subscriber: owners[0]}, {Subscriber: owners[0], Subscription: subs[1]},
 		{EventType: "*"}, {EventType: "a.*"}, {EventType: "a.b"}, {EventType: "a.b.*"}, {EventType: "c"},
 		{Since: at(2)}, {Since: at(2).Add(time.Microsecond)}, {Until: at(2)}, {Until: at(2).Add(time.Microsecond)}, {Since: at(1), Until: at(4)},
 		{Since: at(5).Add(time.Hour)}, {Until: at(0)},

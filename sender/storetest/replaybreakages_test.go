@@ -30,6 +30,11 @@ var replayBreakages = []breakage{
 	}), checks{"replay/filter"}},
 	{"a replay beyond the retention", onReplay(func(_ *replay.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
 	{"a redelivery beyond the retention", func(s store) store { return redeliveredEver{s} }, checks{"replay/redelivery beyond the retention"}},
+	{"another's subscription replayed", onReplay(func(r *replay.Replay, _ *time.Time) {
+		if r.Filter.Subscription != "" {
+			r.Filter.Subscriber = ""
+		}
+	}), checks{"replay/no such"}},
 	{"a pause of a replay ignored", func(s store) store { return replayUnpaused{s} }, checks{"replay/paused, continued, cancelled"}},
 	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled"}},
 }

@@ -25,6 +25,8 @@ func main() {
 	store := must(postgres.New(pool, nil))
 	check(store.Migrate(ctx)) // several processes may start at once
 	hooks := must(surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, nil))
+	ran := make(chan error, 1)
+	go func() { ran <- hooks.Run(ctx) }() // delivers until interrupted, then drains
 
 	customer, secret, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
 	check(err)
@@ -38,7 +40,7 @@ func main() {
 		})
 		return err
 	}))
-	check(hooks.Run(ctx)) // delivers until interrupted, then drains
+	check(<-ran) // wait for it: what is in flight is recorded first. It ends at once if a key or a migration is missing
 }
 
 func must[T any](v T, err error) T { check(err); return v }

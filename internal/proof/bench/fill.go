@@ -93,7 +93,7 @@ func event(i int, subscriber string, size int) sender.Event {
 	data, _ := json.Marshal(string(post.Data(max(0, size-around))))
 	return sender.Event{
 		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: fmt.Sprintf("thing_%d", i)},
-		Subscriber: subscriber, Data: data,
+		Subscriber: subscriber, Data: json.RawMessage(data),
 	}
 }
 

@@ -196,6 +196,25 @@ func dumpSchema(t *testing.T, db *sql.DB, schema string) (all []byte) {
 	return all
 }
 
+// run runs a dispatcher until it has logged something.
+func (f *flight) run(store dispatch.Store, keys *sender.Keys, cfg dispatch.Config, until string) {
+	f.t.Helper()
+	d, err := dispatch.New(store, keys, &cfg)
+	require.NoError(f.t, err)
+	ctx, cancel := context.WithCancel(f.t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- d.Run(ctx) }()
+	require.Eventually(f.t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return bytes.Contains(f.seen.Bytes(), []byte(until))
+	}, time.Minute, time.Millisecond, until)
+	cancel()
+	if err := <-ran; err != nil {
+		f.failed(err)
+	}
+}
+
 // flySender makes every possible failure happen to a sending service, and searches its
 // logs, errors and tables for the canaries.
 func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []byte, closeDB func()) {
@@ -313,6 +332,8 @@ func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []b
 		}
 		f.print(other, keys)
 	}
+	f.run(store, lost, cfg, "the dispatcher does not run")
+	f.run(store, keys, cfg, "the dispatcher has started")
 
 	// Values that hold a secret, printed.
 	fresh, _, err := reg.RotateSecret(ctx, "sub_a", nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -75,7 +76,7 @@ func TestCatchup(t *testing.T) {
 
 	var published []string
 	publish := func(object string) {
-		ref, err := pub.Publish(ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: object}, Data: []byte(`{"a":"é <b>"}`)})
+		ref, err := pub.Publish(ctx, sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: object}, Data: json.RawMessage(`{"a":"é <b>"}`)})
 		require.NoError(t, err)
 		published = append(published, ref.ID)
 	}

@@ -100,7 +100,7 @@ func TestPropertyEventsArriveAsTheyWerePublished(t *testing.T) {
 		if e.Data == nil {
 			require.Nil(t, got.Data)
 		} else {
-			require.JSONEq(t, string(e.Data), string(got.Data))
+			require.JSONEq(t, string(e.Data.(json.RawMessage)), string(got.Data))
 		}
 	})
 }

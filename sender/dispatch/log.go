@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// refused logs why Run does not begin, since a caller may not look at what it returns.
+func (d *Dispatcher) refused(ctx context.Context, err error) error {
+	if err != nil {
+		d.cfg.Logger.ErrorContext(ctx, "the dispatcher does not run: nothing is delivered", "error", err)
+	}
+	return err
+}
+
+func (d *Dispatcher) logStart(ctx context.Context) {
+	d.cfg.Logger.InfoContext(ctx, "the dispatcher has started", "store", fmt.Sprintf("%T", d.store), "slots", d.cfg.Slots,
+		"timeout", d.cfg.Timeout, "lease", d.cfg.Lease, "drain_timeout", d.cfg.DrainTimeout)
+}
+
+func (d *Dispatcher) logEnd(ctx context.Context, err error) error {
+	if err != nil {
+		d.cfg.Logger.WarnContext(ctx, "the dispatcher has stopped", "error", err)
+		return err
+	}
+	d.cfg.Logger.InfoContext(ctx, "the dispatcher has stopped")
+	return nil
+}
+
+// logFailure logs an attempt that failed. The event and the subscription name the delivery.
+func (p *pump) logFailure(ctx context.Context, r *Recorded) {
+	level, message := slog.LevelDebug, "an attempt failed"
+	if r.beginsStreak() {
+		level, message = slog.LevelWarn, "a subscription's endpoint fails, for the first time since its last success; later failures are logged at Debug"
+	}
+	log := p.d.cfg.Logger
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("event_id", r.Event.ID), slog.String("event_type", r.Event.Type), slog.String("subscription_id", r.Target.Subscription),
+		slog.String("subscriber_id", r.Target.Subscriber), slog.Int("attempt", r.Result.Number), slog.String("error_class", string(r.Result.Class)),
+	}
+	if r.Result.StatusCode != 0 {
+		attrs = append(attrs, slog.Int("status_code", r.Result.StatusCode))
+	}
+	if r.Decision.Status == sender.StatusAwaitingRetry {
+		attrs = append(attrs, slog.String("next_attempt_at", r.Decision.Due.UTC().Format(time.RFC3339)))
+	}
+	log.LogAttrs(ctx, level, message, attrs...)
+}
+
+// beginsStreak tells whether a failed attempt is its subscription's first since its last
+// success. What our own network or proxy is to blame for, and what was spared, does not
+// count.
+func (r *Recorded) beginsStreak() bool {
+	counts := r.Result.Class != sender.ClassInterrupted && !r.Result.OwnNetwork && !r.Result.ProxyFailed && !r.Decision.Uncounted
+	return counts && r.Decision.Health.Streak == 1
+}

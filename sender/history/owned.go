@@ -1,0 +1,98 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Owned is the History of one subscriber, for what customers ask for: it neither shows nor
+// sends anything of another. The id of another's delivery or event answers ErrNotFound, just
+// as an id that nobody has. It is safe for concurrent use.
+type Owned struct {
+	all        *History
+	subscriber string
+}
+
+// ForSubscriber returns the History of one subscriber. It asks no database whether there is
+// such a subscriber: of one that is not there, nothing is found. An empty id is no subscriber:
+// everything is refused then, with ErrInvalid or ErrNotFound.
+func (h *History) ForSubscriber(id string) *Owned { return &Owned{all: h, subscriber: id} }
+
+// Delivery is [History.Delivery] for a delivery to one of the subscriber's subscriptions.
+func (o *Owned) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
+	d, err := o.all.Delivery(ctx, id)
+	if err == nil {
+		err = o.owns(d.Subscriber, "delivery", id)
+	}
+	if err != nil {
+		return sender.Delivery{}, err
+	}
+	return d, nil
+}
+
+// Deliveries is [History.Deliveries] of the deliveries to the subscriber's subscriptions.
+// q.Subscriber may be left out. Of another subscriber, and of another's subscription,
+// nothing is found.
+func (o *Owned) Deliveries(ctx context.Context, q DeliveryQuery) ([]sender.Delivery, string, error) {
+	if o.subscriber == "" {
+		return nil, "", errNobody
+	}
+	if err := q.check(); err != nil {
+		return nil, "", err
+	}
+	if q.Subscriber != "" && q.Subscriber != o.subscriber {
+		return nil, "", nil
+	}
+	q.Subscriber = o.subscriber
+	return o.all.Deliveries(ctx, q)
+}
+
+// Event is [History.Event] for an event that is addressed to the subscriber. One that is for
+// everybody it has as the body of its delivery, or from package feed.
+func (o *Owned) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
+	e, err := o.all.Event(ctx, id)
+	if err == nil {
+		err = o.owns(e.Subscriber, "event", id)
+	}
+	if err != nil {
+		return sender.StoredEvent{}, err
+	}
+	return e, nil
+}
+
+// Why is [History.Why] for a delivery to one of the subscriber's subscriptions.
+func (o *Owned) Why(ctx context.Context, id string) (Why, error) {
+	f, err := o.all.store.Facts(ctx, id)
+	if err == nil {
+		err = o.owns(f.Delivery.Subscriber, "delivery", id)
+	}
+	if err != nil {
+		return Why{}, err
+	}
+	return explain(&f), nil
+}
+
+// Redeliver is [History.Redeliver] for a delivery to one of the subscriber's subscriptions.
+// What is beyond the reach only the operator can send again.
+func (o *Owned) Redeliver(ctx context.Context, id string) error {
+	if _, err := o.Delivery(ctx, id); err != nil { // its owner never changes
+		return err
+	}
+	return o.all.Redeliver(ctx, id)
+}
+
+// errNobody keeps a caller whose id was forgotten from passing for one who sees all.
+var errNobody = fmt.Errorf("%w subscriber: it is empty: give ForSubscriber the id of the one who asks", sender.ErrInvalid)
+
+// owns returns what a store returns for an unknown id unless the thing is the subscriber's.
+func (o *Owned) owns(subscriber, what, id string) error {
+	if o.subscriber == "" {
+		return errNobody
+	}
+	if subscriber != o.subscriber {
+		return fmt.Errorf("%w: %s %q", sender.ErrNotFound, what, id)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package replay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+// ownedByID are all methods that take a replay's id: a new one belongs here.
+var ownedByID = map[string]func(ctx context.Context, o *replay.Owned, id string) (any, error){
+	"Get":      func(ctx context.Context, o *replay.Owned, id string) (any, error) { return o.Get(ctx, id) },
+	"Pause":    func(ctx context.Context, o *replay.Owned, id string) (any, error) { return o.Pause(ctx, id) },
+	"Continue": func(ctx context.Context, o *replay.Owned, id string) (any, error) { return o.Continue(ctx, id) },
+	"Cancel":   func(ctx context.Context, o *replay.Owned, id string) (any, error) { return o.Cancel(ctx, id) },
+	"List": func(ctx context.Context, o *replay.Owned, id string) (any, error) {
+		list, err := o.List(ctx, replay.Query{After: id})
+		if len(list) == 0 {
+			return replay.Replay{}, err
+		}
+		return list[0], err
+	},
+}
+
+// ownedByFilter are all methods that take a filter.
+var ownedByFilter = map[string]func(ctx context.Context, o *replay.Owned, f replay.Filter) (int64, error){
+	"Create": func(ctx context.Context, o *replay.Owned, f replay.Filter) (int64, error) {
+		r, err := o.Create(ctx, replay.Request{Filter: f})
+		return r.Matched, err
+	},
+	"Preview": func(ctx context.Context, o *replay.Owned, f replay.Filter) (int64, error) {
+		p, err := o.Preview(ctx, f)
+		return p.Count, err
+	},
+}
+
+func TestOwnedReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := bedtest.New(t), &answers{status: 500}
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: wire, Policy: givesUpSoon(t)})
+		deadLetters(b, d, 2) // of sub_a
+		sub, _ := b.Subscribe("sub_b", "https://example.com/")
+		b.Publish("sub_b")
+		for range 2 {
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Millisecond)
+		}
+		all := replays(b, nil)
+		mine, theirs := all.ForSubscriber("sub_a"), all.ForSubscriber("sub_b")
+		ctx := t.Context()
+
+		for name, method := range ownedByFilter {
+			for _, f := range []replay.Filter{{}, {Subscriber: "sub_a"}} {
+				n, err := method(ctx, mine, f)
+				require.NoError(t, err, name)
+				require.EqualValues(t, 2, n, "%s: two of its own, of three", name)
+			}
+			_, unknown := method(ctx, mine, replay.Filter{Subscription: "wsub_unknown"})
+			require.ErrorIs(t, unknown, sender.ErrNotFound, name)
+			_, err := method(ctx, mine, replay.Filter{Subscription: sub.ID})
+			require.EqualError(t, err, strings.ReplaceAll(unknown.Error(), "wsub_unknown", sub.ID), name)
+			_, unknown = method(ctx, mine, replay.Filter{Subscriber: "sub_unknown"})
+			_, err = method(ctx, mine, replay.Filter{Subscriber: "sub_b"})
+			require.ErrorIs(t, err, sender.ErrNotFound, name)
+			require.EqualError(t, err, strings.ReplaceAll(unknown.Error(), "sub_unknown", "sub_b"), name)
+		}
+
+		own, err := mine.Create(ctx, replay.Request{})
+		require.NoError(t, err)
+		another, err := theirs.Create(ctx, replay.Request{})
+		require.NoError(t, err)
+		operators, err := all.Create(ctx, replay.Request{Filter: replay.Filter{Subscription: sub.ID}})
+		require.NoError(t, err)
+		for name, method := range ownedByID {
+			want, unknown := method(ctx, mine, "rpl_unknown")
+			require.ErrorIs(t, unknown, sender.ErrNotFound, name)
+			for _, r := range []replay.Replay{another, operators} {
+				got, err := method(ctx, mine, r.ID)
+				require.EqualError(t, err, strings.ReplaceAll(unknown.Error(), "rpl_unknown", r.ID), name)
+				require.Equal(t, want, got, name)
+				now, err := all.Get(ctx, r.ID)
+				require.NoError(t, err)
+				require.Equal(t, r, now, "%s has left it as it was", name)
+			}
+		}
+		list, err := mine.List(ctx, replay.Query{})
+		require.NoError(t, err)
+		require.Len(t, list, 3, "of six")
+		_, err = mine.List(ctx, replay.Query{Subscriber: "sub_b"})
+		require.ErrorIs(t, err, sender.ErrNotFound)
+		list, err = mine.List(ctx, replay.Query{After: own.ID})
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		for _, step := range []struct {
+			change func(context.Context, string) (replay.Replay, error)
+			status replay.Status
+		}{{mine.Pause, replay.Paused}, {mine.Continue, replay.Running}, {mine.Cancel, replay.Cancelled}, {mine.Get, replay.Cancelled}} {
+			r, err := step.change(ctx, own.ID)
+			require.NoError(t, err)
+			require.Equal(t, step.status, r.Status)
+		}
+	})
+}
+
+// A caller whose id was forgotten does not pass for one who sees all.
+func TestOwnedReplaysOfNobody(t *testing.T) {
+	b := bedtest.New(t)
+	all := replays(b, nil)
+	r, err := all.Create(t.Context(), replay.Request{})
+	require.NoError(t, err)
+	nobody := all.ForSubscriber("")
+	for name, method := range ownedByID {
+		_, err := method(t.Context(), nobody, r.ID)
+		require.Error(t, err, name)
+	}
+	for name, method := range ownedByFilter {
+		_, err := method(t.Context(), nobody, replay.Filter{})
+		require.ErrorIs(t, err, sender.ErrInvalid, name)
+	}
+	_, err = nobody.List(t.Context(), replay.Query{})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	now, err := all.Get(t.Context(), r.ID)
+	require.NoError(t, err)
+	require.Equal(t, r, now)
+}
