@@ -142,7 +142,9 @@ func invoice(version int64) (id string, body []byte) {
 }
 
 // padded adds spaces to a JSON body, up to n bytes.
-func padded(body []byte, n int) []byte { return append(body, bytes.Repeat([]byte(" "), n-len(body))...) }
+func padded(body []byte, n int) []byte {
+	return append(body, bytes.Repeat([]byte(" "), n-len(body))...)
+}
 
 func TestReceiversWithoutGo(t *testing.T) {
 	for file := range receivers {
