@@ -35,7 +35,6 @@ const withoutGo = "docs/receiving-without-go.md"
 var receivers = map[string]struct {
 	interpreter string
 	args        func(s *servertest.Server, file string, port int) []string
-	durable     bool // its tables outlive it
 }{
 	"receiver.mjs": {interpreter: "node", args: func(_ *servertest.Server, file string, _ int) []string { return []string{file} }},
 	"receiver.py":  {"python3", func(_ *servertest.Server, file string, _ int) []string { return []string{"-u", file} }},
