@@ -2,13 +2,11 @@ package docs_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -23,44 +21,26 @@ import (
 // granted; the fragment stands there in place of the line // BLOCK. In a fragment, { … }
 // is code that the reader has.
 //
-// One go vet compiles all of them: an overlay makes each a package of this module.
+// One go vet compiles all of them, as packages of a reader's module.
 func TestGo(t *testing.T) {
-	replace := map[string]string{}
-	var packages []string
-	folder := t.TempDir()
+	files := map[string]string{}
 	for _, b := range blocks(t) {
 		if b.lang != "go" || strings.HasPrefix(b.text, mainAlone) {
 			continue
 		}
-		name := "block.go"
-		source := b.text
-		switch {
-		case strings.HasPrefix(source, "package ") || strings.HasPrefix(source, "//"):
+		name, source := "block.go", ""
+		if strings.HasPrefix(b.text, "package ") {
+			source = fmt.Sprintf("//line %s:%d\n%s", b.page, b.line+1, b.text)
 			if strings.Contains(source, "(t *testing.T)") {
 				name = "block_test.go"
 			}
-			require.NotContains(t, source, "surehook/internal/", "%s: a reader cannot import it", b)
-			source = fmt.Sprintf("//line %s:%d\n%s", b.page, b.line+1, source)
-		default:
+		} else {
 			source = framed(t, b)
 		}
-		dir := path.Join("internal/proof/docs/testdata/blocks", fmt.Sprintf("%s_%d", strings.TrimSuffix(path.Base(b.page), ".md"), b.line))
-		file := filepath.Join(folder, strings.ReplaceAll(dir, "/", "_")+name)
-		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-		absolute, err := filepath.Abs(filepath.Join(root, dir, name))
-		require.NoError(t, err)
-		replace[absolute] = file
-		packages = append(packages, "./"+dir)
+		files[fmt.Sprintf("%s_%d/%s", strings.ToLower(strings.TrimSuffix(path.Base(b.page), ".md")), b.line, name)] = source
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	file := filepath.Join(folder, "overlay.json")
-	require.NoError(t, os.WriteFile(file, overlay, 0o600))
 	// The code after a return is the frame's own.
-	vet := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-unreachable=false", "-overlay", file}, packages...)...)
-	vet.Dir = root
-	out, err := vet.CombinedOutput()
-	require.NoError(t, err, string(out))
+	goTool(t, readers(t, files), "vet", "-unreachable=false", "./...")
 }
 
 // framed returns a fragment in its frame.
@@ -137,7 +117,7 @@ func usedOnly(t *testing.T, b block, source string) string {
 			for _, name := range made(f.Body.List) {
 				uses += "_ = " + name + "; "
 			}
-			out = append(out[:end:end], append([]byte(uses), out[end:]...)...)
+			out = append(out[:end:end], append([]byte(uses+"return nil; "), out[end:]...)...)
 		}
 	}
 	return string(out)

@@ -25,7 +25,7 @@ const operating = "docs/operating.md"
 // The grants of the page are enough: one role migrates, and another one does everything
 // else. The server is the test's own, since roles belong to all of a server's databases.
 func TestRoles(t *testing.T) {
-	pgtest.DSN(t) // skips without PostgreSQL
+	pgtest.DSN(t)                                              // skips without PostgreSQL
 	server, err := pgtest.Start(pgtest.Options{Durable: true}) // a dispatcher refuses another
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })

@@ -24,6 +24,11 @@ type Order struct {
 	Paid  bool
 }
 
+type (
+	Customer struct{}
+	Payment  struct{}
+)
+
 var (
 	hooks    *receiver.Receiver[*sql.Tx]
 	db       *sql.DB
