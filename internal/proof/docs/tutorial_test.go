@@ -43,7 +43,7 @@ func TestTutorial(t *testing.T) {
 	listens(t, addresses.Replace("127.0.0.1:8081"))
 	require.Equal(t, "done\n", call(t, http.MethodPost, here+"/invoices/in_1/paid"))
 	list := prints(t, here, "failed", addresses)
-	id := regexp.MustCompile(`^\S+`).FindString(list)
+	id := regexp.MustCompile(`^[a-z0-9_]+`).FindString(list)
 
 	consumer := start(t, programs["consumer"], "DATABASE_URL="+shop.Config().ConnString(), "WEBHOOK_SECRET="+secret)
 	listens(t, addresses.Replace("127.0.0.1:8080"))
