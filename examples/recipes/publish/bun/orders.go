@@ -23,11 +23,7 @@ func (o *Orders) Place(ctx context.Context, placed order.Order) error {
 		if _, err := tx.NewInsert().Model(&placed).Exec(ctx); err != nil {
 			return err
 		}
-		event, err := placed.Event()
-		if err != nil {
-			return err
-		}
-		_, err = o.Hooks.PublishTx(ctx, tx.Tx, event) // a bun.Tx has the *sql.Tx inside
+		_, err := o.Hooks.PublishTx(ctx, tx.Tx, placed.Event()) // a bun.Tx has the *sql.Tx inside
 		return err
 	})
 	if err == nil {

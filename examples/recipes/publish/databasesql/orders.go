@@ -26,11 +26,7 @@ func (o *Orders) Place(ctx context.Context, placed order.Order) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO orders VALUES ($1, $2, $3)", placed.ID, placed.Customer, placed.Cents); err != nil {
 		return err
 	}
-	event, err := placed.Event()
-	if err != nil {
-		return err
-	}
-	if _, err := o.Hooks.PublishTx(ctx, tx, event); err != nil {
+	if _, err := o.Hooks.PublishTx(ctx, tx, placed.Event()); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {

@@ -24,15 +24,11 @@ func (o *Orders) Place(ctx context.Context, placed order.Order) error {
 		if err := tx.Create(&placed).Error; err != nil {
 			return err
 		}
-		event, err := placed.Event()
-		if err != nil {
-			return err
-		}
 		inside, err := SQLTx(tx)
 		if err != nil {
 			return err
 		}
-		_, err = o.Hooks.PublishTx(ctx, inside, event)
+		_, err = o.Hooks.PublishTx(ctx, inside, placed.Event())
 		return err
 	})
 	if err == nil {

@@ -2,11 +2,7 @@
 // event that tells of it.
 package order
 
-import (
-	"encoding/json"
-
-	"github.com/surehook/surehook/sender"
-)
+import "github.com/surehook/surehook/sender"
 
 // Order is a row of the table orders, and the data of its events.
 type Order struct {
@@ -16,12 +12,8 @@ type Order struct {
 }
 
 // Event tells of the order's whole state, so a receiver may apply it as a state.
-func (o Order) Event() (sender.Event, error) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return sender.Event{}, err
-	}
-	return sender.Event{Type: "order.updated", Object: sender.Object{Type: "order", ID: o.ID}, Data: data}, nil
+func (o Order) Event() sender.Event {
+	return sender.Event{Type: "order.updated", Object: sender.Object{Type: "order", ID: o.ID}, Data: o}
 }
 
 // Schema makes the tables. That an order's customer exists is checked at the commit, as

@@ -19,10 +19,6 @@ type Orders struct {
 
 // Place stores an order and publishes its event: both are committed, or neither.
 func (o *Orders) Place(ctx context.Context, placed order.Order) error {
-	event, err := placed.Event()
-	if err != nil {
-		return err
-	}
 	// InTx begins and commits, and has the event delivered at once. It may run the function
 	// more than once.
 	return o.Hooks.InTx(ctx, func(tx pgx.Tx) error {
@@ -30,7 +26,7 @@ func (o *Orders) Place(ctx context.Context, placed order.Order) error {
 		if err := o.Queries.WithTx(tx).CreateOrder(ctx, row); err != nil {
 			return err
 		}
-		_, err := o.Hooks.PublishTx(ctx, tx, event)
+		_, err := o.Hooks.PublishTx(ctx, tx, placed.Event())
 		return err
 	})
 }
