@@ -173,7 +173,7 @@ func (p *program) interrupt() (rest string) {
 func listens(t *testing.T, address string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		c, err := net.Dial("tcp", address)
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 		if err == nil {
 			_ = c.Close()
 		}
