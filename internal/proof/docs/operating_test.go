@@ -1,0 +1,123 @@
+package docs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook"
+	events "github.com/surehook/surehook/dedup"
+	dedup "github.com/surehook/surehook/dedup/postgres"
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+const operating = "docs/operating.md"
+
+// The grants of the page are enough: one role migrates, and another one does everything
+// else. The server is the test's own, since roles belong to all of a server's databases.
+func TestRoles(t *testing.T) {
+	pgtest.DSN(t)                                              // skips without PostgreSQL
+	server, err := pgtest.Start(pgtest.Options{Durable: true}) // a dispatcher refuses another
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	connect := func(role string) *pgxpool.Pool {
+		pool, err := pgxpool.New(t.Context(), pgtest.With(server.DSN(), "user", role))
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	super := connect("postgres")
+	for _, b := range blocks(t) {
+		if b.page == operating && b.lang == "sql" {
+			_, err := super.Exec(t.Context(), b.text)
+			require.NoError(t, err, b.String())
+		}
+	}
+	migrate := func(pool *pgxpool.Pool) *postgres.Store[pgx.Tx] {
+		t.Helper()
+		store, err := postgres.New(pool, &postgres.Config{Schema: "hooks"})
+		require.NoError(t, err)
+		require.NoError(t, store.Migrate(t.Context()))
+		db := stdlib.OpenDBFromPool(pool)
+		defer func() { require.NoError(t, db.Close()) }()
+		require.NoError(t, dedup.Migrate(t.Context(), db, &dedup.Config{Schema: "hooks"}))
+		return store
+	}
+	owner := migrate(connect("shop_migrate"))
+	pool := connect("shop")
+	store := migrate(pool) // there is nothing to do, which needs no rights
+	_, err = pool.Exec(t.Context(), "CREATE TABLE hooks.mine (id int)")
+	require.ErrorContains(t, err, "permission denied")
+
+	receive(t, pool)
+	send(t, store)
+	_, err = owner.Restored(t.Context())
+	require.NoError(t, err)
+}
+
+// send publishes, delivers, holds, resumes, redelivers, rewraps and prunes.
+func send(t *testing.T, store *postgres.Store[pgx.Tx]) {
+	t.Helper()
+	endpoint := sendertest.NewEndpoint(t, sendertest.Status(500), sendertest.Status(200))
+	key := sender.SealingKey{ID: "1", Key: []byte(strings.Repeat("k", 32))}
+	config := surehook.SenderConfig{Network: sender.Network{AllowPrivateNetworks: true}}
+	hooks, err := surehook.NewSender(store, key, &config)
+	require.NoError(t, err)
+	customer, _, err := hooks.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	sub, err := hooks.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: customer.ID, URL: endpoint.URL()})
+	require.NoError(t, err)
+	_, err = hooks.Publish(t.Context(), sender.Event{Type: "order.updated", Object: sender.Object{Type: "order", ID: "o_1"}, Subscriber: customer.ID})
+	require.NoError(t, err)
+	_, err = hooks.Dispatcher.RunOnce(t.Context())
+	require.NoError(t, err)
+	page, _, err := hooks.History.Deliveries(t.Context(), history.DeliveryQuery{})
+	require.NoError(t, err)
+	require.Len(t, page, 1)
+	require.Equal(t, sender.StatusAwaitingRetry, page[0].Status)
+	require.NoError(t, hooks.Registry.Pause(t.Context(), sub.ID))
+	require.NoError(t, hooks.Registry.Resume(t.Context(), sub.ID, sender.Resume{}))
+	require.NoError(t, hooks.History.Redeliver(t.Context(), page[0].ID))
+	_, _, err = hooks.Registry.RotateSecret(t.Context(), customer.ID, nil)
+	require.NoError(t, err)
+
+	config.OlderKeys = []sender.SealingKey{key}
+	hooks, err = surehook.NewSender(store, sender.SealingKey{ID: "2", Key: []byte(strings.Repeat("n", 32))}, &config)
+	require.NoError(t, err)
+	rewrapped, err := hooks.Registry.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, rewrapped)
+	stats, err := hooks.Dispatcher.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Delivered)
+	_, err = hooks.Dispatcher.Prune(t.Context())
+	require.NoError(t, err)
+	_, err = hooks.History.Counts(t.Context())
+	require.NoError(t, err)
+}
+
+// receive does what a receiver does with an event, and removes its marker.
+func receive(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	markers, err := dedup.New(&dedup.Config{Schema: "hooks"})
+	require.NoError(t, err)
+	inTx := dedup.InTx(pool, pgx.TxOptions{})
+	now := time.Now()
+	require.NoError(t, inTx(t.Context(), func(tx pgx.Tx) error {
+		fresh, newer, err := markers.MarkAndAdvance(t.Context(), tx, "billing", "evt_1", now, events.Object{Type: "order", ID: "o_1"}, 1)
+		require.True(t, fresh && newer)
+		return err
+	}))
+	removed, err := events.Prune(t.Context(), inTx, markers, now.Add(time.Hour), 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, removed)
+}

@@ -1,0 +1,264 @@
+//go:build linux
+
+package docs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/servertest"
+	"github.com/surehook/surehook/receiver/receivertest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/challenge"
+	"github.com/surehook/surehook/signing"
+)
+
+const withoutGo = "docs/receiving-without-go.md"
+
+// receivers are the programs of the page, by the file's name, and how each is started.
+var receivers = map[string]struct {
+	interpreter string
+	args        func(s *servertest.Server, file string, port int) []string
+}{
+	"receiver.mjs": {interpreter: "node", args: func(_ *servertest.Server, file string, _ int) []string { return []string{file} }},
+	"receiver.py":  {"python3", func(_ *servertest.Server, file string, _ int) []string { return []string{"-u", file} }},
+	"webhooks.php": {"php", func(_ *servertest.Server, file string, port int) []string {
+		return []string{"-S", fmt.Sprintf("127.0.0.1:%d", port), file}
+	}},
+	"config.ru": {"ruby", func(s *servertest.Server, file string, _ int) []string {
+		return []string{s.Write("rack.rb", rack, nil), file}
+	}},
+}
+
+// rack stands in for Puma: it serves a Rack application, one request at a time.
+const rack = `
+require 'socket'
+require 'stringio'
+def run(app) = $app = app
+load ARGV.fetch(0)
+server = TCPServer.new('127.0.0.1', Integer(ENV.fetch('PORT')))
+loop do
+  client = server.accept
+  line = client.gets or next client.close
+  method, path = line.split
+  env = { 'REQUEST_METHOD' => method, 'PATH_INFO' => path }
+  while (line = client.gets.chomp) != ''
+    name, value = line.split(': ', 2)
+    env['HTTP_' + name.upcase.tr('-', '_')] = value
+  end
+  env['rack.input'] = StringIO.new(client.read(env.fetch('HTTP_CONTENT_LENGTH', '0').to_i))
+  status, headers, body = begin
+    $app.call(env)
+  rescue => e
+    warn e.full_message
+    [500, {}, ['failed']]
+  end
+  body = body.join
+  client.write("HTTP/1.1 #{status} x\r\n", headers.map { |n, v| "#{n}: #{v}\r\n" }.join, "Content-Length: #{body.bytesize}\r\nConnection: close\r\n\r\n", body)
+  client.close
+end
+`
+
+// foreign is a running receiver of the page.
+type foreign struct {
+	t   *testing.T
+	url string
+}
+
+func startReceiver(t *testing.T, file string, secrets ...signing.Secret) *foreign {
+	t.Helper()
+	how := receivers[file]
+	s := servertest.New(t, how.interpreter)
+	if how.interpreter == "php" && !phpHasSQLite(t) {
+		t.Skip("NOT TESTED with php: it lacks pdo_sqlite (on Debian: apt-get install php-sqlite3)")
+	}
+	port := s.Port()
+	var texts []string
+	for _, secret := range secrets {
+		texts = append(texts, secret.Reveal())
+	}
+	t.Setenv("PORT", strconv.Itoa(port))
+	t.Setenv("WEBHOOK_SECRETS", strings.Join(texts, " "))
+	s.Start(how.args(s, s.Write(file, named(t, withoutGo, "run", file).text, nil), port)...)
+	return &foreign{t, fmt.Sprintf("http://127.0.0.1:%d/webhooks", port)}
+}
+
+func phpHasSQLite(t *testing.T) bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), servertest.Find(t, "php"), "-m").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return strings.Contains(string(out), "pdo_sqlite")
+}
+
+// post signs a body under an id with all of the secrets, changes the request, and posts it.
+func (f *foreign) post(id string, body []byte, at time.Time, change func(http.Header, []byte) []byte, secrets ...signing.Secret) (int, string) {
+	f.t.Helper()
+	var keys []signing.Key
+	for _, s := range secrets {
+		keys = append(keys, signing.Key{Secret: s})
+	}
+	ring, err := signing.NewKeyring(keys...)
+	require.NoError(f.t, err)
+	h := http.Header{"Content-Type": {"application/json"}, "Webhook-Attempt": {"1"}}
+	require.NoError(f.t, signing.Sign(h, signing.DefaultSchemes(), id, at, body, ring))
+	if change != nil {
+		body = change(h, body)
+	}
+	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.url, bytes.NewReader(body))
+	require.NoError(f.t, err)
+	req.Header = h
+	answer, err := http.DefaultClient.Do(req)
+	require.NoError(f.t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(f.t, err)
+	return answer.StatusCode, string(text)
+}
+
+func invoice(version int64) (id string, body []byte) {
+	ev := receivertest.NewEvent("invoice", "in_1", version)
+	body, _ = json.Marshal(map[string]any{
+		"id": ev.ID, "type": "invoice.updated", "occurred_at": ev.OccurredAt, "object": map[string]string{"type": "invoice", "id": "in_1"},
+		"version": version, "data": map[string]any{"state": "paid", "payer": "Zoë & Søn <€>"},
+	})
+	return ev.ID, body
+}
+
+// padded adds spaces to a JSON body, up to n bytes.
+func padded(body []byte, n int) []byte {
+	return append(body, bytes.Repeat([]byte(" "), n-len(body))...)
+}
+
+func TestReceiversWithoutGo(t *testing.T) {
+	for file := range receivers {
+		t.Run(file, func(t *testing.T) {
+			a, b, c := signing.GenerateSecret(), signing.GenerateSecret(), signing.GenerateSecret()
+			f := startReceiver(t, file, a, b)
+			now := time.Now()
+			is := func(status int, text string) func(int, string) {
+				return func(gotStatus int, gotText string) {
+					t.Helper()
+					require.Equal(t, status, gotStatus, gotText)
+					require.Equal(t, text, strings.TrimSpace(gotText))
+				}
+			}
+			refused := is(http.StatusUnauthorized, "not verified")
+
+			id, body := invoice(2)
+			tampered := func(_ http.Header, body []byte) []byte { return bytes.Replace(body, []byte("paid"), []byte("sent"), 1) }
+			refused(f.post(id, body, now, tampered, a))
+			refused(f.post(id, body, now, func(h http.Header, b []byte) []byte { h.Set("Webhook-Id", id+"1"); return b }, a))
+			refused(f.post(id, body, now, func(h http.Header, b []byte) []byte { h.Set("Webhook-Timestamp", "now"); return b }, a))
+			for _, name := range []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"} {
+				refused(f.post(id, body, now, func(h http.Header, b []byte) []byte { h.Del(name); return b }, a))
+			}
+			refused(f.post(id, body, now.Add(-310*time.Second), nil, a))
+			refused(f.post(id, body, now.Add(310*time.Second), nil, a))
+			refused(f.post(id, body, now, nil, c))
+
+			is(http.StatusOK, "applied")(f.post(id, body, now.Add(-250*time.Second), nil, a))
+			is(http.StatusOK, "duplicate")(f.post(id, body, now.Add(time.Second), nil, a))
+			id, body = invoice(1)
+			is(http.StatusOK, "stale")(f.post(id, body, now, nil, a))
+			is(http.StatusOK, "duplicate")(f.post(id, body, now, nil, a))
+
+			for i, secrets := range [][]signing.Secret{{b}, {a, b}, {b, a}, {c, a}, {b, c}} {
+				id, body = invoice(int64(3 + i))
+				is(http.StatusOK, "applied")(f.post(id, body, now, nil, secrets...))
+			}
+			id, body = invoice(20)
+			is(http.StatusOK, "applied")(f.post(id, padded(body, 1<<20), now, nil, a))
+			id, body = invoice(21)
+			is(http.StatusRequestEntityTooLarge, "too large")(f.post(id, padded(body, 1<<20+1), now, nil, a))
+			body = bytes.Replace(body, []byte("invoice.updated"), []byte("invoice.printed"), 1)
+			is(http.StatusOK, "ignored")(f.post(id, body, now, nil, a))
+			f.challenged(a, b)
+		})
+	}
+}
+
+// challenged has the receiver asked as a subscription's URL is.
+func (f *foreign) challenged(secrets ...signing.Secret) {
+	f.t.Helper()
+	for _, s := range secrets {
+		ring, err := signing.NewKeyring(signing.Key{Secret: s})
+		require.NoError(f.t, err)
+		asks, err := challenge.New(&challenge.Config{Network: sender.Network{AllowPrivateNetworks: true}})
+		require.NoError(f.t, err)
+		require.NoError(f.t, asks.Challenge(f.t.Context(), sender.Challenge{Subscriber: "sub_1", Subscription: "wsub_1", URL: f.url, Keyring: ring}))
+	}
+}
+
+// The vector on the page is signed as it says, and is what this module takes.
+func TestVector(t *testing.T) {
+	var request block
+	for _, b := range blocks(t) {
+		if b.page == withoutGo && b.lang == "http" {
+			request = b
+		}
+	}
+	text := strings.TrimSuffix(request.text, "\n")
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+	require.NoError(t, err)
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(text, "\n"+string(body)), "Content-Length is the body's")
+	require.True(t, json.Valid(body))
+
+	const secret = "whsec_AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="
+	page := ""
+	for _, b := range blocks(t) {
+		page += b.text
+	}
+	require.Contains(t, page, secret)
+	mac := func(key []byte, text string) []byte {
+		m := hmac.New(sha256.New, key)
+		m.Write([]byte(text))
+		return m.Sum(nil)
+	}
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	require.NoError(t, err)
+	id, at := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp")
+	require.Equal(t, hex.EncodeToString(mac([]byte(secret), at+"."+string(body))), r.Header.Get("Webhook-Hmac-Sha256"))
+	require.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac(decoded, id+"."+at+"."+string(body))), r.Header.Get("Webhook-Signature"))
+
+	parsed, err := signing.ParseSecret(secret)
+	require.NoError(t, err)
+	ring, err := signing.NewKeyring(signing.Key{Secret: parsed})
+	require.NoError(t, err)
+	unix, err := strconv.ParseInt(at, 10, 64)
+	require.NoError(t, err)
+	for _, scheme := range []signing.Scheme{signing.TimestampBody{}, signing.StandardWebhooks{}} {
+		v, err := signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}, Now: func() time.Time { return time.Unix(unix, 0) }})
+		require.NoError(t, err)
+		_, err = v.Verify(signing.Message{Header: r.Header, Body: body})
+		require.NoError(t, err, scheme.Name())
+	}
+}
+
+// The page's program computes what the page says.
+func TestVectorProgram(t *testing.T) {
+	python := servertest.Find(t, "python3")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, python, "-c", named(t, withoutGo, "run", "vector.py").text).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, named(t, withoutGo, "prints", "vector.py").text, string(out))
+}

@@ -1,0 +1,29 @@
+package block
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/http"
+
+	"github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/signing"
+)
+
+var (
+	db    *sql.DB
+	inTx  = receiver.SQL(db, nil)
+	store = sqlite.New()
+	keys  *signing.Keyring
+	work  receiver.Work[*sql.Tx]
+)
+
+func lookUp(ctx context.Context, name string) (secret signing.Secret, tenant string, err error) {
+	panic("left out")
+}
+
+func block() error {
+	// BLOCK
+	return nil
+}

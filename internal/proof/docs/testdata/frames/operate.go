@@ -1,0 +1,40 @@
+package block
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/surehook/surehook"
+	dedup "github.com/surehook/surehook/dedup/postgres"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/postgres"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+var (
+	ctx                 context.Context
+	pool                *pgxpool.Pool
+	store               *postgres.Store[pgx.Tx]
+	hooks               *surehook.Sender[pgx.Tx]
+	customer            sender.Subscriber
+	id, url, deliveryID string
+	yesterday, from, to time.Time
+	tomorrow            time.Time
+	filter              replay.Filter
+	newKey, oldKey      []byte
+)
+
+func block() error {
+	// BLOCK
+	return nil
+}

@@ -1,0 +1,30 @@
+package block
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook"
+	"github.com/surehook/surehook/sender"
+)
+
+type Order struct {
+	ID    string
+	Cents int64
+	Paid  bool
+}
+
+var (
+	hooks    *surehook.Sender[pgx.Tx]
+	ctx      context.Context
+	order    Order
+	customer sender.Subscriber
+	tomorrow time.Time
+)
+
+func block(tx pgx.Tx) error {
+	// BLOCK
+	return nil
+}
