@@ -4,7 +4,6 @@ package start_test
 import (
 	"bufio"
 	"crypto/rand"
-	"database/sql"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -22,7 +21,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/internal/porttest"
 	"github.com/surehook/surehook/sender/postgres/postgrestest"
@@ -71,7 +69,8 @@ func TestProducerAndConsumer(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a program cannot be interrupted on Windows")
 	}
-	dsn := postgrestest.Pool(t).Config().ConnString()
+	pool := postgrestest.Pool(t)
+	dsn := pool.Config().ConnString()
 	address := porttest.Reserved(t)
 	consumer := build(t, "consumer", `":8080"`, `"`+address+`"`)
 	ready := make(chan struct{})
@@ -98,7 +97,7 @@ func TestProducerAndConsumer(t *testing.T) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, log) }()
 
-	receiving, applied := start(t, consumer, "WEBHOOK_SECRET="+secret)
+	_, applied := start(t, consumer, "DATABASE_URL="+dsn, "WEBHOOK_SECRET="+secret)
 	go func() { _, _ = io.Copy(io.Discard, applied) }()
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", address)
@@ -109,13 +108,10 @@ func TestProducerAndConsumer(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 	close(ready)
 
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(receiving.Dir, "crm.db")+"?_pragma=busy_timeout(5000)")
-	require.NoError(t, err)
-	defer func() { _ = db.Close() }()
 	require.Eventually(t, func() bool {
 		var state string
-		err := db.QueryRowContext(t.Context(), "SELECT state FROM invoices WHERE id = 'in_1'").Scan(&state)
-		return err == nil && state == "invoice.paid"
+		err := pool.QueryRow(t.Context(), "SELECT state FROM copies WHERE state = 'paid'").Scan(&state)
+		return err == nil && state == "paid"
 	}, 30*time.Second, 20*time.Millisecond)
 	require.NoError(t, sending.Process.Signal(os.Interrupt))
 	require.NoError(t, sending.Wait(), "it drains, and ends")
@@ -125,13 +121,11 @@ func TestProducerAndConsumer(t *testing.T) {
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	for _, program := range []string{"producer", "consumer"} {
-		text, err := os.ReadFile(filepath.Join(program, "main.go"))
+	for _, folder := range []string{"producer", "consumer"} {
+		text, err := os.ReadFile(filepath.Join(folder, "main.go"))
 		require.NoError(t, err)
-		_, main, found := strings.Cut(string(text), "\nfunc main() {\n")
+		_, program, found := strings.Cut(string(text), "\npackage main\n")
 		require.True(t, found)
-		main, _, found = strings.Cut(main, "\n}\n")
-		require.True(t, found)
-		require.Contains(t, string(readme), "func main() {\n"+main+"\n}\n", program)
+		require.Contains(t, string(readme), "```go\npackage main\n"+program+"```\n")
 	}
 }

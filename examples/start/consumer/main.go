@@ -4,31 +4,37 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"log"
 	"net/http"
 	"os"
 
-	_ "modernc.org/sqlite"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/surehook/surehook"
-	"github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/receiver"
 )
 
+type Invoice struct{ ID, State string }
+
 func main() {
 	ctx := context.Background()
-	db := must(sql.Open("sqlite", "file:crm.db?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate"))
-	check(sqlite.Migrate(ctx, db)) // markers and versions, in your database
-	must(db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS invoices (id TEXT PRIMARY KEY, state TEXT)"))
-	hooks := must(surehook.NewReceiver(receiver.SQL(db, nil), sqlite.New(), "billing", os.Getenv("WEBHOOK_SECRET"), nil))
+	pool := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
+	check(postgres.Migrate(ctx, stdlib.OpenDBFromPool(pool), nil)) // the library's tables, beside your own
+	must(pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS copies (id text PRIMARY KEY, state text)"))
+	store, inTx := must(postgres.New(nil)), postgres.InTx(pool, pgx.TxOptions{})
+	hooks := must(surehook.NewReceiver(inTx, store, "billing", os.Getenv("WEBHOOK_SECRET"), nil))
 
-	http.Handle("POST /webhooks", hooks.Handler(receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
-		_, err := tx.ExecContext(ctx, // the invoice's whole state: an event that was overtaken is skipped
-			"INSERT INTO invoices VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state", ev.Object.ID, ev.Type)
-		return err // committed with the marker and the version, or rolled back with them
-	})))
-	go func() { check(hooks.Run(ctx)) }() // forgets old markers
+	work := must(receiver.Router(
+		receiver.OnState("invoice.*", func(ctx context.Context, tx pgx.Tx, ev receiver.Typed[Invoice]) error {
+			_, err := tx.Exec(ctx, "INSERT INTO copies VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET state = $2", ev.Data.ID, ev.Data.State)
+			return err // committed with the event's id and version, or rolled back with them
+		}),
+	))
+	http.Handle("POST /webhooks", hooks.Handler(work))
+	go func() { check(hooks.Run(ctx)) }() // removes the ids of old events
 	check(http.ListenAndServe(":8080", nil))
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"log"
 	"os"
@@ -17,16 +18,18 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
+type Invoice struct{ ID, State string }
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	key := must(base64.StdEncoding.DecodeString(os.Getenv("SEALING_KEY"))) // 32 bytes: secrets are sealed at rest
+	key := must(base64.StdEncoding.DecodeString(os.Getenv("SEALING_KEY")))
 	pool := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
 	store := must(postgres.New(pool, nil))
-	check(store.Migrate(ctx)) // several processes may start at once
+	check(store.Migrate(ctx)) // the library's tables, beside your own
 	hooks := must(surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, nil))
 	ran := make(chan error, 1)
-	go func() { ran <- hooks.Run(ctx) }() // delivers until interrupted, then drains
+	go func() { ran <- hooks.Run(ctx) }() // delivers until interrupted; ends at once if a key or a migration is missing
 
 	customer, secret, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
 	check(err)
@@ -34,13 +37,18 @@ func main() {
 	must(hooks.Registry.Subscribe(ctx, sender.NewSubscription{
 		Subscriber: customer.ID, URL: "https://customer.example/webhooks", EventTypes: []string{"invoice.*"},
 	}))
+	must(pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS invoices (id text PRIMARY KEY, state text)"))
 	check(hooks.InTx(ctx, func(tx pgx.Tx) error { // your change and its event, or neither
+		invoice := Invoice{ID: rand.Text(), State: "paid"}
+		if _, err := tx.Exec(ctx, "INSERT INTO invoices VALUES ($1, $2)", invoice.ID, invoice.State); err != nil {
+			return err
+		}
 		_, err := hooks.PublishTx(ctx, tx, sender.Event{
-			Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "in_1"}, Subscriber: customer.ID,
+			Type: "invoice.updated", Object: sender.Object{Type: "invoice", ID: invoice.ID}, Data: invoice, Subscriber: customer.ID,
 		})
 		return err
 	}))
-	check(<-ran) // wait for it: what is in flight is recorded first. It ends at once if a key or a migration is missing
+	check(<-ran) // wait for it: what is on the wire is recorded first
 }
 
 func must[T any](v T, err error) T { check(err); return v }
