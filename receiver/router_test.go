@@ -202,7 +202,7 @@ func TestTypedData(t *testing.T) {
 // Thin events of a router keep the promises of Thin: no transaction is open during the
 // fetch, the fetched version counts, an older version leaves no marker, a deleted object
 // stays deleted, and a known version is not fetched.
-func TestOnState(t *testing.T) {
+func TestOnThin(t *testing.T) {
 	b, db := onSQLite(t)
 	var (
 		source  receiver.Snapshot[note]
@@ -272,7 +272,7 @@ func TestOnState(t *testing.T) {
 }
 
 // A thin event that is overtaken during the fetch is stale.
-func TestOnStateOvertaken(t *testing.T) {
+func TestOnThinOvertaken(t *testing.T) {
 	b, _ := onSQLite(t)
 	rcv := b.receiver(t, nil)
 	routes, err := receiver.Router(receiver.OnThin("*",
