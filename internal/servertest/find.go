@@ -18,7 +18,7 @@ import (
 )
 
 // packages are Debian's, where they are not named as their program is.
-var packages = map[string]string{"nginx": "nginx-light", "node": "nodejs"}
+var packages = map[string]string{"nginx": "nginx-light", "node": "nodejs", "php": "php-cli"}
 
 // Find returns the path of a program. Without it the test is skipped, or fails if
 // SUREHOOK_REQUIRE, a list with commas, names the program.

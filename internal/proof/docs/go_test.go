@@ -25,7 +25,7 @@ import (
 func TestGo(t *testing.T) {
 	files := map[string]string{}
 	for _, b := range blocks(t) {
-		if b.lang != "go" || strings.HasPrefix(b.text, mainAlone) {
+		if b.lang != "go" {
 			continue
 		}
 		name, source := "block.go", ""
@@ -55,22 +55,10 @@ func framed(t *testing.T, b block) string {
 	return usedOnly(t, b, strings.Replace(string(text), "// BLOCK", fragment, 1))
 }
 
-// unmarked are the fragments of README.md, by their beginnings: a page that GitHub shows
-// first has no comments about tests.
-var unmarked = map[string]string{
-	"routes, err := receiver.Router(": "router",
-	"hooks.Registry.Update(ctx, id, ": "operate",
-}
-
 func frameOf(t *testing.T, b block) string {
 	t.Helper()
 	if name, ok := strings.CutPrefix(b.about, "frame="); ok && b.mark == "go" {
 		return name
-	}
-	for begin, name := range unmarked {
-		if b.page == "README.md" && strings.HasPrefix(b.text, begin) {
-			return name
-		}
 	}
 	require.FailNow(t, "no rule covers this block", "%s: it is no whole program, and no comment before it names a frame: <!-- go: frame=NAME -->", b)
 	return ""

@@ -14,19 +14,12 @@ import (
 	"github.com/surehook/surehook/sender/postgres/postgrestest"
 )
 
-// mainAlone begins a main function that is shown without its imports. It must be one of
-// the programs of examples/start, which are compiled, and run by a test of theirs.
-const mainAlone = "func main() {\n"
-
 // Each block is covered by a rule, or this fails. What each rule does is in the test that
 // it names.
 func TestEveryBlock(t *testing.T) {
 	for _, b := range blocks(t) {
 		switch b.lang {
-		case "go": // TestGo, and examples/start
-			if strings.HasPrefix(b.text, mainAlone) {
-				require.True(t, inStart(t, b.text), "%s: it is the main function of no program of examples/start", b)
-			}
+		case "go": // TestGo
 		case "sh":
 			checkShell(t, b)
 		case "python", "js", "php", "ruby": // TestReceiversWithoutGo, TestVectorProgram, TestSyntax
@@ -41,18 +34,6 @@ func TestEveryBlock(t *testing.T) {
 			t.Errorf("%s: no rule covers this block: give it a language of rules_test.go", b)
 		}
 	}
-}
-
-func inStart(t *testing.T, text string) bool {
-	t.Helper()
-	for _, program := range []string{"producer", "consumer"} {
-		source, err := os.ReadFile(filepath.Join(root, "examples/start", program, "main.go"))
-		require.NoError(t, err)
-		if strings.Contains(string(source), text) {
-			return true
-		}
-	}
-	return false
 }
 
 // commands are what a block of shell may call: of what is not checked, others would be
