@@ -36,6 +36,7 @@ func newServer(s *service) (*server, error) {
 	h.deliveryOperations()
 	h.noticeOperations()
 	h.metricsOperation(mux)
+	h.describePosted()
 	doc, err := document(h.api)
 	if err != nil {
 		return nil, err

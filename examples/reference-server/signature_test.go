@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -110,7 +111,26 @@ func TestWhatIsPosted(t *testing.T) {
 
 		// A producer's data goes along as it came.
 		s.post(operatorToken, "/events", `{"type":"order.paid","object":{"type":"order","id":"7"},"data":{"b":1.50,"a":"ü<"}}`).is(http.StatusCreated)
-		require.Contains(t, string(e.wait(t, 3)[2].body), `"version":1,"data":{"b":1.50,"a":"ü<"}}`)
+		third := e.wait(t, 3)[2]
+		require.Contains(t, string(third.body), `"version":1,"data":{"b":1.50,"a":"ü<"}}`)
+
+		// The OpenAPI document describes all of it.
+		doc := s.get("", "/openapi.json").is(http.StatusOK)
+		described := doc["webhooks"].(object)["event"].(object)["post"].(object)
+		var names, sent []string
+		for _, p := range described["parameters"].([]any) {
+			names = append(names, p.(object)["name"].(string))
+		}
+		for name := range third.header {
+			if strings.HasPrefix(name, "Webhook-") {
+				sent = append(sent, name)
+			}
+		}
+		require.ElementsMatch(t, sent, names)
+		var body object
+		require.NoError(t, json.Unmarshal(third.body, &body))
+		fields := doc["components"].(object)["schemas"].(object)["Posted"].(object)["properties"].(object)
+		require.ElementsMatch(t, slices.Collect(maps.Keys(body)), slices.Collect(maps.Keys(fields)))
 	})
 }
 
