@@ -67,7 +67,7 @@ func TestReapplyAfterAnUpgrade(t *testing.T) {
 	defer db.Close()
 	first, err := sqlite.Migrations().Open("001_dedup.sql")
 	require.NoError(t, err)
-	defer first.Close()
+	defer func() { _ = first.Close() }()
 	text := make([]byte, 1<<16)
 	n, err := first.Read(text)
 	require.NoError(t, err)
