@@ -17,6 +17,7 @@ func redeliverRules[Tx any]() []rule[Tx] {
 		{"dead-lettered", "A dead-lettered delivery is live again and starts its schedule anew, while the attempt numbers go on.", redeliverDead[Tx]},
 		{"delivered, again", "A delivered one gets a single attempt, with the same bytes.", redeliverDelivered[Tx]},
 		{"delivered, whose single attempt fails", "A delivered one whose single attempt fails stays delivered and is not tried again.", redeliverSingle[Tx]},
+		{"delivered, whose subscription goes meanwhile", "A delivered one whose subscription is deleted during its single attempt stays delivered. If that attempt is lost, a sweep records it.", redeliverSingleGone[Tx]},
 		{"delivered, whose single attempt is lost", "A delivered one whose single attempt is lost gets another one, which is a single one too.", redeliverSingleLost[Tx]},
 		{"delivered, twice", "Redelivering a delivered one again before its single attempt was made makes no second one.", redeliverTwice[Tx]},
 		{"cancelled", "A cancelled delivery is refused with ErrCancelled, whether it was swept or not, and stays cancelled.", redeliverCancelled[Tx]},
@@ -205,6 +206,28 @@ func redeliverSingleLost[Tx any](w *world[Tx]) {
 	w.equal([]any{read.Status, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusDelivered, 3, sender.ClassStatus}, "status, attempts and last class after the attempt in its place failed")
 	w.Advance(1000 * time.Hour)
 	w.claimNothing("after the attempt in its place failed")
+}
+
+func redeliverSingleGone[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	w.record(result(w.claimOne(), sender.ClassNone))
+	id := w.delivery(d.ID, sub).ID
+	w.redeliver(id)
+	w.claimOne()
+	w.unsubscribe(sub)
+	reads := func(when string, inFlight bool, attempts int) {
+		w.Helper()
+		read := w.get(id)
+		w.equal([]any{read.Status, read.InFlight, read.AttemptCount}, []any{sender.StatusDelivered, inFlight, attempts}, "status, whether it is in flight, and attempts %s", when)
+	}
+	reads("during the single attempt", true, 1)
+	w.Advance(lease + time.Second)
+	reads("once the single attempt is lost", false, 1)
+	w.sweep(plenty)
+	reads("after a sweep", false, 2)
+	w.equal(w.get(id).LastErrorClass, sender.ClassInterrupted, "class of the lost attempt")
+	w.Advance(1000 * time.Hour)
+	w.claimNothing("of a deleted subscription")
 }
 
 func redeliverTwice[Tx any](w *world[Tx]) {

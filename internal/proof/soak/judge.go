@@ -25,9 +25,11 @@ func (c *cycle) judge(ctx context.Context, of, before *event, s *slot, id string
 		return &d, false, nil
 	}
 	highest := before.highest(s.name)
-	// A delivery that reads as cancelled may have an attempt whose process was
-	// lost. The sweep records it.
-	if d.Status == sender.StatusCancelled && highest > len(d.Attempts) && !final {
+	// A delivery that reads as cancelled, or as delivered because it was before and was then
+	// cancelled while it was sent again, may have an attempt whose process was lost. The
+	// sweep records it.
+	cancelled := d.Status == sender.StatusCancelled || d.Status == sender.StatusDelivered && s.cancelled(&d, c.cfg.lease())
+	if cancelled && highest > len(d.Attempts) && !final {
 		return &d, false, nil
 	}
 	if highest > len(d.Attempts) {
