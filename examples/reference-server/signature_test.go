@@ -129,7 +129,7 @@ func TestWhatIsPosted(t *testing.T) {
 		require.ElementsMatch(t, sent, names)
 		var body object
 		require.NoError(t, json.Unmarshal(third.body, &body))
-		fields := doc["components"].(object)["schemas"].(object)["Posted"].(object)["properties"].(object)
+		fields := described["requestBody"].(object)["content"].(object)["application/json"].(object)["schema"].(object)["properties"].(object)
 		require.ElementsMatch(t, slices.Collect(maps.Keys(body)), slices.Collect(maps.Keys(fields)))
 	})
 }

@@ -80,7 +80,7 @@ func TestClientIsOfThisDocument(t *testing.T) {
 			n++
 		}
 	}
-	require.Equal(t, 29, n)
+	require.Equal(t, 30, n)
 }
 
 // A subscription is made, an event published and delivered, read by push, by pull and
