@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -14,6 +15,9 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
+
+// warnings leaves out that a dispatcher starts and stops.
+var warnings = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 // dispatcherParams say where a dispatcher works.
 type dispatcherParams struct {
@@ -60,7 +64,7 @@ func runDispatcher() error {
 	if err != nil {
 		return parent.Fail(err)
 	}
-	disp, err := dispatch.New(store, keys, &dispatch.Config{Network: network(), Hooks: c.hooks()})
+	disp, err := dispatch.New(store, keys, &dispatch.Config{Network: network(), Hooks: c.hooks(), Logger: warnings})
 	if err != nil {
 		return parent.Fail(err)
 	}

@@ -294,7 +294,7 @@ func load[Tx any](ctx context.Context, parent *child.Parent, p *place[Tx], inTx 
 	if err != nil {
 		return parent.Fail(err)
 	}
-	disp, err := dispatch.New(p.store, p.keys, &dispatch.Config{Network: network(), MaxDelay: params.MaxDelay})
+	disp, err := dispatch.New(p.store, p.keys, &dispatch.Config{Network: network(), MaxDelay: params.MaxDelay, Logger: warnings})
 	if err != nil {
 		return parent.Fail(err)
 	}
