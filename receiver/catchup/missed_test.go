@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -163,7 +164,7 @@ func missed(t *testing.T, b both) {
 	publish := func(n int) {
 		for i := range n {
 			to := []string{"sub_a", "", "sub_b"}[i%3]
-			ref, err := pub.Publish(ctx, sender.Event{Type: "thing.made", Subscriber: to, Object: sender.Object{Type: "thing", ID: fmt.Sprint(len(mine), "-", i)}, Data: []byte(`{ "a": "<b>" }`)})
+			ref, err := pub.Publish(ctx, sender.Event{Type: "thing.made", Subscriber: to, Object: sender.Object{Type: "thing", ID: fmt.Sprint(len(mine), "-", i)}, Data: json.RawMessage(`{ "a": "<b>" }`)})
 			require.NoError(t, err)
 			if to != "sub_b" {
 				mine = append(mine, ref.ID)
