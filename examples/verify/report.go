@@ -100,12 +100,7 @@ func why(s signing.Scheme, m signing.Message, keys *signing.Keyring, v *signing.
 		lines = append(lines, fmt.Sprintf("nor does it verify with %s at its own time: %v", n.name, thenErr))
 		return append(lines, then.Diagnose(m)...)
 	}
-	lines = []string{n.name + ": " + err.Error()}
-	found := v.Diagnose(m)
-	if found == nil {
-		found = []string{"none of the usual mistakes would explain it: another secret, another body, or forged"}
-	}
-	return append(lines, found...)
+	return append([]string{n.name + ": " + err.Error()}, v.Diagnose(m)...)
 }
 
 func whatIsShown(s signing.Scheme, is signing.Verified, facts signing.Facts) []string {

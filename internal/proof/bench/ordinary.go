@@ -313,7 +313,7 @@ func load[Tx any](ctx context.Context, parent *child.Parent, p *place[Tx], inTx 
 		e, row := sample, i%rows
 		e.Object.ID = strconv.Itoa(row)
 		var ref sender.Ref
-		err := inTx(ctx, func(tx Tx) error {
+		err := inTx(ctx, func(tx Tx) (err error) {
 			if err := p.exec(ctx, tx, steady.ChangeRow, row); err != nil {
 				return err
 			}

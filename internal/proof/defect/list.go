@@ -97,7 +97,7 @@ var ofReceiver = []Defect{
 	{
 		Name: "duplicates are applied",
 		File: "receiver/apply.go", Tests: []string{"./receiver"},
-		Old: "case !fresh:", New: "case !fresh && !newer && version < 0:",
+		Old: "case !fresh && !again:", New: "case !fresh && !again && version < 0:",
 	},
 	{
 		Name: "stale events are applied",
@@ -117,7 +117,7 @@ var ofReceiver = []Defect{
 	{
 		Name: "a stale event is skipped in silence",
 		File: "receiver/report.go", Tests: []string{"./receiver"}, Run: "Silent",
-		Old: "\tif res == Stale {\n\t\tlevel = slog.LevelInfo\n\t}\n", New: "",
+		Old: "if res == Stale || res == Reapplied {", New: "if res == Reapplied {",
 	},
 	{
 		Name: "the scope is left out of the marker",

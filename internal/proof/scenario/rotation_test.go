@@ -46,6 +46,7 @@ type rotatedOwner struct {
 	active  bool             // it says that it has learned, and the new secret signs at once
 
 	markers  *dedupmemory.Store
+	secret   signing.Secret // the newest
 	endpoint atomic.Pointer[http.Handler]
 	mu       sync.Mutex
 	refused  []time.Time
@@ -110,7 +111,6 @@ type rotating struct {
 	registry  *sender.Registry[*memory.Tx]
 	pub       *sender.Publisher[*memory.Tx]
 	owners    map[string]*rotatedOwner // by the host of the endpoint
-	secrets   map[*rotatedOwner]signing.Secret
 	published atomic.Int64
 }
 
@@ -152,7 +152,7 @@ func whileEventsFlow(t *testing.T, owners []*rotatedOwner, act func(*rotating, *
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
 	network := sender.Network{AllowPrivateNetworks: true}
-	s := &rotating{t: t, owners: map[string]*rotatedOwner{}, secrets: map[*rotatedOwner]signing.Secret{}}
+	s := &rotating{t: t, owners: map[string]*rotatedOwner{}}
 	s.registry, err = sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network})
 	require.NoError(t, err)
 	s.pub, err = sender.NewPublisher(store, nil)
@@ -164,7 +164,7 @@ func whileEventsFlow(t *testing.T, owners []*rotatedOwner, act func(*rotating, *
 		host := fmt.Sprintf("owner-%d.example.com", i)
 		_, err = s.registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: o.id, URL: "http://" + host + "/", EventTypes: []string{"thing.*"}})
 		require.NoError(t, err)
-		s.owners[host], s.secrets[o] = o, secret
+		s.owners[host], o.secret = o, secret
 		o.trust(t, secret)
 	}
 
@@ -231,10 +231,10 @@ func (s *rotating) rotate(o *rotatedOwner) {
 	if o.later {
 		rotation.SignFrom = time.Now().Add(rotationFrom)
 	}
-	began, old := time.Now(), s.secrets[o]
+	began, old := time.Now(), o.secret
 	fresh, until, err := s.registry.RotateSecret(s.t.Context(), o.id, rotation)
 	require.NoError(s.t, err)
-	s.secrets[o] = fresh
+	o.secret = fresh
 	time.Sleep(o.learns)
 	if o.keeps {
 		o.trust(s.t, old, fresh)
