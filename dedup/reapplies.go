@@ -51,7 +51,7 @@ type Reapplies[Tx any] interface {
 	ListReapplies(ctx context.Context, tx Tx, scope string, after int64, limit int) ([]Reapply, error)
 
 	// CancelReapply removes a request, or returns an error that must match ErrNotFound.
-	// What was applied again because of it stays.
+	// Events that were applied again under it stay as they are.
 	CancelReapply(ctx context.Context, tx Tx, scope string, number int64) error
 
 	// TakeReapply reports whether the event, which must have a marker, is due to be

@@ -133,8 +133,8 @@ func (w warehouse[Tx]) test(t *testing.T, names ...string) {
 	}
 }
 
-// Of 2,000 orders in disorder none is lost, if payments are facts or if each event has the
-// order's whole state. As the first form that comes to mind, a part of them is lost.
+// None of 2,000 orders in disorder is lost if payments are facts, or if each event has the
+// order's whole state. The form that comes to mind first loses a part of them.
 func TestNaturalConsumerOnSQLite(t *testing.T) {
 	b, db := onSQLite(t)
 	_, err := db.Exec("CREATE TABLE orders (id TEXT PRIMARY KEY, paid BOOLEAN NOT NULL); CREATE TABLE payments (id TEXT NOT NULL)")

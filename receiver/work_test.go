@@ -129,8 +129,7 @@ func TestWorkWithoutAFunction(t *testing.T) {
 	require.NoError(t, receiver.State(b.effect).Check())
 }
 
-// What an event is follows from its type, before any transaction. So none is begun in
-// vain.
+// The type of an event tells what it is, before any transaction. So none is begun in vain.
 func TestTransactionsOfARoute(t *testing.T) {
 	b, _ := onSQLite(t)
 	begun, undone := 0, 0

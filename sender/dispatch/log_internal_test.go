@@ -8,7 +8,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// What the endpoint is not to blame for begins no streak, even beside a streak of one.
+// A failure begins no streak if the endpoint is not to blame for it, even beside a streak
+// of one.
 func TestOnlyTheEndpointsFailuresBeginAStreak(t *testing.T) {
 	one := Recorded{Result: Result{Class: sender.ClassTimeout}}
 	one.Decision.Health.Streak = 1

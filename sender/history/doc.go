@@ -6,8 +6,8 @@
 //	page, next, err := h.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDeadLettered})
 //	err = h.Redeliver(ctx, page[0].ID)
 //
-// What a customer asks for goes through [History.ForSubscriber], which shows and sends nothing
-// of another's.
+// For what customers ask, use [History.ForSubscriber]: it shows and sends nothing of
+// another subscriber.
 //
 // It only reads and writes the database: deliveries are attempted by package dispatch, in
 // this process or in another one. Package replay sends many again.

@@ -75,7 +75,7 @@ func (o *Owned) Why(ctx context.Context, id string) (Why, error) {
 }
 
 // Redeliver is [History.Redeliver] for a delivery to one of the subscriber's subscriptions.
-// What is beyond the reach only the operator can send again.
+// Only the operator can send again a delivery that is beyond the reach.
 func (o *Owned) Redeliver(ctx context.Context, id string) error {
 	if _, err := o.Delivery(ctx, id); err != nil { // its owner never changes
 		return err

@@ -88,7 +88,7 @@ var byID = map[string]func(ctx context.Context, o *history.Owned, d sender.Deliv
 	},
 }
 
-// Whoever asks for another's learns as much as of an id that nobody has.
+// The answer about another's delivery is the same as about an id that nobody has.
 func TestOwnedHidesAnothers(t *testing.T) {
 	o, ctx := newOwned(t), t.Context()
 	mine := o.History.ForSubscriber("sub_a")

@@ -19,7 +19,7 @@ func TestNewNeedsADatabase(t *testing.T) {
 	require.ErrorContains(t, err, "New needs a *sql.DB")
 }
 
-// Who has applied the files, but not to their ends, is told not to call Migrate.
+// Migrate says not to call it where the files were applied, but not to their ends.
 func TestMigrateAfterAnotherTool(t *testing.T) {
 	file, err := fs.ReadFile(sqlite.Migrations(), "001_start.sql")
 	require.NoError(t, err)

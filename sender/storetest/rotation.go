@@ -25,7 +25,7 @@ type rotated struct {
 	schemes []signing.Scheme // of its verifier; nil: the defaults
 	later   bool             // the new secret signs later
 	skew    time.Duration    // of its clock
-	learns  int              // the new secret, so many hours after the rotation
+	learns  int              // how many hours after the rotation it gets the new secret
 
 	known []signing.Secret
 }
