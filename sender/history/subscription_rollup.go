@@ -109,6 +109,25 @@ func (h *History) SubscriptionRollups(ctx context.Context, ids []string, from, t
 	return h.store.SubscriptionRollups(ctx, ids, from, to)
 }
 
+// SubscriptionRollups is [History.SubscriptionRollups] of the subscriber's subscriptions.
+// Ids of another's are left out.
+func (o *Owned) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error) {
+	if o.subscriber == "" {
+		return nil, errNobody
+	}
+	var own []string
+	for _, id := range distinct(ids) {
+		page, _, err := o.all.Subscriptions(ctx, sender.SubscriptionQuery{ID: id, Subscriber: o.subscriber, Implicit: true, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(page) > 0 {
+			own = append(own, id)
+		}
+	}
+	return o.all.SubscriptionRollups(ctx, own, from, to)
+}
+
 // distinct returns the texts in their order, each once.
 func distinct(texts []string) (each []string) {
 	for _, text := range texts {
