@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -31,11 +32,20 @@ type Why struct {
 	// Sentence says it in English: what it waits for, since when, and what can be
 	// done. It is for people, and its wording changes.
 	Sentence string
+	// Parts are the sentence in pieces, in their order, with its times apart, so that
+	// they can be shown otherwise: the texts together are the Sentence.
+	Parts []Part
 	// Until is when the reason is over if nothing else happens: of the next attempt,
 	// or of the end of the lease. Zero: not known, or never.
 	Until time.Time
 	// Subscription is the status of its subscription; "" if that is deleted.
 	Subscription sender.SubscriptionStatus
+}
+
+// Part is a piece of a sentence.
+type Part struct {
+	Text string
+	Time time.Time // that the text is, in UTC; zero: it is none
 }
 
 // MaxAhead is how many deliveries are counted at most that go before one.
@@ -73,7 +83,8 @@ func explain(f *Facts) Why {
 	w := Why{Subscription: f.Status}
 	d := &f.Delivery
 	say := func(reason Reason, until time.Time, format string, args ...any) Why {
-		w.Reason, w.Until, w.Sentence = reason, until, fmt.Sprintf(format, args...)
+		w.Reason, w.Until = reason, until
+		w.Parts, w.Sentence = parts(fmt.Sprintf(format, args...))
 		return w
 	}
 	switch {
@@ -117,7 +128,26 @@ func at(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.UTC().Format(time.RFC3339)
+	return timeMark + t.UTC().Format(time.RFC3339) + timeMark
+}
+
+// timeMark stands before and after a time while a sentence is made. No text that is stored
+// has it.
+const timeMark = "\x00"
+
+// parts splits a sentence that has its times marked.
+func parts(marked string) (all []Part, sentence string) {
+	for _, text := range strings.Split(marked, timeMark) {
+		if text == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t = time.Time{}
+		}
+		all, sentence = append(all, Part{Text: text, Time: t}), sentence+text
+	}
+	return all, sentence
 }
 
 func because(reason string) string {

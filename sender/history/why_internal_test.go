@@ -1,6 +1,8 @@
 package history
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +181,16 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.facts.Now = now
 			got := explain(&c.facts)
+			var text, times string
+			for _, p := range got.Parts {
+				text += p.Text
+				if !p.Time.IsZero() {
+					times += p.Time.Format(time.RFC3339)
+				}
+			}
+			require.Equal(t, c.sentence, text)
+			require.Equal(t, strings.Join(regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).FindAllString(c.sentence, -1), ""), times, "each time is a part of its own")
+			got.Parts = nil
 			require.Equal(t, Why{Reason: c.reason, Sentence: c.sentence, Until: c.until, Subscription: c.facts.Status}, got)
 		})
 	}

@@ -22,6 +22,11 @@ func queryRules[Tx any]() []rule[Tx] {
 		{"rollups of subscriptions", "The figures of a subscription and an hour have what was committed then, whether they are written or not; by the order of the ids, then by hour.", querySubscriptionRollups[Tx]},
 		{"counts by lane", "What is live, and since when the oldest is due, is told of each lane.", queryCountsByLane[Tx]},
 		{"recent outcomes", "A subscription remembers the last 32 outcomes of its attempts that tell something of its endpoint.", queryRecent[Tx]},
+		{"dead letters in groups", "The groups say how many dead letters of a subscription ended in which way, and when the first and the last did; those with more come first.", queryDeadLetterGroups[Tx]},
+		{"status code", "A list of deliveries by status code has those whose last attempt was answered with it.", queryStatusCode[Tx]},
+		{"failing subscriptions", "The list of failing subscriptions has the active ones that fail, those that have failed for longest first; one by id or by a part of the URL has what it asks for.", queryFailing[Tx]},
+		{"notices in groups", "The groups of notices have those that nobody has acknowledged; acknowledging one leaves what was made since.", noticeGroups[Tx]},
+		{"kinds", "What an id or an object is that was typed in; an unknown one is nothing.", queryKinds[Tx]},
 		{"facts", "The facts about a delivery say what its next attempt waits for.", queryFacts[Tx]},
 		{"facts, unknown", "An id that is no delivery's is ErrNotFound.", queryFactsUnknown[Tx]},
 	}

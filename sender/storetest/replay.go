@@ -14,6 +14,7 @@ func replayRules[Tx any]() []rule[Tx] {
 	return slices.Concat([]rule[Tx]{
 		{"dead letters", "A replay makes each dead letter due at once, to start its schedule anew, while the attempt numbers go on.", replayDead[Tx]},
 		{"delivered ones", "A replay gives each delivered one a single attempt with the same bytes, whose failure leaves it delivered.", replayDelivered[Tx]},
+		{"groups", "A replay of groups sends again what belongs to one of them, and nothing else; one by status code, what was last answered with it.", replayGroups[Tx]},
 		{"set of dead letters", "A delivery that becomes a dead letter after a replay was created is not of its set, and neither is one that was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet[Tx]},
 		{"set of delivered ones", "A delivery that is delivered only after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
 		{"set of delivered ones, left behind", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped[Tx]},
