@@ -88,3 +88,34 @@ func TestLatencyMergeAndJSON(t *testing.T) {
 	require.Equal(t, both, read)
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"buckets":[[128,1]]}`), &read), sender.ErrInvalid)
 }
+
+// A sparse histogram tells what one with all buckets does.
+func TestSparseLatency(t *testing.T) {
+	var all history.Latency
+	var sparse, half history.SparseLatency
+	for i := range 300 {
+		d := time.Duration(i*i) * time.Millisecond
+		all.Add(d)
+		if i%2 == 0 {
+			sparse.Add(d)
+		} else {
+			half.Add(d)
+		}
+	}
+	before := half.Count()
+	copied := half.Clone()
+	sparse.Merge(&half)
+	copied.Add(time.Hour)
+	require.Equal(t, before, half.Count(), "neither a merge nor a copy changes it")
+	require.Equal(t, all, sparse.Latency())
+	require.Equal(t, []any{all.Count(), all.Quantile(0.95), all.Longest()}, []any{sparse.Count(), sparse.Quantile(0.95), sparse.Longest()})
+	text, err := json.Marshal(sparse)
+	require.NoError(t, err)
+	want, err := json.Marshal(all)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(text))
+	var read history.SparseLatency
+	require.NoError(t, json.Unmarshal(text, &read))
+	require.Equal(t, all, read.Latency())
+	require.ErrorIs(t, json.Unmarshal([]byte(`{"buckets":[[128,1]]}`), &read), sender.ErrInvalid)
+}

@@ -69,3 +69,22 @@ func TestPropertyStatusBecomes(t *testing.T) {
 }
 
 var someTypes = rapid.SampledFrom([]string{"a", "b", "a.b", "a.c", "a.b.c", "ab", "ab.c", "a.b.c.d"})
+
+// Groups select what belongs to one of them, and meets the other conditions.
+func TestSelectsGroups(t *testing.T) {
+	c := Candidate{Subscription: "a", Subscriber: "s", ErrorClass: sender.ClassStatus, StatusCode: 500}
+	is, other := Group{"a", sender.ClassStatus, 500}, Group{"b", sender.ClassStatus, 500}
+	for _, x := range []struct {
+		f    Filter
+		want bool
+	}{
+		{Filter{Groups: []Group{other, is}}, true}, {Filter{Groups: []Group{other}}, false}, {Filter{Groups: []Group{is}, Subscriber: "t"}, false},
+		{Filter{Groups: []Group{{"a", sender.ClassStatus, 503}, {"a", sender.ClassDNS, 500}}}, false}, {Filter{StatusCode: 500}, true}, {Filter{StatusCode: 503}, false},
+	} {
+		require.Equal(t, x.want, x.f.Selects(c), "%+v", x.f)
+	}
+	f := Filter{Groups: []Group{is, other, is}}
+	require.Equal(t, []string{"a", "b"}, f.Names())
+	f.Subscription = "c"
+	require.Equal(t, []string{"c"}, f.Names())
+}

@@ -202,3 +202,24 @@ func TestLost(t *testing.T) {
 		Error: "the process was lost; whether the request arrived is not known", Chance: 0.5,
 	}, rules.Lost(l, 99, claimed, published, 0.5)))
 }
+
+// What an attempt tells of its endpoint is remembered, whatever is decided about the health.
+func TestSettleRemembersOutcomes(t *testing.T) {
+	before := sender.Health{Recent: sender.Recent(0).Add(sender.OutcomeFailed)}
+	for name, c := range map[string]struct {
+		class    sender.Class
+		decision dispatch.Decision
+		want     []sender.Outcome
+	}{
+		"success":         {sender.ClassNone, dispatch.Decision{Status: sender.StatusDelivered}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeSucceeded}},
+		"failure":         {sender.ClassStatus, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeFailed}},
+		"dead letter":     {sender.ClassStatus, dispatch.Decision{Status: sender.StatusDeadLettered}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeDeadLettered}},
+		"interrupted":     {sender.ClassInterrupted, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed}},
+		"our own network": {sender.ClassConnect, dispatch.Decision{Status: sender.StatusAwaitingRetry, Uncounted: true}, []sender.Outcome{sender.OutcomeFailed}},
+	} {
+		v, err := rules.Settle(dispatch.Live{}, before, dispatch.Result{Class: c.class}, rules.Standing{Active: true},
+			func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision { return c.decision }, time.Now())
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, v.Health.Recent.Outcomes(), name)
+	}
+}

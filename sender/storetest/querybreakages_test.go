@@ -45,6 +45,15 @@ var queryBreakages = []breakage{
 	{"counts once", func(s store) store { return &countsOnce{store: s} }, checks{"query/counts", "random/seed 1"}},
 	{"lost results counted", func(s store) store { return &lostCounted{store: s} }, checks{"query/rollups"}},
 	{"rollups include their end", func(s store) store { return rollupsToEnd{s} }, checks{"query/rollups"}},
+	{"figures of subscriptions the wrong way round", func(s store) store { return hoursReversed{s} }, checks{"query/rollups of subscriptions"}},
+	{"figures of subscriptions include their end", func(s store) store { return hoursToEnd{s} }, checks{"query/rollups of subscriptions"}},
+	{"lanes mixed up", onCounts(func(c *history.Counts) {
+		c.Lanes[sender.LaneNew], c.Lanes[sender.LaneProbation] = c.Lanes[sender.LaneProbation], c.Lanes[sender.LaneNew]
+	}), checks{"query/counts by lane"}},
+	{"status code ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.StatusCode = 0 }), checks{"query/status code"}},
+	{"failing ones oldest first", onSubscriptions(func(q *sender.SubscriptionQuery) { q.Failing = false }), checks{"query/failing subscriptions"}},
+	{"groups without their status codes", func(s store) store { return codeless{s} }, checks{"query/dead letters in groups"}},
+	{"groups of notices acknowledged whole", func(s store) store { return acknowledgesAll{s} }, checks{"query/notices in groups"}},
 	{"latency from the claim", onBatch(func(batch *dispatch.Batch) {
 		batch.Results = slices.Clone(batch.Results)
 		for i := range batch.Results {
@@ -186,4 +195,39 @@ func (b otherCounts) Counts(ctx context.Context) (history.Counts, error) {
 	c, err := b.store.Counts(ctx)
 	b.change(&c)
 	return c, err
+}
+
+// hoursReversed returns figures in the opposite order.
+type hoursReversed struct{ store }
+
+func (s hoursReversed) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]history.SubscriptionRollup, error) {
+	all, err := s.store.SubscriptionRollups(ctx, ids, from, to)
+	slices.Reverse(all)
+	return all, err
+}
+
+// hoursToEnd includes the hour in which the time ends.
+type hoursToEnd struct{ store }
+
+func (s hoursToEnd) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]history.SubscriptionRollup, error) {
+	return s.store.SubscriptionRollups(ctx, ids, from, to.Add(time.Nanosecond))
+}
+
+// codeless tells no status codes of groups.
+type codeless struct{ store }
+
+func (s codeless) DeadLetterGroups(ctx context.Context, q history.DeadLetterQuery) (history.DeadLetterGroups, error) {
+	g, err := s.store.DeadLetterGroups(ctx, q)
+	for i := range g.Groups {
+		g.Groups[i].StatusCode = 0
+	}
+	return g, err
+}
+
+// acknowledgesAll acknowledges what was made since a group was read, too.
+type acknowledgesAll struct{ store }
+
+func (s acknowledgesAll) AcknowledgeNotices(ctx context.Context, g history.NoticeGroup, limit int) (int, error) {
+	g.Last = g.Last.Add(time.Hour)
+	return s.store.AcknowledgeNotices(ctx, g, limit)
 }

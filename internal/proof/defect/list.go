@@ -284,6 +284,21 @@ var ofStores = []Defect{
 		Old: "first_at = 0, stood = 0, spared = 0,", New: "first_at = 0, stood = 0,",
 	},
 	{
+		Name: "the success of a redelivery counts as that of the event",
+		File: "sender/rules/count.go", Tests: []string{"./sender/rules"},
+		Old: "e.Result.Class == sender.ClassNone && !e.Single", New: "e.Result.Class == sender.ClassNone",
+	},
+	{
+		Name: "an interrupted attempt is charged to the endpoint",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
+		Old: "r.Class == sender.ClassInterrupted || d.Uncounted", New: "d.Uncounted",
+	},
+	{
+		Name: "a replay of groups sends all",
+		File: "sender/replay/replay.go", Tests: []string{"./sender/replay"},
+		Old: "(len(f.Groups) == 0 || slices.Contains(f.Groups, Group{c.Subscription, c.ErrorClass, c.StatusCode}))", New: "true",
+	},
+	{
 		Name: "what was spared is not stored",
 		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
 		Old: "\t\tv.Live.Spared = v.Spared\n", New: "\t\tv.Live.Spared = false\n",
