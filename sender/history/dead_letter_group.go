@@ -31,13 +31,27 @@ type DeadLetterQuery struct {
 // DeadLetterGroups are the groups, and whether they are complete.
 type DeadLetterGroups struct {
 	Groups []DeadLetterGroup // those with more dead letters first
-	// More tells that only the newest MaxExamined dead letters were looked at: there are
-	// others, which may belong to these groups or to further ones.
+	// More tells that not all dead letters were looked at: there may be others, of these
+	// groups or of further ones.
 	More bool
 }
 
-// DeadLetterGroups groups the newest dead letters, up to MaxExamined of them, by
-// subscription, error class and status code. ErrInvalid: the query is not one.
+// Add counts a dead letter that ended at a time. Stores call it.
+func (g *DeadLetterGroup) Add(ended time.Time) {
+	g.Count++
+	g.First, g.Last = earlier(g.First, ended), later(g.Last, ended)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// DeadLetterGroups groups the newest dead letters by subscription, error class and status
+// code. It looks at about MaxExamined of them; of a subscriber with several subscriptions,
+// at as many of each. ErrInvalid: the query is not one.
 func (h *History) DeadLetterGroups(ctx context.Context, q DeadLetterQuery) (DeadLetterGroups, error) {
 	err := errors.Join(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -26,12 +27,30 @@ type NoticeGroup struct {
 // NoticeGroups are the groups, and whether they are complete.
 type NoticeGroups struct {
 	Groups []NoticeGroup // those with the newest notice first
-	// More tells that only the newest MaxExamined notices were looked at.
+	// More tells that not all notices were looked at: there may be others.
 	More bool
 }
 
-// NoticeGroups groups the newest notices that nobody has acknowledged, up to MaxExamined of
-// them, by kind, addressee and subscription. subscriber selects an addressee; "": all.
+// Add counts a notice that nobody has acknowledged, after those that are newer. Stores call
+// it.
+func (g *NoticeGroups) Add(n *sender.Notice) {
+	at := slices.IndexFunc(g.Groups, func(o NoticeGroup) bool {
+		return o.Kind == n.Kind && o.Subscriber == n.Subscriber && o.Subscription == n.Subscription
+	})
+	if at < 0 {
+		at = len(g.Groups)
+		g.Groups = append(g.Groups, NoticeGroup{
+			Kind: n.Kind, Subscriber: n.Subscriber, Subscription: n.Subscription, Newest: n.ID, Detail: n.Detail, First: n.CreatedAt,
+		})
+	}
+	o := &g.Groups[at]
+	o.Count++
+	o.First, o.Last = earlier(o.First, n.CreatedAt), later(o.Last, n.CreatedAt)
+}
+
+// NoticeGroups groups the newest notices that nobody has acknowledged, by kind, addressee
+// and subscription. It looks at up to MaxExamined of them. subscriber selects an addressee,
+// of whose newest MaxExamined notices it takes those that nobody has acknowledged; "": all.
 func (h *History) NoticeGroups(ctx context.Context, subscriber string) (NoticeGroups, error) {
 	if err := errors.Join(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: subscriber})...); err != nil {
 		return NoticeGroups{}, err

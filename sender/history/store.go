@@ -83,15 +83,15 @@ type Store interface {
 	// most one.
 	SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error)
 
-	// DeadLetterGroups groups the newest dead letters, up to MaxExamined of them, those of
-	// the query's subscription or of its subscriber's. Groups with more come first; of
+	// DeadLetterGroups groups the newest dead letters, up to about MaxExamined of them,
+	// those of the query's subscription or of its subscriber's: of each as many. Groups with more come first; of
 	// equal ones, those of the older subscription, then by class and status code. A query
 	// that names what nobody has finds nothing.
 	DeadLetterGroups(ctx context.Context, q DeadLetterQuery) (DeadLetterGroups, error)
 
 	// NoticeGroups groups the newest notices that nobody has acknowledged, up to
-	// MaxExamined of them, those for a subscriber or, if it is empty, all: those with the
-	// newest notice first.
+	// MaxExamined of them, or those of the newest MaxExamined of a subscriber, if it is not
+	// empty: those with the newest notice first.
 	NoticeGroups(ctx context.Context, subscriber string) (NoticeGroups, error)
 
 	// AcknowledgeNotices marks up to limit of the notices of a group that were made up to

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
@@ -26,7 +25,7 @@ func (s *Store) DeadLetterGroups(ctx context.Context, q history.DeadLetterQuery)
 			}
 		}
 		slices.SortFunc(dead, func(a, b *delivery) int { return cmp.Compare(b.endedAs, a.endedAs) })
-		out.More = len(dead) > history.MaxExamined
+		out.More = len(dead) >= history.MaxExamined
 		out.Groups = grouped(dead[:min(len(dead), history.MaxExamined)])
 		return nil
 	})
@@ -49,8 +48,7 @@ func grouped(dead []*delivery) (groups []history.DeadLetterGroup) {
 			g = &history.DeadLetterGroup{Subscription: d.sub.ID, Subscriber: d.sub.owner.ID, URL: d.sub.URL, Class: k.class, StatusCode: k.code, First: d.endedAt}
 			by[k] = g
 		}
-		g.Count++
-		g.First, g.Last = sooner(g.First, d.endedAt), later(g.Last, d.endedAt)
+		g.Add(d.endedAt)
 	}
 	keys := slices.SortedFunc(maps.Keys(by), func(a, b key) int {
 		return cmp.Or(cmp.Compare(by[b].Count, by[a].Count), cmp.Compare(a.sub.no, b.sub.no), cmp.Compare(a.class, b.class), cmp.Compare(a.code, b.code))
@@ -61,43 +59,20 @@ func grouped(dead []*delivery) (groups []history.DeadLetterGroup) {
 	return groups
 }
 
-// sooner returns the earlier one of two times.
-func sooner(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // NoticeGroups implements history.Store. It looks at every notice.
 func (s *Store) NoticeGroups(ctx context.Context, subscriber string) (out history.NoticeGroups, err error) {
-	type key struct {
-		kind                     sender.NoticeKind
-		subscriber, subscription string
-	}
 	err = s.inTx(ctx, func(*Tx) error {
-		at := map[key]int{}
 		looked := 0
 		for _, n := range slices.Backward(s.notices) {
-			if !n.AcknowledgedAt.IsZero() || subscriber != "" && n.Subscriber != subscriber {
+			if subscriber != "" && n.Subscriber != subscriber || subscriber == "" && !n.AcknowledgedAt.IsZero() {
 				continue
 			}
-			if looked++; looked > history.MaxExamined {
-				out.More = true
+			if looked++; n.AcknowledgedAt.IsZero() {
+				out.Add(&n.Notice)
+			}
+			if out.More = looked == history.MaxExamined; out.More {
 				break
 			}
-			k := key{n.Kind, n.Subscriber, n.Subscription}
-			i, known := at[k]
-			if !known {
-				i = len(out.Groups)
-				at[k] = i
-				out.Groups = append(out.Groups, history.NoticeGroup{
-					Kind: n.Kind, Subscriber: n.Subscriber, Subscription: n.Subscription, Newest: n.ID, Detail: n.Detail, First: n.CreatedAt,
-				})
-			}
-			g := &out.Groups[i]
-			g.Count++
-			g.First, g.Last = sooner(g.First, n.CreatedAt), later(g.Last, n.CreatedAt)
 		}
 		return nil
 	})

@@ -6,36 +6,35 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
 	deadNewest   = `SELECT subscription, event, ended_at FROM surehook_ended WHERE status = 'dead_lettered' ORDER BY no DESC LIMIT $1`
-	deadNewestOf = `SELECT x.subscription, x.event, x.ended_at FROM unnest($2::bigint[]) AS u(subscription) CROSS JOIN LATERAL (
-			SELECT no, subscription, event, ended_at FROM surehook_ended WHERE subscription = u.subscription AND status = 'dead_lettered' ORDER BY no DESC LIMIT $1) x
-		ORDER BY x.no DESC LIMIT $1`
+	deadNewestOf = `SELECT x.* FROM unnest($2::bigint[]) AS u(subscription) CROSS JOIN LATERAL (
+			SELECT subscription, event, ended_at FROM surehook_ended WHERE subscription = u.subscription AND status = 'dead_lettered' ORDER BY no DESC LIMIT $1) x`
 
 	// groupDead looks up how the last attempt of each ended. The last column tells whether
-	// there are more than were looked at.
-	groupDead = ` SELECT s.id, o.id, s.url, g.class, g.code, g.n, g.first, g.last, (SELECT count(*) FROM newest) = $1
+	// there may be more than were looked at.
+	groupDead = ` SELECT s.id, o.id, s.url, g.class, g.code, g.n, g.first, g.last, `
+	groupsOf  = `
 		FROM (SELECT x.subscription, coalesce(a.class, '') AS class, coalesce(a.status_code, 0) AS code, count(*) AS n, min(x.ended_at) AS first, max(x.ended_at) AS last
-				FROM (SELECT * FROM newest LIMIT $1 - 1) x LEFT JOIN LATERAL (
+				FROM newest x LEFT JOIN LATERAL (
 					SELECT class, status_code FROM surehook_attempts WHERE event = x.event AND subscription = x.subscription ORDER BY number DESC LIMIT 1) a ON true
 				GROUP BY 1, 2, 3) g
 			JOIN surehook_subscriptions s ON s.no = g.subscription JOIN surehook_subscribers o ON o.no = s.subscriber
 		ORDER BY g.n DESC, s.no, g.class COLLATE "C", g.code`
-	selectDeadGroups   = `WITH newest AS MATERIALIZED (` + deadNewest + `)` + groupDead
-	selectDeadGroupsOf = `WITH newest AS MATERIALIZED (` + deadNewestOf + `)` + groupDead
-	selectDeadOf       = `SELECT s.no FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no
+	selectDeadGroups   = `WITH newest AS MATERIALIZED (` + deadNewest + `)` + groupDead + `(SELECT count(*) FROM newest) = $1` + groupsOf
+	selectDeadGroupsOf = `WITH newest AS MATERIALIZED (` + deadNewestOf + `)` + groupDead +
+		`(SELECT max(n) FROM (SELECT count(*) AS n FROM newest GROUP BY subscription) c) = $1` + groupsOf
+	selectDeadOf = `SELECT s.no FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no
 		WHERE s.subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1) AND h.dead > 0`
 
-	unreadNewest   = `SELECT no, kind, subscriber, subscription, created_at FROM surehook_notices WHERE acknowledged_at IS NULL ORDER BY no DESC LIMIT $1`
-	unreadNewestOf = `SELECT no, kind, subscriber, subscription, created_at FROM surehook_notices WHERE subscriber = $2 AND acknowledged_at IS NULL ORDER BY no DESC LIMIT $1`
-	groupNotices   = ` SELECT n.kind, n.subscriber, n.subscription, g.n, g.first, g.last, n.id, n.detail, (SELECT count(*) FROM newest) = $1
-		FROM (SELECT max(no) AS no, count(*) AS n, min(created_at) AS first, max(created_at) AS last
-				FROM (SELECT * FROM newest LIMIT $1 - 1) x GROUP BY kind, subscriber, subscription) g
-			JOIN surehook_notices n ON n.no = g.no ORDER BY g.no DESC`
-	selectNoticeGroups   = `WITH newest AS MATERIALIZED (` + unreadNewest + `)` + groupNotices
-	selectNoticeGroupsOf = `WITH newest AS MATERIALIZED (` + unreadNewestOf + `)` + groupNotices
+	// Notices that nobody has acknowledged, the newest first; of an addressee's newest
+	// notices, those of which that is so.
+	unread         = `SELECT acknowledged_at IS NULL, id, kind, subscriber, subscription, detail, created_at FROM surehook_notices `
+	selectUnread   = unread + `WHERE acknowledged_at IS NULL ORDER BY no DESC LIMIT $1`
+	selectUnreadOf = unread + `WHERE subscriber = $2 ORDER BY no DESC LIMIT $1`
 
 	// acknowledgeNotices goes over those that nobody has acknowledged.
 	acknowledgeNotices = `UPDATE surehook_notices SET acknowledged_at = $1 WHERE no = ANY(ARRAY(
@@ -53,7 +52,7 @@ func (c *core) DeadLetterGroups(ctx context.Context, q history.DeadLetterQuery) 
 		return out, nil
 	}
 	err = c.read(ctx, func(w *work) error {
-		query, args := selectDeadGroups, []any{int64(history.MaxExamined + 1)}
+		query, args := selectDeadGroups, []any{int64(history.MaxExamined)}
 		if q.Subscription != "" || q.Subscriber != "" {
 			text, named := selectDeadOf, []any{q.Subscriber}
 			if q.Subscription != "" {
@@ -63,7 +62,7 @@ func (c *core) DeadLetterGroups(ctx context.Context, q history.DeadLetterQuery) 
 			if err != nil || len(of) == 0 {
 				return err
 			}
-			query, args = selectDeadGroupsOf, append(args, of)
+			query, args = selectDeadGroupsOf, []any{int64(rules.Ahead(history.MaxExamined, len(of))), of}
 		}
 		return w.each(func(r rows) (bool, error) {
 			var g history.DeadLetterGroup
@@ -85,23 +84,29 @@ func (c *core) NoticeGroups(ctx context.Context, subscriber string) (out history
 	if !storable(subscriber) {
 		return out, nil
 	}
-	query, args := selectNoticeGroups, []any{int64(history.MaxExamined + 1)}
+	query, args := selectUnread, []any{int64(history.MaxExamined)}
 	if subscriber != "" {
-		query, args = selectNoticeGroupsOf, append(args, subscriber)
+		query, args = selectUnreadOf, append(args, subscriber)
 	}
+	n := 0
 	err = c.read(ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
-			var g history.NoticeGroup
-			var first, last timestamp
-			err := r.Scan(&g.Kind, &g.Subscriber, &g.Subscription, &g.Count, &first, &last, &g.Newest, &g.Detail, &out.More)
-			g.First, g.Last = first.time(), last.time()
-			out.Groups = append(out.Groups, g)
+			var notice sender.Notice
+			var created timestamp
+			var unread bool
+			err := r.Scan(&unread, &notice.ID, &notice.Kind, &notice.Subscriber, &notice.Subscription, &notice.Detail, &created)
+			notice.CreatedAt = created.time()
+			if unread {
+				out.Add(&notice)
+			}
+			n++
 			return true, err
 		}, query, args...)
 	})
 	if err != nil {
 		return history.NoticeGroups{}, fail("grouping notices", err)
 	}
+	out.More = n == history.MaxExamined
 	return out, nil
 }
 

@@ -192,6 +192,12 @@ func TestPlans(t *testing.T) {
 		} {
 			require.Contains(t, c.plan(all[name], txSettings), " using "+index+" ", "%s: %s", when, name)
 		}
+		if crowded {
+			for _, name := range []string{"selectHours", "selectDeadGroups", "selectDeadGroupsOf", "selectUnread", "selectUnreadOf", "selectKinds", "selectAnswered"} {
+				require.NotContains(t, c.plan(all[name], txSettings), "Seq Scan on surehook_attempts", "%s: %s", when, name)
+				require.NotContains(t, c.plan(all[name], txSettings), "Seq Scan on surehook_ended", "%s: %s", when, name)
+			}
+		}
 		for _, text := range []string{updateHeads.many, updateHeads.one, updateHeadsAndOwners.many, updateHeadsAndOwners.one} {
 			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)
 		}

@@ -54,8 +54,8 @@ func parameterStatements() map[string]string {
 		"selectPositionBefore": selectPositionBefore, "selectEventBefore": selectEventBefore, "countLate": countLate, "selectBelated": selectBelated,
 		"restartLease": restartLease, "restartWaiting": restartWaiting, "deletePending": deletePending, "deleteEnd": deleteEnd, "lastNumber": lastNumber,
 		"upsertRollups": upsertRollups, "selectRollups": selectRollups, "upsertHours": upsertHours, "selectHours": selectHours, "selectNumbersOf": selectNumbersOf,
-		"selectDeadGroups": selectDeadGroups, "selectDeadGroupsOf": selectDeadGroupsOf, "selectDeadOf": selectDeadOf, "selectNoticeGroups": selectNoticeGroups,
-		"selectNoticeGroupsOf": selectNoticeGroupsOf, "acknowledgeNotices": acknowledgeNotices, "selectKinds": selectKinds, "selectFailing": selectFailing, "selectNamed": selectNamed,
+		"selectDeadGroups": selectDeadGroups, "selectDeadGroupsOf": selectDeadGroupsOf, "selectDeadOf": selectDeadOf, "selectUnread": selectUnread,
+		"selectUnreadOf": selectUnreadOf, "acknowledgeNotices": acknowledgeNotices, "selectKinds": selectKinds, "selectFailing": selectFailing, "selectNamed": selectNamed,
 	} {
 		all[name] = text
 	}

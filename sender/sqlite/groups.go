@@ -1,39 +1,34 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
-	deadNewest   = `SELECT x.no, x.subscription, x.event, x.ended_at FROM surehook_ended x INDEXED BY surehook_ended_order WHERE x.status = 'dead_lettered' ORDER BY x.no DESC LIMIT ?1 + 0`
-	deadNewestOf = `SELECT x.no, x.subscription, x.event, x.ended_at FROM json_each(?2) j CROSS JOIN surehook_ended x INDEXED BY surehook_ended_of
-		WHERE x.subscription = j.value AND x.status = 'dead_lettered' ORDER BY x.no DESC LIMIT ?1 + 0`
+	// Dead letters, the newest first, with how their last attempts ended.
+	deadEnds = `SELECT x.subscription, x.ended_at, a.class, a.status_code FROM (SELECT no, subscription, event, ended_at FROM surehook_ended INDEXED BY `
+	deadLast = `) x LEFT JOIN surehook_attempts a ON a.event = x.event AND a.subscription = x.subscription
+		AND a.number = (SELECT max(number) FROM surehook_attempts WHERE event = x.event AND subscription = x.subscription)`
+	selectDeadEnds   = deadEnds + `surehook_ended_order WHERE status = 'dead_lettered' ORDER BY no DESC LIMIT ?1 + 0` + deadLast
+	selectDeadEndsOf = deadEnds + `surehook_ended_of WHERE subscription = ?2 AND status = 'dead_lettered' ORDER BY no DESC LIMIT ?1 + 0` + deadLast
+	selectDeadOwner  = `SELECT s.id, o.id, s.url FROM surehook_subscriptions s CROSS JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ?`
+	selectWithDead   = `SELECT s.no FROM surehook_subscribers o CROSS JOIN surehook_subscriptions s ON s.subscriber = o.no CROSS JOIN surehook_heads h ON h.subscription = s.no
+		WHERE o.id = ? AND h.dead > 0`
 
-	// A group's row has how many there are; the last column, whether the newest that were
-	// looked at are too many.
-	groupDead = `, d AS MATERIALIZED (SELECT x.subscription, x.ended_at,
-				coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), '') AS class,
-				` + lastCode + ` AS code FROM (SELECT * FROM newest LIMIT ?1 - 1) x)
-		SELECT s.id, o.id, s.url, g.class, g.code, g.n, g.first, g.last, (SELECT count(*) FROM newest) = ?1
-		FROM (SELECT subscription, class, code, count(*) AS n, min(ended_at) AS first, max(ended_at) AS last FROM d GROUP BY subscription, class, code) g
-			CROSS JOIN surehook_subscriptions s ON s.no = g.subscription CROSS JOIN surehook_subscribers o ON o.no = s.subscriber
-		ORDER BY g.n DESC, s.no, g.class, g.code`
-	selectDeadGroups   = `WITH newest AS MATERIALIZED (` + deadNewest + `)` + groupDead
-	selectDeadGroupsOf = `WITH newest AS MATERIALIZED (` + deadNewestOf + `)` + groupDead
-
-	unreadNewest   = `SELECT no FROM surehook_notices INDEXED BY surehook_notices_unread WHERE acknowledged_at = 0 ORDER BY no DESC LIMIT ?1 + 0`
-	unreadNewestOf = `SELECT no FROM surehook_notices INDEXED BY surehook_notices_of WHERE subscriber = ?2 AND acknowledged_at = 0 ORDER BY no DESC LIMIT ?1 + 0`
-	groupNotices   = ` SELECT n.kind, n.subscriber, n.subscription, g.n, g.first, g.last, n.id, n.detail, (SELECT count(*) FROM newest) = ?1
-		FROM (SELECT max(n.no) AS no, count(*) AS n, min(n.created_at) AS first, max(n.created_at) AS last
-				FROM (SELECT no FROM newest LIMIT ?1 - 1) x CROSS JOIN surehook_notices n ON n.no = x.no GROUP BY n.kind, n.subscriber, n.subscription) g
-			CROSS JOIN surehook_notices n ON n.no = g.no ORDER BY g.no DESC`
-	selectNoticeGroups   = `WITH newest AS MATERIALIZED (` + unreadNewest + `)` + groupNotices
-	selectNoticeGroupsOf = `WITH newest AS MATERIALIZED (` + unreadNewestOf + `)` + groupNotices
+	// Notices that nobody has acknowledged, the newest first; of an addressee's newest
+	// notices, those of which that is so.
+	unread         = `SELECT acknowledged_at, id, kind, subscriber, subscription, detail, created_at FROM surehook_notices `
+	selectUnread   = unread + `INDEXED BY surehook_notices_unread WHERE acknowledged_at = 0 ORDER BY no DESC LIMIT ?1 + 0`
+	selectUnreadOf = unread + `INDEXED BY surehook_notices_of WHERE subscriber = ?2 ORDER BY no DESC LIMIT ?1 + 0`
 
 	// acknowledgeNotices goes over those that nobody has acknowledged.
 	acknowledgeNotices = `UPDATE surehook_notices SET acknowledged_at = ?1 WHERE no IN (SELECT no FROM surehook_notices INDEXED BY surehook_notices_unread
@@ -47,22 +42,16 @@ const (
 // DeadLetterGroups implements history.Store.
 func (s *Store) DeadLetterGroups(ctx context.Context, q history.DeadLetterQuery) (out history.DeadLetterGroups, err error) {
 	err = s.read(ctx, func(w *work) error {
-		query, args := selectDeadGroups, []any{history.MaxExamined + 1}
-		if q.Subscription != "" || q.Subscriber != "" {
-			of, err := w.deadOf(q)
-			if err != nil || len(of) == 0 {
-				return err
-			}
-			query, args = selectDeadGroupsOf, append(args, list(of))
+		groups := deadGroups{work: w, by: map[deadKey]*history.DeadLetterGroup{}}
+		if q.Subscription == "" && q.Subscriber == "" {
+			err = groups.look(history.MaxExamined, selectDeadEnds)
+		} else {
+			err = groups.of(q)
 		}
-		return w.each(func(rows *sql.Rows) (bool, error) {
-			var g history.DeadLetterGroup
-			var first, last int64
-			err := rows.Scan(&g.Subscription, &g.Subscriber, &g.URL, &g.Class, &g.StatusCode, &g.Count, &first, &last, &out.More)
-			g.First, g.Last = timeOf(first), timeOf(last)
-			out.Groups = append(out.Groups, g)
-			return true, err
-		}, query, args...)
+		if err == nil {
+			out, err = groups.done()
+		}
+		return err
 	})
 	if err != nil {
 		return history.DeadLetterGroups{}, fail("grouping dead letters", err)
@@ -70,34 +59,95 @@ func (s *Store) DeadLetterGroups(ctx context.Context, q history.DeadLetterQuery)
 	return out, nil
 }
 
-// deadOf returns the subscriptions that a query names, and that have dead letters.
-func (w *work) deadOf(q history.DeadLetterQuery) ([]int64, error) {
+type deadKey struct {
+	subscription int64
+	class        sender.Class
+	code         int64
+}
+
+// deadGroups groups dead letters.
+type deadGroups struct {
+	*work
+	by   map[deadKey]*history.DeadLetterGroup
+	more bool
+}
+
+// of looks at those that a query names, at as many of each subscription.
+func (g *deadGroups) of(q history.DeadLetterQuery) error {
+	query, args := selectWithDead, []any{q.Subscriber}
 	if q.Subscription != "" {
-		return w.numbers(selectNamed, q.Subscription, q.Subscriber)
+		query, args = selectNamed, []any{q.Subscription, q.Subscriber}
 	}
-	return w.numbers(`SELECT s.no FROM surehook_subscribers o CROSS JOIN surehook_subscriptions s ON s.subscriber = o.no CROSS JOIN surehook_heads h ON h.subscription = s.no
-		WHERE o.id = ? AND h.dead > 0`, q.Subscriber)
+	of, err := g.numbers(query, args...)
+	for _, no := range of {
+		if err == nil {
+			err = g.look(rules.Ahead(history.MaxExamined, len(of)), selectDeadEndsOf, no)
+		}
+	}
+	return err
+}
+
+func (g *deadGroups) look(limit int, query string, args ...any) error {
+	n := 0
+	err := g.each(func(rows *sql.Rows) (bool, error) {
+		var k deadKey
+		var at int64
+		var class sql.NullString
+		var code sql.NullInt64
+		err := rows.Scan(&k.subscription, &at, &class, &code)
+		k.class, k.code = sender.Class(class.String), code.Int64
+		ended := timeOf(at)
+		if g.by[k] == nil {
+			g.by[k] = &history.DeadLetterGroup{Class: k.class, StatusCode: int(k.code), First: ended, Last: ended}
+		}
+		g.by[k].Add(ended)
+		n++
+		return true, err
+	}, query, append([]any{limit}, args...)...)
+	g.more = g.more || n == limit
+	return err
+}
+
+// done returns the groups in their order.
+func (g *deadGroups) done() (out history.DeadLetterGroups, err error) {
+	keys := slices.SortedFunc(maps.Keys(g.by), func(a, b deadKey) int {
+		return cmp.Or(cmp.Compare(g.by[b].Count, g.by[a].Count), cmp.Compare(a.subscription, b.subscription), cmp.Compare(a.class, b.class), cmp.Compare(a.code, b.code))
+	})
+	for _, k := range keys {
+		group := g.by[k]
+		if err := g.row(selectDeadOwner, k.subscription).Scan(&group.Subscription, &group.Subscriber, &group.URL); err != nil {
+			return out, err
+		}
+		out.Groups = append(out.Groups, *group)
+	}
+	out.More = g.more
+	return out, nil
 }
 
 // NoticeGroups implements history.Store.
 func (s *Store) NoticeGroups(ctx context.Context, subscriber string) (out history.NoticeGroups, err error) {
-	query, args := selectNoticeGroups, []any{history.MaxExamined + 1}
+	query, args := selectUnread, []any{history.MaxExamined}
 	if subscriber != "" {
-		query, args = selectNoticeGroupsOf, append(args, subscriber)
+		query, args = selectUnreadOf, append(args, subscriber)
 	}
+	n := 0
 	err = s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {
-			var g history.NoticeGroup
-			var first, last int64
-			err := rows.Scan(&g.Kind, &g.Subscriber, &g.Subscription, &g.Count, &first, &last, &g.Newest, &g.Detail, &out.More)
-			g.First, g.Last = timeOf(first), timeOf(last)
-			out.Groups = append(out.Groups, g)
+			var notice sender.Notice
+			var acknowledged, created int64
+			err := rows.Scan(&acknowledged, &notice.ID, &notice.Kind, &notice.Subscriber, &notice.Subscription, &notice.Detail, &created)
+			notice.CreatedAt = timeOf(created)
+			if acknowledged == 0 {
+				out.Add(&notice)
+			}
+			n++
 			return true, err
 		}, query, args...)
 	})
 	if err != nil {
 		return history.NoticeGroups{}, fail("grouping notices", err)
 	}
+	out.More = n == history.MaxExamined
 	return out, nil
 }
 

@@ -55,6 +55,13 @@ var excepted = []step{
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
 	{selectCounts, "SEARCH surehook_events", oneRow},
+	{selectLanes, "SCAN surehook_heads USING INDEX surehook_heads_live", "as many as have something live, when it is counted, and once a minute"},
+	{selectLanes, "USE TEMP B-TREE FOR GROUP BY", "three lanes"},
+	{selectDeadEnds, "SEARCH surehook_ended USING INDEX surehook_ended_order (status=?)", limited},
+	{selectDeadEnds, "SCAN x", limited},
+	{selectDeadEndsOf, "SCAN x", limited},
+	{selectUnread, "SCAN surehook_notices USING INDEX surehook_notices_unread", limited},
+	{acknowledgeNotices, "SCAN surehook_notices USING INDEX surehook_notices_unread", "as many as nobody has acknowledged, when somebody does"},
 	{selectOldestDue, "SEARCH h", "as many as the limit says"},
 	{selectOldestDue, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{pendingBefore, "SCAN (subquery-1)", "as many as the limit says"},
@@ -155,7 +162,7 @@ func TestPlans(t *testing.T) {
 		clearSkipped, lowerSkipped, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
 		insertReplay, selectReplay, selectSubscriptionsOf, selectReplays, selectReplaysOf, updateReplay, nextReplay, selectReplayDeliveredOf, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
-		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
 		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)
@@ -163,6 +170,8 @@ func TestPlans(t *testing.T) {
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
 		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)
+	queries = append(queries, upsertHour, selectHours, selectNumberOf, selectOldHours, deleteHour, selectLanes, selectNamed, selectFailing,
+		selectDeadEnds, selectDeadEndsOf, selectDeadOwner, selectWithDead, selectUnread, selectUnreadOf, acknowledgeNotices, selectKinds)
 	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteSkips, selectBuried, deleteTurns, markBuried,
 		markForgettable, liftFloor, selectForgettable, forgetObject, deleteForgettable, selectLeasedUnder)
 	expected := slices.Clone(excepted)
