@@ -75,14 +75,14 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	switch {
 	case decide != nil:
 		v.Decision = decide(l, h, r, now)
+		v.Health.Recent = h.Recent
+		if o := outcome(&r, &v.Decision); o != sender.OutcomeNone {
+			v.Health.Recent = h.Recent.Add(o)
+		}
 	case cancelled:
 		v.Health = h
 	default:
 		return v, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
-	}
-	v.Health.Recent = h.Recent
-	if o := outcome(&r, &v.Decision); o != sender.OutcomeNone {
-		v.Health.Recent = h.Recent.Add(o)
 	}
 	if v.Health.Lane >= sender.Lanes {
 		return v, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, v.Health.Lane, sender.Lanes)

@@ -126,7 +126,9 @@ func TestTheSubscriptionsPart(t *testing.T) {
 	} {
 		v, err := rules.Settle(dispatch.Live{}, sender.Health{}, dispatch.Result{Class: sender.ClassReset}, c.standing, always(decided), now)
 		require.NoError(t, err)
-		require.Equal(t, decided.Health, v.Health, name)
+		want := decided.Health
+		want.Recent = sender.Recent(0).Add(sender.OutcomeFailed)
+		require.Equal(t, want, v.Health, name)
 		require.Equal(t, c.disable, v.Disable, name)
 		require.Len(t, v.Notices, c.notices, name)
 	}
