@@ -176,7 +176,7 @@ var dottedIDs = foreignIDs('.')
 // set replaces the three headers in any spelling of their names.
 func (n headerNames) set(h http.Header, id, timestamp, signature string) {
 	for name := range h {
-		if strings.EqualFold(name, n.id) || strings.EqualFold(name, n.timestamp) || strings.EqualFold(name, n.signature) {
+		if spelled(name, n.id) || spelled(name, n.timestamp) || spelled(name, n.signature) {
 			delete(h, name)
 		}
 	}
@@ -185,6 +185,10 @@ func (n headerNames) set(h http.Header, id, timestamp, signature string) {
 	h[n.timestamp] = values[1:2:2]
 	h[n.signature] = values[2:3:3]
 }
+
+// spelled reports whether text is a spelling of a header's name. The lengths alone, which
+// are the same then, tell most names apart.
+func spelled(text, name string) bool { return len(text) == len(name) && strings.EqualFold(text, name) }
 
 // beforeSigning checks what every scheme's Sign is given.
 func (n headerNames) beforeSigning(h http.Header, ids *idForm, id string, at time.Time) error {

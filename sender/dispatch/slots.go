@@ -190,6 +190,10 @@ func (s *slots) next() *attempt {
 			lane.ready = slices.Delete(lane.ready, i, i+1)
 			sub.ready = false
 			s.offer(sub)
+			if a.account == l {
+				s.count(a, 1, 0)
+				return a
+			}
 			s.count(a, 0, -1)
 			a.account = l
 			s.count(a, 1, 1)

@@ -12,6 +12,13 @@ type Bytes struct {
 // NewBytes is a bound of so many bytes; 0: there is none.
 func NewBytes(most int64) *Bytes { return &Bytes{bounded: most > 0, left: most} }
 
+// Again makes b a new bound, as NewBytes does, and keeps its memory.
+func (b *Bytes) Again(most int64) *Bytes {
+	clear(b.events)
+	*b = Bytes{bounded: most > 0, left: most, events: b.events}
+	return b
+}
+
 // Take counts a delivery of an event whose body has a size, and reports whether it may
 // be claimed. The first one always may. Once one may not, no other may: so a large body
 // is not passed over for ever by small ones.
@@ -19,7 +26,7 @@ func (b *Bytes) Take(event, size int64) bool {
 	switch {
 	case !b.bounded || b.events[event] && !b.over:
 		return true
-	case b.over || b.events != nil && size > b.left:
+	case b.over || len(b.events) > 0 && size > b.left:
 		b.over = true
 		return false
 	case b.events == nil:

@@ -28,6 +28,15 @@ func TestBytesLetOneGo(t *testing.T) {
 	require.False(t, b.Take(2, 0), "nothing goes beside one that is too large")
 }
 
+func TestBytesAgain(t *testing.T) {
+	var b rules.Bytes
+	require.True(t, b.Again(10).Take(1, 10))
+	require.False(t, b.Take(2, 1))
+	require.True(t, b.Again(5).Take(2, 5))
+	require.False(t, b.Over())
+	require.False(t, b.Take(1, 1), "what was counted before is not counted any more")
+}
+
 func TestNoBoundOfBytes(t *testing.T) {
 	b := rules.NewBytes(0)
 	for event := range int64(100) {

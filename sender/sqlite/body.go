@@ -12,15 +12,17 @@ type bodies struct {
 	buffer []byte // for copies: an allocation for each would cost more than the copy
 }
 
-// keep copies an event's body, unless it is there or empty.
-func (b *bodies) keep(event int64, body []byte) {
-	if len(body) == 0 || b.of[event] != nil {
-		return
+// keep copies an event's body, unless it is there, and returns it; nil if it is empty.
+func (b *bodies) keep(event int64, body []byte) []byte {
+	if len(body) == 0 {
+		return nil
 	}
-	if b.of == nil {
-		b.of = map[int64][]byte{}
+	kept := b.of[event]
+	if kept == nil {
+		kept = b.copyOf(body)
+		b.of[event] = kept
 	}
-	b.of[event] = b.copyOf(body)
+	return kept
 }
 
 func (b *bodies) copyOf(body []byte) []byte {

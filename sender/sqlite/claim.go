@@ -361,7 +361,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 		c.target = &t
 	}
 	c.out.Claimed = append(c.out.Claimed, dispatch.Claimed{
-		Key: d.key(), Token: c.Claim.Token, Number: int(d.number), Target: c.target, Event: d.info, At: timeOf(c.now), Spared: d.spared,
+		Key: d.key(), Token: c.Claim.Token, Number: int(d.number), Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now), Spared: d.spared,
 	})
 	return nil
 }

@@ -104,7 +104,7 @@ func (b *batch) findPending(claims []*claimed) error {
 	for n, subscriptions := range want {
 		expected := n * len(subscriptions)
 		due, err := b.find(buffer[:0:expected], live{pending: true}, func(rows *sql.Rows, d *dueDelivery, event []any) error {
-			return rows.Scan(append(event, &d.due, &d.subscription)...)
+			return rows.Scan(append(event, numberOf(&d.due), numberOf(&d.subscription))...)
 		}, selectFirstPending, list(subscriptions), n)
 		if err != nil {
 			return err
@@ -231,11 +231,11 @@ func (b *batch) find(due []dueDelivery, template live, scan func(rows *sql.Rows,
 	err := b.each(func(rows *sql.Rows) (bool, error) {
 		due = append(due, dueDelivery{live: template})
 		d := &due[len(due)-1]
-		event[0], event[1], event[2], event[3] = &d.event, &info, &d.size, &body
+		event[0], event[1], event[2], event[3] = numberOf(&d.event), &info, numberOf(&d.size), &body
 		if err := scan(rows, d, event[:4]); err != nil {
 			return false, err
 		}
-		b.read.keep(d.event, body)
+		d.body = b.read.keep(d.event, body)
 		if info != "" {
 			d.info = eventInfo(info)
 		}

@@ -26,7 +26,7 @@ const (
 )
 
 // newPending inserts many rows.
-var newPending = newManyRows(`INSERT OR FAIL INTO surehook_pending (subscription, event, due) VALUES `, `(?, ?, ?)`)
+var newPending = newManyRows(`INSERT OR FAIL INTO surehook_pending (due, subscription, event) VALUES `, `(?1, ?, ?)`)
 
 // expansion is the part of a step that makes deliveries.
 type expansion struct {
@@ -38,7 +38,6 @@ type expansion struct {
 	all  []*newEvent // the events up to seen that are not expanded
 
 	made    []any         // rows of newPending
-	due     any           // when all of them are due
 	touched map[int64]int // how many each subscription gets
 }
 
@@ -53,7 +52,7 @@ func (b *batch) expand(p dispatch.ExpandParams) error {
 	if p.Events <= 0 {
 		return nil
 	}
-	e := expansion{batch: b, p: p, due: b.now, touched: map[int64]int{}}
+	e := expansion{batch: b, p: p, touched: map[int64]int{}}
 	if err := e.run(); err != nil {
 		return err
 	}
@@ -109,20 +108,26 @@ func (e *expansion) run() error {
 func (e *expansion) read(events []*newEvent, stored bool, query string, args ...any) ([]*newEvent, error) {
 	var ev newEvent
 	var eventType sql.RawBytes
-	columns := []any{&ev.seq, &eventType, &ev.subscriber, &ev.subscription, &ev.redacted, &ev.about}
+	var redacted int64
+	columns := []any{numberOf(&ev.seq), &eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&redacted), numberOf(&ev.about)}
+	var block []newEvent // one allocation for each event would cost more than reading it
 	if stored {
-		columns = append(columns, &ev.after)
+		columns = append(columns, numberOf(&ev.after))
 	}
 	ev.stored = stored
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
+		ev.redacted = redacted != 0
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
 			ev.eventType = events[n-1].eventType
 		} else {
 			ev.eventType = string(eventType)
 		}
-		read := ev
-		events = append(events, &read)
+		if len(block) == cap(block) {
+			block = make([]newEvent, 0, min(2*cap(block)+8, 64))
+		}
+		block = append(block, ev)
+		events = append(events, &block[len(block)-1])
 		return true, err
 	}, query, args...)
 	return events, err
@@ -131,14 +136,17 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 // decide plans how many deliveries of each event are made, and makes them.
 func (e *expansion) decide(events []*newEvent) error {
 	plan := fanout.New(e.p)
+	var seq int64
+	c := fanout.Candidate{Object: func() (o sender.Object, err error) {
+		err = e.row(selectObject, seq).Scan(&o.Type, &o.ID)
+		return o, err
+	}}
 	for _, ev := range events {
 		if err := e.match(ev, plan.Look()); err != nil {
 			return err
 		}
-		full, err := plan.Add(&fanout.Candidate{Count: len(ev.found), All: ev.upTo == math.MaxInt64, Object: func() (o sender.Object, err error) {
-			err = e.row(selectObject, ev.seq).Scan(&o.Type, &o.ID)
-			return o, err
-		}})
+		seq, c.Count, c.All = ev.seq, len(ev.found), ev.upTo == math.MaxInt64
+		full, err := plan.Add(&c)
 		if err != nil {
 			return err
 		}
@@ -230,13 +238,13 @@ func (e *expansion) asksByName(ev *newEvent) (asks bool, err error) {
 }
 
 func (e *expansion) deliver(event, subscription int64) {
-	e.made = append(e.made, subscription, event, e.due)
+	e.made = append(e.made, subscription, event)
 	e.touched[subscription]++
 	e.x.Deliveries++
 }
 
 func (e *expansion) store() error {
-	if err := e.execMany(newPending, e.made); err != nil {
+	if err := e.execMany(newPending, e.made, e.now); err != nil { // all of them are due now
 		return err
 	}
 	if err := e.heads.load(slices.Sorted(maps.Keys(e.touched))); err != nil {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -32,12 +33,16 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]dispatc
 	return all, nil
 }
 
-// giveBodies gives the claimed deliveries their bodies. It reads those that the claim has
-// not read, now that the claim is committed and nobody waits for the write lock. A
-// delivery whose event was redacted since is released. A body that cannot be read stays
-// out.
-func (s *Store) giveBodies(ctx context.Context, read *bodies, out *dispatch.Claims) {
-	gone, err := s.readBodies(ctx, read, out.Claimed)
+// giveBodies reads the bodies that the claim has not read, now that the claim is committed
+// and nobody waits for the write lock. A delivery whose event was redacted since is
+// released. A body that cannot be read stays out.
+func (s *Store) giveBodies(ctx context.Context, out *dispatch.Claims) {
+	events := withoutBody(out.Claimed)
+	if len(events) == 0 {
+		return
+	}
+	read := bodies{of: make(map[int64][]byte, len(events))}
+	gone, err := s.readBodies(ctx, events, &read)
 	if err != nil {
 		gone = nil // the dispatcher asks for what is missing: see Payloads
 	}
@@ -48,7 +53,9 @@ func (s *Store) giveBodies(ctx context.Context, read *bodies, out *dispatch.Clai
 			redacted = append(redacted, dispatch.Release{Key: c.Key, Token: c.Token})
 			continue
 		}
-		c.Body = read.of[c.Key.Event]
+		if c.Body == nil {
+			c.Body = read.of[c.Key.Event]
+		}
 		kept = append(kept, c)
 	}
 	out.Claimed = kept
@@ -57,19 +64,19 @@ func (s *Store) giveBodies(ctx context.Context, read *bodies, out *dispatch.Clai
 	}
 }
 
-// readBodies reads the bodies that were not read yet, and tells which are empty.
-func (s *Store) readBodies(ctx context.Context, read *bodies, claimed []dispatch.Claimed) (empty map[int64]bool, err error) {
-	var events []int64
-	wanted := map[int64]bool{}
-	for _, c := range claimed {
-		if e := c.Key.Event; read.of[e] == nil && !wanted[e] {
-			wanted[e] = true
-			events = append(events, e)
+// withoutBody returns the events of the deliveries without a body, each once.
+func withoutBody(claimed []dispatch.Claimed) (events []int64) {
+	for i := range claimed {
+		if claimed[i].Body == nil {
+			events = append(events, claimed[i].Key.Event)
 		}
 	}
-	if len(events) == 0 {
-		return nil, nil
-	}
+	slices.Sort(events)
+	return slices.Compact(events)
+}
+
+// readBodies reads the bodies of events, and tells which are empty.
+func (s *Store) readBodies(ctx context.Context, events []int64, read *bodies) (empty map[int64]bool, err error) {
 	empty = map[int64]bool{}
 	err = s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {

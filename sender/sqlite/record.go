@@ -48,8 +48,9 @@ type dueDelivery struct {
 	live
 	due     int64
 	info    sender.EventInfo
-	size    int64 // of its body; -1: the event is not there
-	resumed bool  // it waits since an earlier epoch
+	size    int64  // of its body; -1: the event is not there
+	body    []byte // if the claim reads it
+	resumed bool   // it waits since an earlier epoch
 }
 
 func (l *live) key() dispatch.DeliveryKey {
@@ -114,14 +115,15 @@ func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.B
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b = batch{work: w, Batch: in, store: s, registry: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: rules.NewBytes(in.Claim.Bytes), heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, registry: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: s.bytes.Again(in.Claim.Bytes), read: bodies{of: s.bodies}, heads: newHeads(w)}
+		defer clear(s.bodies)
 		b.out.Now = timeOf(b.now)
 		return fail("expanding, recording and claiming", b.run(p))
 	})
 	if err != nil {
 		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
-	s.giveBodies(ctx, &b.read, &b.out)
+	s.giveBodies(ctx, &b.out)
 	return b.expanded, b.out, nil
 }
 
@@ -262,7 +264,8 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 // attempted puts an attempt among those to be inserted.
 func (b *batch) attempted(l *live, r *dispatch.Result, snippet []byte, next int64) {
 	if r.Class == sender.ClassNone && r.Error == "" && snippet == nil && next == 0 {
-		b.succeeded = append(b.succeeded, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(), r.StatusCode)
+		// Drivers take int64 as it is; an int goes by way of reflection.
+		b.succeeded = append(b.succeeded, l.event, l.subscription, int64(r.Number), micros(r.StartedAt), r.Duration.Microseconds(), int64(r.StatusCode))
 		return
 	}
 	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
@@ -292,11 +295,12 @@ func (b *batch) consequences(h *head, sub *subscription, l *live, d *dispatch.De
 }
 
 // skipped tells whether a resume has skipped a delivery that was in an epoch.
-func (b *batch) skipped(h *head, epoch, event int64) (skipped bool, err error) {
+func (b *batch) skipped(h *head, epoch, event int64) (bool, error) {
 	if event > h.skippedTo {
 		return false, nil
 	}
-	err = b.row(selectSkipped, h.subscription, epoch, event).Scan(&skipped)
+	var skipped bool
+	err := b.row(selectSkipped, h.subscription, epoch, event).Scan(&skipped)
 	return skipped, err
 }
 

@@ -33,7 +33,7 @@ func hot() []string {
 
 // manyRows is a statement over any number of rows.
 type manyRows struct {
-	columns int
+	columns int     // of a row
 	chunks  []chunk // the largest first
 }
 
@@ -44,24 +44,27 @@ type chunk struct {
 }
 
 // newManyRows makes a statement of a head and a text for each row. An execution costs
-// as much as several rows do.
+// as much as several rows do. If a row begins with ?1, all rows share that value.
 //
 // A statement that inserts many rows says OR FAIL. Otherwise SQLite copies each page that
 // it changes, to undo the statement alone if a row is refused. Here the whole transaction
 // is rolled back then. So it must not run in a caller's transaction.
 func newManyRows(head, row string) *manyRows {
-	m := &manyRows{columns: strings.Count(row, "?")}
+	m := &manyRows{columns: strings.Count(row, "?") - strings.Count(row, "?1")}
 	for _, n := range [...]int{64, 8, 1} {
 		m.chunks = append(m.chunks, chunk{n, head + strings.Repeat(row+", ", n-1) + row})
 	}
 	return m
 }
 
-// execMany runs a statement over rows, given one after the other.
-func (w *work) execMany(m *manyRows, rows []any) error {
+// execMany runs a statement over rows, given one after the other. shared is the value that
+// they share, if there is one.
+func (w *work) execMany(m *manyRows, rows []any, shared ...any) error {
+	var args []any
 	for _, c := range m.chunks {
 		for n := c.rows * m.columns; len(rows) >= n; rows = rows[n:] {
-			if err := w.execs(c.query, rows[:n]...); err != nil {
+			args = append(append(args[:0], shared...), rows[:n]...)
+			if err := w.execs(c.query, args...); err != nil {
 				return err
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/surehook/surehook/sender/internal/inside"
 	"github.com/surehook/surehook/sender/internal/processes"
 	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // Config adjusts a Store. A nil config and zero fields mean the defaults.
@@ -58,7 +59,10 @@ type Store struct {
 	// These belong to whoever has the turn to write and holds the write lock.
 	registryCache registryCache
 	rollup        *history.Rollup // of the last minute in which something happened
-	found         []dueDelivery   // an array for the deliveries that a claim finds; it is empty between claims
+	// These are reused for each claim, and empty between claims.
+	found  []dueDelivery    // an array for the deliveries that it finds
+	bodies map[int64][]byte // of events
+	bytes  rules.Bytes
 }
 
 var (
@@ -75,7 +79,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: New needs a *sql.DB")
 	}
-	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), inTx: inside.New(), woken: make(chan struct{}, 1)}
+	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), inTx: inside.New(), woken: make(chan struct{}, 1), bodies: map[int64][]byte{}}
 	logger := slog.Default()
 	if cfg != nil {
 		logger = cmp.Or(cfg.Logger, logger)

@@ -434,7 +434,7 @@ var ofWire = []Defect{
 	{
 		Name: "a connection that was being aborted is kept",
 		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
-		Old: "if x.stop != nil && !x.stop() { // the connection is being aborted\n\t\tkeep = false", New: "if x.stop != nil && !x.stop() {\n\t\tkeep = err == io.EOF",
+		Old: "if !x.client.endings.remove(x) { // its context has ended\n\t\tkeep = false", New: "if !x.client.endings.remove(x) {\n\t\tkeep = err == io.EOF",
 	},
 	{
 		Name: "a timeout is a success",

@@ -43,6 +43,8 @@ type Client struct {
 	// included, in bytes.
 	MaxHeader int64
 
+	endings endings
+
 	mu       sync.Mutex
 	idle     pool
 	watched  map[*conn]bool // see watch
@@ -79,9 +81,7 @@ func (c *Client) roundTrip(r *http.Request, reuse bool) (*http.Response, error) 
 		return nil, err
 	}
 	x := &exchange{client: c, conn: cn, ctx: ctx}
-	if ctx.Done() != nil {
-		x.stop = context.AfterFunc(ctx, cn.abort)
-	}
+	c.endings.add(x)
 	answer, err := x.make(r, trace)
 	if err != nil {
 		err = x.why(err)

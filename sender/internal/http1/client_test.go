@@ -304,14 +304,73 @@ func TestEndWithinAnExchangeEndsItsConnection(t *testing.T) {
 	require.Equal(t, 2, s.opened())
 }
 
-// closing is a connection whose other side has answered, and closed.
-type closing struct {
-	net.Conn
-	answer io.Reader
+// The end of a context ends all exchanges that have it, or a context made from it, and no
+// other ones.
+func TestContextOfSeveralExchanges(t *testing.T) {
+	asked := make(chan struct{})
+	var goOn [5]chan struct{}
+	var conns []func(net.Conn, *bufio.Reader)
+	for i := range goOn {
+		goOn[i] = make(chan struct{})
+		conns = append(conns, func(c net.Conn, r *bufio.Reader) {
+			if takes(r) {
+				asked <- struct{}{}
+				<-goOn[i]
+				_, _ = io.WriteString(c, ok)
+				_, _ = r.ReadByte()
+			}
+		})
+	}
+	s, c := serve(t, conns...), newClient(t)
+	begin := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := post(ctx, c, s.url(), small)
+			done <- err
+		}()
+		return done
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var done [5]<-chan error
+	for i := range done {
+		if i == 4 {
+			done[i] = begin(t.Context())
+		} else {
+			done[i] = begin(context.WithValue(ctx, until{}, i))
+		}
+		<-asked
+	}
+	require.Equal(t, 2, c.Awaited())
+	close(goOn[1])
+	require.NoError(t, <-done[1])
+	require.Equal(t, 2, c.Awaited())
+	cancel()
+	for _, i := range []int{0, 2, 3} {
+		require.ErrorIs(t, <-done[i], context.Canceled)
+		close(goOn[i])
+	}
+	require.ErrorIs(t, <-begin(ctx), context.Canceled)
+	close(goOn[4])
+	require.NoError(t, <-done[4])
+	require.Zero(t, c.Awaited())
+	require.Equal(t, 1, c.Idle())
 }
 
-func (c closing) Read(p []byte) (int, error)  { return c.answer.Read(p) }
-func (c closing) Write([]byte) (int, error)   { return 0, &net.OpError{Op: "write", Err: syscall.EPIPE} }
+// closing is a connection whose other side has answered, and closed, unless what is
+// written has a place.
+type closing struct {
+	net.Conn
+	answer  io.Reader
+	written io.Writer
+}
+
+func (c closing) Read(p []byte) (int, error) { return c.answer.Read(p) }
+func (c closing) Write(p []byte) (int, error) {
+	if c.written != nil {
+		return c.written.Write(p)
+	}
+	return 0, &net.OpError{Op: "write", Err: syscall.EPIPE}
+}
 func (c closing) SetDeadline(time.Time) error { return nil }
 func (c closing) Close() error                { return nil }
 

@@ -132,8 +132,16 @@ func (cn *conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{cn}, r)
 }
 
-func (cn *conn) write(r *http.Request) error {
-	err := r.Write(cn.writer)
+// write writes a request. A trace learns of it from net/http.
+func (cn *conn) write(r *http.Request, trace *httptrace.ClientTrace) error {
+	plain := false
+	var err error
+	if trace == nil {
+		plain, err = cn.writePlain(r)
+	}
+	if !plain {
+		err = r.Write(cn.writer)
+	}
 	if err == nil {
 		err = cn.writer.Flush()
 	}
@@ -143,8 +151,8 @@ func (cn *conn) write(r *http.Request) error {
 	return err
 }
 
-// read reads an answer up to its body.
-func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) (*http.Response, error) {
+// read reads an answer up to its body. body is for one of a known length.
+func (cn *conn) read(r *http.Request, most int64, body *sized, trace *httptrace.ClientTrace) (*http.Response, error) {
 	cn.remaining, cn.began = most, false
 	if trace != nil && trace.GotFirstResponseByte != nil {
 		if _, err := cn.reader.Peek(1); err == nil {
@@ -152,6 +160,10 @@ func (cn *conn) read(r *http.Request, most int64, trace *httptrace.ClientTrace) 
 		}
 	}
 	for {
+		if answer := cn.readPlain(r, body); answer != nil {
+			cn.remaining = math.MaxInt64
+			return answer, nil
+		}
 		answer, err := http.ReadResponse(cn.reader, r)
 		if err != nil && cn.failed != nil {
 			return nil, cn.failed // the part before it looks like a malformed answer

@@ -26,9 +26,11 @@ type exchange struct {
 	client *Client
 	conn   *conn
 	ctx    context.Context
-	stop   func() bool   // stops the function that waits for the end of ctx; nil: there is none
+	ending *ending       // what ctx ends, this exchange too; nil: it never ends
+	nth    int           // its index there
 	wrote  chan error    // the error of a request that another goroutine writes; nil: it is written already
-	body   io.ReadCloser // as net/http reads it
+	body   io.ReadCloser // below x
+	sized  sized         // what body is, if the answer has a usual form
 	keep   bool          // the connection can be used again, once all is read
 	ended  error         // the error of Read once the exchange has ended
 }
@@ -39,18 +41,18 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 	if r.ContentLength < 0 || r.ContentLength > longBody {
 		x.wrote = make(chan error, 1)
 		go func() {
-			err := x.conn.write(r)
+			err := x.conn.write(r, trace)
 			if err != nil && !unread(err) {
 				x.conn.abort() // no answer will come
 			}
 			x.wrote <- err
 		}()
-	} else if failed = x.conn.write(r); failed != nil && !unread(failed) {
+	} else if failed = x.conn.write(r, trace); failed != nil && !unread(failed) {
 		return nil, failed
 	}
 	// A server that closes the connection while the request is written may have
 	// sent an answer that says why.
-	answer, err := x.conn.read(r, x.client.MaxHeader, trace)
+	answer, err := x.conn.read(r, x.client.MaxHeader, &x.sized, trace)
 	if err != nil {
 		if x.wrote != nil {
 			x.conn.cut()
@@ -104,7 +106,7 @@ func (x *exchange) end(err error) {
 		_ = x.conn.SetWriteDeadline(time.Now().Add(writtenWithin))
 		keep = <-x.wrote == nil
 	}
-	if x.stop != nil && !x.stop() { // the connection is being aborted
+	if !x.client.endings.remove(x) { // its context has ended
 		keep = false
 	}
 	if keep {

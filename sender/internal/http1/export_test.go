@@ -20,3 +20,10 @@ func (c *Client) Watched() int {
 	defer c.mu.Unlock()
 	return len(c.watched)
 }
+
+// Awaited is how many contexts are waited for.
+func (c *Client) Awaited() int {
+	c.endings.mu.Lock()
+	defer c.endings.mu.Unlock()
+	return len(c.endings.by)
+}

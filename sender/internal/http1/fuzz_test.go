@@ -7,12 +7,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/internal/http1"
 )
 
 // answered is a caller's result of a request.
@@ -39,6 +42,16 @@ func FuzzAnswer(f *testing.F) {
 		"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 2\n\nab",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\nX: 1\r\n\r\n", "ICY 200 OK\r\n\r\n", "\x16\x03\x01\x02\x00",
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70_000) + "\r\n\r\n",
+		// Of the usual form, and beside it.
+		"HTTP/1.1 204 No Content\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length:4\r\nx-a-b:  c d\r\n\r\nfine",
+		"HTTP/1.1 204\r\n\r\n", "HTTP/1.1 204 \r\n\r\n", "HTTP/1.1  204 x\r\n\r\n", "HTTP/1.1 204No\r\n\r\n", "HTTP/1.1 +20 x\r\n\r\n", "HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 304 x\r\nContent-Length: 4\r\n\r\n", "HTTP/1.1 204 x\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: +4\r\n\r\nfine",
+		"HTTP/1.1 200 OK\r\nContent-Length: 004\r\n\r\nfine", "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nx",
+		"HTTP/1.1 204 x\r\nA: b\r\na: c\r\n\r\n", "HTTP/1.1 204 x\r\nA: b \r\nB:\tc\r\nC:\r\n\r\n", "HTTP/1.1 204 x\r\nA\u00e9: b\r\n\r\n", "HTTP/1.1 204 x\r\nA: \u00e9\r\n\r\n",
+		"HTTP/1.1 204 x\r\nA: b\n\r\n", "HTTP/1.1 204 x\nA: b\r\n\r\n", "HTTP/1.1 204 x\r\nA: b\rc\r\n\r\n", "HTTP/1.1 204 x\r\nA: b\r\n\tc\r\n\r\n", "HTTP/1.1 204 x\r\n: b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\nfine more", "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 4\r\n\r\nfine",
+		"HTTP/1.1 200 OK\r\nPragma: no-cache\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 4\r\n\r\nfine", "HTTP/1.1 204 x\r\nno colon\r\n\r\n", "http/1.1 204 x\r\n\r\n", "HTTP/1.1 204 x\r\n" + strings.Repeat("A: b\r\n", 900) + "\r\n",
 	} {
 		f.Add([]byte(text))
 	}
@@ -79,4 +92,41 @@ func ask(t *testing.T, c http.RoundTripper) (a answered) {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	return answered{Status: answer.StatusCode, Header: answer.Header, Body: string(body), Cut: err != nil}
+}
+
+// The server gets the same bytes as from net/http's Request.Write, whatever a request has.
+func FuzzRequest(f *testing.F) {
+	for _, v := range []struct{ host, path, name, value string }{
+		{"example.com", "/hook", "Webhook-Id", "evt_1"}, {"127.0.0.1:8080", "/a%20b?c=d&e", "x-lower", "a  b"}, {"[::1]:80", "", "Host", "other.example"},
+		{"b\u00fccher.example", "/\u00fc", "X-\u00fc", "\u00fc"}, {"[fe80::1%25eth0]", "/", "X", "a\r\nY: b"}, {"a b", "/ ", "a b", " spaced\t"}, {"", "//x", "", ""},
+		{"example.com", "/", "User-Agent", ""}, {"example.com", "/", "User-Agent", " a\nb"}, {"example.com", "/", "Content-Length", "7"}, {"example.com", "/", "Transfer-Encoding", "chunked"},
+		{"example.com", "/", "Trailer", "X"}, {"example.com", "/\x7f", "Connection", "close"}, {"EXAMPLE.com", "/;a=b", "Expect", "100-continue"},
+	} {
+		f.Add(v.host, v.path, v.name, v.value)
+	}
+	f.Fuzz(func(t *testing.T, host, path, name, value string) {
+		request := func(body io.ReadCloser) *http.Request {
+			r := &http.Request{
+				Method: http.MethodPost, URL: &url.URL{Scheme: "http", Host: "example.com", Path: path}, Host: host, Body: body, ContentLength: int64(len(small)),
+				Header: http.Header{"User-Agent": {"surehook"}, "Content-Type": {"application/json"}, "Webhook-Attempt": {"1"}},
+			}
+			r.Header[name] = append(r.Header[name], value, "second")
+			if name == "User-Agent" {
+				r.Header[name] = []string{value}
+			}
+			return r.WithContext(t.Context())
+		}
+		var want bytes.Buffer
+		failed := request(io.NopCloser(bytes.NewReader(small))).Write(&want) != nil
+		var got bytes.Buffer
+		c := newClient(t)
+		c.Dial = func(context.Context, string, string) (net.Conn, error) {
+			return closing{answer: strings.NewReader("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"), written: &got}, nil
+		}
+		_, err := c.RoundTrip(request(http1.NewBody(small)))
+		require.Equal(t, failed, err != nil, "%v", err)
+		if !failed {
+			require.Equal(t, want.String(), got.String())
+		}
+	})
 }

@@ -161,7 +161,10 @@ func (x *Exchange) Request(ctx context.Context) *http.Request {
 	r := http.Request{
 		Method: http.MethodPost, URL: x.url, Host: x.url.Host, Header: x.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(x.body)), ContentLength: int64(len(x.body)),
+		Body: http1.NewBody(x.body), ContentLength: int64(len(x.body)),
+	}
+	if x.poster.cfg.Unguarded != nil {
+		r.Body = io.NopCloser(bytes.NewReader(x.body)) // net/http sends such a body together with the headers
 	}
 	return r.WithContext(ctx)
 }

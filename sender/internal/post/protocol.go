@@ -75,9 +75,9 @@ func (c *client) roundTrip(r *http.Request, first, second http.RoundTripper) (*h
 		refused = err
 	}
 	answer, err := second.RoundTrip(r)
-	var undialled *http2.DialError
+	_, undialled := errors.AsType[*http2.DialError](err)
 	switch {
-	case err == nil || !errors.As(err, &undialled):
+	case !undialled:
 		if refused != nil {
 			c.origins.remember(to, true)
 		}
@@ -112,8 +112,11 @@ func (e *overHTTP2) Unwrap() error { return e.err }
 
 // spokeHTTP2 reports whether an attempt was made over HTTP/2.
 func spokeHTTP2(answer *http.Response, err error) bool {
-	var over *overHTTP2
-	return answer != nil && answer.ProtoMajor == 2 || errors.As(err, &over)
+	if err == nil {
+		return answer.ProtoMajor == 2
+	}
+	_, over := errors.AsType[*overHTTP2](err)
+	return over
 }
 
 // origins remembers which hosts and ports speak HTTP/2 alone, true, and which speak
