@@ -67,10 +67,11 @@ func (c command) wrongFlag(f *flag.FlagSet, err error) error {
 	}
 	var names []string
 	f.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
-	return fmt.Errorf("there is no flag -%s%s: surehook %s -h lists all", name, suggestion(name, names, "-"), c.name)
+	return fmt.Errorf("there is no flag -%s%s surehook %s -h lists all", name, suggestion(name, names, "-"), c.name)
 }
 
-// suggestion is the nearest of the names, if it is near or begins with what was typed.
+// suggestion asks for the nearest of the names, if it is near or begins with what was
+// typed.
 func suggestion(typed string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, name := range names {
@@ -83,7 +84,7 @@ func suggestion(typed string, names []string, prefix string) string {
 		}
 	}
 	if best == "" {
-		return ""
+		return ":"
 	}
 	return ": did you mean " + prefix + best + "?"
 }

@@ -27,8 +27,10 @@ func checkSQLite(ctx context.Context, d *database, found *findings) {
 	checkMode(d.path, found)
 	free, size, err := diskSpace(filepath.Dir(d.path))
 	used := int64(0)
-	if info, err := os.Stat(d.path); err == nil {
-		used = info.Size()
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(d.path + suffix); err == nil {
+			used += info.Size()
+		}
 	}
 	switch {
 	case err != nil:

@@ -29,7 +29,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal does not wait
 	os.Exit(program(ctx, os.Args[1:], &terminal{
 		in: os.Stdin, out: os.Stdout, problems: os.Stderr, env: os.Getenv,
 		asks: isTerminal(os.Stdin), watched: isTerminal(os.Stderr),
@@ -68,7 +68,7 @@ func program(ctx context.Context, args []string, t *terminal) int {
 		}
 		names = append(names, c.name)
 	}
-	return code(t, "", fmt.Errorf("there is no command %q%s: surehook help lists all", name, suggestion(name, names, "")))
+	return code(t, "", fmt.Errorf("there is no command %q%s surehook help lists all", name, suggestion(name, names, "")))
 }
 
 func help(out io.Writer) {

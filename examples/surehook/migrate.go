@@ -153,7 +153,7 @@ func migrateStatus(ctx context.Context, t *terminal, o *migrateOptions) error {
 		if s.State == "absent" {
 			missing = ""
 		}
-		rows = append(rows, []string{s.Set, s.State, fmt.Sprintf("%d of %d", s.Version, s.Known), s.AppliedAt, missing})
+		rows = append(rows, []string{s.Set, s.State, fmt.Sprintf("%d of %d", s.Version, s.Known), dash(s.AppliedAt), missing})
 	}
 	if t.json {
 		err = t.encode(map[string]any{"sets": shown})

@@ -110,6 +110,9 @@ func refusal(status int, text []byte) error {
 	}
 	said := cmp.Or(p.Detail, p.Title)
 	for _, e := range p.Errors {
+		if strings.Contains(said, e.Message) {
+			continue
+		}
 		said += fmt.Sprintf("; %s: %s", e.Location, e.Message)
 	}
 	if status == http.StatusUnauthorized {

@@ -121,7 +121,7 @@ func (m *moment) String() string {
 	if m == nil || m.IsZero() {
 		return ""
 	}
-	return m.UTC().Format(time.RFC3339)
+	return m.UTC().Format(time.RFC3339Nano)
 }
 
 // clock is a time as it is printed.
