@@ -36,9 +36,15 @@ func main() {
 	}))
 }
 
+// isTerminal tells whether a person is at the other end. The null device is like a terminal
+// but for that.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 // commands are all, in the order in which help lists them.
@@ -64,7 +70,11 @@ func program(ctx context.Context, args []string, t *terminal) int {
 	var names []string
 	for _, c := range commands() {
 		if c.name == name {
-			return code(t, name, c.start(ctx, t, args[1:]))
+			err := c.start(ctx, t, args[1:])
+			if err != nil && ctx.Err() != nil && !isNo(err) {
+				err = errors.New("interrupted")
+			}
+			return code(t, name, err)
 		}
 		names = append(names, c.name)
 	}

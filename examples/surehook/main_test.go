@@ -238,6 +238,7 @@ type endpoint struct {
 	*httptest.Server
 	mu       sync.Mutex
 	statuses []int
+	always   int // after them; 0: 200
 	got      []received
 }
 
@@ -257,10 +258,19 @@ func newEndpoint(t *testing.T, statuses ...int) *endpoint {
 		if len(e.statuses) > 0 {
 			w.WriteHeader(e.statuses[0])
 			e.statuses = e.statuses[1:]
+		} else if e.always != 0 {
+			w.WriteHeader(e.always)
 		}
 	}))
 	t.Cleanup(e.Close)
 	return e
+}
+
+// answers has it answer with a status from now on.
+func (e *endpoint) answers(status int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.always = status
 }
 
 func (e *endpoint) received() []received {

@@ -74,12 +74,16 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 	if err := o.confirm(t, m.Count); err != nil {
 		return err
 	}
-	id, err := b.replay(ctx, o.filter, o.rate, o.force)
+	// Whoever interrupts it now must learn the id all the same.
+	id, err := b.replay(context.WithoutCancel(ctx), o.filter, o.rate, o.force)
 	if err != nil {
 		return err
 	}
-	if t.watched {
-		t.note("replay %s has begun", id)
+	t.say("replay %s has begun", id)
+	if t.json {
+		if err := t.encode(replayState{ID: id, Status: "running", Matched: m.Count}); err != nil {
+			return err
+		}
 	}
 	return follow(ctx, t, b, id)
 }

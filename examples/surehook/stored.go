@@ -34,6 +34,9 @@ func (s *stored) close() { s.db.close() }
 
 // answered tells what the library refuses from what could not be tried.
 func answered(err error) error {
+	if err != nil && (strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "42P01")) {
+		return no("the database has not the sender's tables: surehook migrate status shows what it has (with -schema, if they are in a schema)")
+	}
 	for _, refused := range []error{
 		sender.ErrNotFound, sender.ErrInvalid, sender.ErrStatus, sender.ErrRetention, sender.ErrCancelled, sender.ErrRedacted,
 		sender.ErrInvalidEvent, sender.ErrVersion, sender.ErrUnfit,
@@ -41,9 +44,6 @@ func answered(err error) error {
 		if errors.Is(err, refused) {
 			return &noError{err}
 		}
-	}
-	if err != nil && (strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "42P01")) {
-		return no("the database has not the sender's tables: surehook migrate status shows what it has (with -schema, if they are in a schema)")
 	}
 	return err
 }
