@@ -32,6 +32,17 @@ func newStored(db *database) (backend, error) {
 
 func (s *stored) close() { s.db.close() }
 
+// inner are the names of packages in front of their errors.
+var inner = strings.NewReplacer("sender: ", "", "postgres: ", "", "sqlite: ", "", "history: ", "", "replay: ", "", "feed: ", "")
+
+// ofDelivery words that there is none.
+func ofDelivery(id string, err error) error {
+	if errors.Is(err, sender.ErrNotFound) {
+		return no("there is no such delivery: %s", id)
+	}
+	return answered(err)
+}
+
 // answered tells what the library refuses from what could not be tried.
 func answered(err error) error {
 	if err != nil && (strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "42P01")) {
@@ -42,7 +53,7 @@ func answered(err error) error {
 		sender.ErrInvalidEvent, sender.ErrVersion, sender.ErrUnfit,
 	} {
 		if errors.Is(err, refused) {
-			return &noError{err}
+			return no("%s", inner.Replace(err.Error()))
 		}
 	}
 	return err
@@ -66,7 +77,7 @@ func (s *stored) deliveries(ctx context.Context, f filter, cursor string, limit 
 func (s *stored) delivery(ctx context.Context, id string) (record, error) {
 	d, err := s.history.Delivery(ctx, id)
 	if err != nil {
-		return record{}, answered(err)
+		return record{}, ofDelivery(id, err)
 	}
 	why, err := s.history.Why(ctx, id)
 	if err != nil {
@@ -85,9 +96,9 @@ func (s *stored) delivery(ctx context.Context, id string) (record, error) {
 
 func (s *stored) redeliver(ctx context.Context, id string, force bool) error {
 	if force {
-		return answered(s.history.RedeliverForced(ctx, id))
+		return ofDelivery(id, s.history.RedeliverForced(ctx, id))
 	}
-	return answered(s.history.Redeliver(ctx, id))
+	return ofDelivery(id, s.history.Redeliver(ctx, id))
 }
 
 func (f *filter) replay() replay.Filter {
