@@ -80,9 +80,8 @@ func checkPooler(ctx context.Context, pool *pgxpool.Pool, found *findings) {
 	}
 }
 
-// checkClock compares the clocks in the middle of a question. Signatures have this
-// machine's time if it runs the dispatcher only between two claims, but receivers allow
-// five minutes in all.
+// checkClock compares the clocks in the middle of a question. The timestamps that are
+// signed are the database's, and receivers allow five minutes.
 func checkClock(ctx context.Context, db *sql.DB, found *findings) {
 	before := time.Now()
 	var at time.Time
@@ -118,6 +117,6 @@ func checkTransactions(ctx context.Context, db *sql.DB, found *findings) {
 	case oldest > 10*time.Minute:
 		found.add("transactions", warn, fmt.Sprintf("one is open for %v: it keeps dead rows from being removed, and events from being expanded", oldest), "find it in pg_stat_activity (state, xact_start), and end it")
 	default:
-		found.add("transactions", ok, "none is open for long", "")
+		found.add("transactions", ok, "none that this role can see is open for long", "")
 	}
 }

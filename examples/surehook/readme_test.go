@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"cmp"
 	"flag"
 	"net/http"
 	"os"
@@ -31,21 +32,28 @@ func shape(text string) string {
 // walk runs the commands of README.md.
 type walk struct {
 	*user
-	ids     map[string]string // README's, and those of this run
-	address *strings.Replacer // README's, likewise
-	back    *strings.Replacer
+	customer *endpoint
+	ids      map[string]string // README's, and those of this run
+	last     map[string]string // of each kind
+	address  *strings.Replacer // README's, likewise
+	back     *strings.Replacer
 }
 
-// shell is a line of README, with the ids and addresses of this run.
-func (w *walk) shell(line string) *exec.Cmd {
-	line = w.address.Replace(identifier.ReplaceAllStringFunc(line, func(id string) string {
+// own is a line of README with the ids of this run: of those that it does not show, the
+// last that was printed.
+func (w *walk) own(line string) string {
+	return identifier.ReplaceAllStringFunc(line, func(id string) string {
 		if own, ok := w.ids[id]; ok {
 			return own
 		}
-		return id
-	}))
+		kind, _, _ := strings.Cut(id, "_")
+		return cmp.Or(w.last[kind], id)
+	})
+}
+
+func (w *walk) shell(line string) *exec.Cmd {
 	cmd := w.command()
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", strings.Replace(line, "surehook ", `exec "`+surehook+`" `, 1)}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", strings.Replace(w.address.Replace(line), "surehook ", `exec "`+surehook+`" `, 1)}
 	return cmd
 }
 
@@ -55,14 +63,29 @@ func (w *walk) learn(expected, printed string) {
 	for i := range min(len(theirs), len(ours)) {
 		w.ids[theirs[i]] = ours[i]
 	}
+	for _, id := range ours {
+		kind, _, _ := strings.Cut(id, "_")
+		w.last[kind] = id
+	}
 }
 
+// run runs a line when what it shows has come about, and returns what it prints.
 func (w *walk) run(line, expected string) string {
+	name := strings.Fields(line)[1]
+	switch name {
+	case "deliveries":
+		w.dead(2)
+	case "redeliver":
+		w.customer.answers(http.StatusOK)
+	}
 	out, _ := w.shell(line).CombinedOutput() // some of them end with 1
 	printed := w.back.Replace(string(out))
 	w.learn(expected, printed)
-	if strings.HasPrefix(line, "surehook redeliver") {
-		eventually(w.t, "its end", func() string { return w.does("deliveries", "-status", "delivered") }, func(s string) bool { return strings.Contains(s, "dlv_") })
+	if again := map[string]int{"redeliver": 1, "replay": 2}[name]; again > 0 && !strings.Contains(line, "-dry-run") {
+		eventually(w.t, "its end", func() (l listed) {
+			w.reads(&l, "deliveries", "-status", "delivered")
+			return l
+		}, func(l listed) bool { return len(l.Data) == again })
 	}
 	return printed
 }
@@ -80,6 +103,7 @@ func TestReadme(t *testing.T) {
 		var out strings.Builder
 		for _, part := range strings.Split("\n"+inner, "\n$ ")[1:] {
 			line, expected, _ := strings.Cut(part, "\n")
+			line = w.own(line)
 			if strings.HasPrefix(line, "surehook listen") {
 				listening = launch(t, w.shell(line))
 				listening.says(t, "Ctrl-C ends\n")
@@ -108,7 +132,8 @@ func TestReadme(t *testing.T) {
 func newWalk(t *testing.T) *walk {
 	t.Helper()
 	dir := t.TempDir()
-	own, customer := newEndpoint(t), newEndpoint(t, http.StatusInternalServerError)
+	own, customer := newEndpoint(t), newEndpoint(t)
+	customer.answers(http.StatusInternalServerError)
 	// Its key is made beside the file, as doctor's example has it.
 	server := launch(t, exec.Command(referenceServer, "-addr", "127.0.0.1:0", "-database", filepath.Join(dir, "surehook.db"), "-operator-token", operatorToken,
 		"-allow-private-networks", "-schedule", "1s", "-horizon", "1us", "-log-level", "error"))
@@ -121,7 +146,7 @@ func newWalk(t *testing.T) *walk {
 	require.NoError(t, err)
 	host := func(e *endpoint) string { return strings.TrimPrefix(e.URL, "http://") }
 	return &walk{
-		user: u, ids: map[string]string{},
+		user: u, customer: customer, ids: map[string]string{}, last: map[string]string{},
 		address: strings.NewReplacer("127.0.0.1:3000", host(own), "examples/surehook/verify/testdata", captures),
 		back:    strings.NewReplacer(host(own), "127.0.0.1:3000", host(customer), "127.0.0.1:4000", strings.TrimPrefix(base, "http://"), "127.0.0.1:8080"),
 	}

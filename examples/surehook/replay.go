@@ -92,7 +92,11 @@ func printMatched(t *terminal, m *matched, status string) error {
 	if t.json {
 		return t.encode(m)
 	}
-	t.say("%d %s deliveries match", m.Count, strings.ReplaceAll(status, "_", "-"))
+	match := "deliveries match"
+	if m.Count == 1 {
+		match = "delivery matches"
+	}
+	t.say("%d %s %s", m.Count, strings.ReplaceAll(status, "_", "-"), match)
 	if m.Oldest != nil && m.Newest != nil {
 		t.say("published between %s and %s UTC", clock(*m.Oldest), clock(*m.Newest))
 	}

@@ -260,7 +260,10 @@ func (s *server) events(subscriber string) (catchup.Source, error) {
 	if subscriber != "" {
 		return nil, errors.New("-subscriber is for a -database: a server shows the events of its token's owner")
 	}
-	return catchup.NewClient(s.base+"/events", &catchup.ClientConfig{Token: catchup.Token(s.token), AllowUnencrypted: true})
+	return catchup.NewClient(s.base+"/events", &catchup.ClientConfig{
+		Token: catchup.Token(s.token), MaxPageBytes: 128 << 20, // as many events as are asked for, of 1 MiB each, and more
+		AllowUnencrypted: true, // newServer has refused it but for this machine
+	})
 }
 
 // pause waits, or returns ctx's error.
