@@ -146,10 +146,15 @@ func TestReplayIsInterrupted(t *testing.T) {
 		e := newEndpoint(t)
 		e.answers(http.StatusInternalServerError)
 		u.subscribe(e.URL, "invoice.paid")
-		u.does("trigger", "invoice.paid")
-		u.does("trigger", "invoice.paid")
-		u.dead(2)
 		for _, source := range [][]string{nil, {"-database", p.flag}} {
+			for range 3 {
+				u.does("trigger", "invoice.paid")
+			}
+			// One is sent at once, and 100 s later the next.
+			eventually(t, "dead letters", func() (l listed) {
+				u.reads(&l, "deliveries", "-status", "dead_lettered")
+				return l
+			}, func(l listed) bool { return len(l.Data) >= 3 })
 			r := launch(t, u.command(append([]string{"replay", "-yes", "-rate", "0.01", "-json"}, source...)...))
 			r.says(t, `"status":"running"`)
 			said, code := r.interrupt(t)
