@@ -36,14 +36,14 @@ type filter struct {
 	since, until                                              moment
 }
 
-func (o *filter) flags(f *flag.FlagSet, statuses string) {
-	f.StringVar(&o.status, "status", "", "a `status`: "+statuses)
-	f.StringVar(&o.subscription, "subscription", "", "the `id` of a subscription")
-	f.StringVar(&o.subscriber, "subscriber", "", "the `id` of the subscriptions' owner")
-	f.StringVar(&o.eventType, "type", "", "an event `type`: exact, \"prefix.*\" or \"*\"")
-	f.StringVar(&o.class, "class", "", "how the last attempt failed: a `class` such as dns, connect, tls, timeout, status")
-	f.Var(&o.since, "since", "published at a `time` or later: 2026-01-31T12:00:00Z, or how long ago: 24h, 7d")
-	f.Var(&o.until, "until", "published before a `time`, in the same forms")
+func (f *filter) flags(set *flag.FlagSet, statuses string) {
+	set.StringVar(&f.status, "status", "", "a `status`: "+statuses)
+	set.StringVar(&f.subscription, "subscription", "", "the `id` of a subscription")
+	set.StringVar(&f.subscriber, "subscriber", "", "the `id` of the subscriptions' owner")
+	set.StringVar(&f.eventType, "type", "", "an event `type`: exact, \"prefix.*\" or \"*\"")
+	set.StringVar(&f.class, "class", "", "how the last attempt failed: a `class` such as dns, connect, tls, timeout, status")
+	set.Var(&f.since, "since", "published at a `time` or later: 2026-01-31T12:00:00Z, or how long ago: 24h, 7d")
+	set.Var(&f.until, "until", "published before a `time`, in the same forms")
 }
 
 // The records, with the members that the reference server's JSON has.

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"database/sql"
 
 	"github.com/surehook/surehook/sender"
 )

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"database/sql"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,13 +83,7 @@ func TestMigratePrint(t *testing.T) {
 func TestMigrateBehind(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	first, err := dedup.Migrations().Open("001_dedup.sql")
-	require.NoError(t, err)
-	defer first.Close()
-	info, err := first.Stat()
-	require.NoError(t, err)
-	text := make([]byte, info.Size())
-	_, err = first.Read(text)
+	text, err := fs.ReadFile(dedup.Migrations(), "001_dedup.sql")
 	require.NoError(t, err)
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(u.dir, "a.db"))
 	require.NoError(t, err)
