@@ -37,7 +37,7 @@ func (c cursor) text() string {
 	return cursorText.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
 }
 
-var errCursor = fmt.Errorf("%w cursor: it must be one that a page came with, or empty to begin with the oldest event", sender.ErrInvalid)
+var errCursor = fmt.Errorf("%w cursor: it must be one that a page came with, or empty to begin with the oldest event, or now to begin with what comes", sender.ErrInvalid)
 
 // parseCursor reads a text of cursor.text, and refuses all others.
 func parseCursor(text string) (c cursor, err error) {

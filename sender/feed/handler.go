@@ -26,7 +26,7 @@ type HandlerConfig struct {
 }
 
 // NewHandler returns a handler that answers GET with a page of the feed as JSON, by
-// the parameters after (a cursor), limit (1 to 200, default 50) and wait (seconds, 0
+// the parameters after (a cursor, or now), limit (1 to 200, default 50) and wait (seconds, 0
 // to 30, default 0):
 //
 //	{"data":[{"id":"evt_…","type":"…","occurred_at":"…","object":{…},"version":7}, …],"next_cursor":"…"}

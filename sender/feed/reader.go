@@ -19,6 +19,10 @@ const (
 	MaxWait      = 30 * time.Second
 )
 
+// Now as [Query.After] begins with what comes: the page has the cursor behind the last
+// event that there is, and no event unless one comes within the wait.
+const Now = "now"
+
 // ReaderConfig adjusts a Reader. A nil config and zero fields mean the defaults.
 type ReaderConfig struct {
 	// Poll is the time between two looks for new events while somebody waits for
@@ -78,7 +82,7 @@ type Query struct {
 	// are addressed to them, or to nobody in particular. sender.Operator sees all.
 	Viewer string
 	// After is Page.Next of the page before. Empty: begin with the oldest event
-	// that is kept.
+	// that is kept. Now: begin with what comes.
 	After string
 	Limit int // 1 to 200; 0 means 50
 	// Wait is how long an empty page is held open: up to 30 s.
@@ -109,6 +113,11 @@ func (r *Reader) Page(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	deadline := time.Now().Add(q.Wait)
+	if q.After == Now {
+		if at, err = r.end(ctx, q.Viewer); err != nil {
+			return Page{}, err
+		}
+	}
 	for first := true; ; first = false {
 		page, err := r.read(ctx, &q, &at, first && q.After == "")
 		if err != nil || len(page.Events) > 0 {
@@ -120,6 +129,13 @@ func (r *Reader) Page(ctx context.Context, q Query) (Page, error) {
 			return Page{Next: at.text()}, nil
 		}
 	}
+}
+
+// end returns the cursor behind the last event.
+func (r *Reader) end(ctx context.Context, viewer string) (cursor, error) {
+	// A page after all that there can be reads no event.
+	got, err := r.take(ctx, StoreQuery{Viewer: viewer, After: math.MaxInt64, Limit: 1, Heads: true})
+	return cursor{position: got.Head, pruned: got.Pruned}, err
 }
 
 // read reads until it finds an event or reaches the end. It moves the cursor past the
@@ -188,7 +204,7 @@ func (q *Query) check() (at cursor, err error) {
 	if err := CheckViewer(q.Viewer); err != nil {
 		errs = append(errs, err)
 	}
-	if q.After != "" {
+	if q.After != "" && q.After != Now {
 		if at, err = parseCursor(q.After); err != nil {
 			errs = append(errs, &InvalidError{"after", err})
 		}

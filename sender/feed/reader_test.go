@@ -164,3 +164,22 @@ func TestConstructors(t *testing.T) {
 	require.ErrorContains(t, err, "needs a Reader")
 	require.ErrorContains(t, err, "needs a ViewerFunc")
 }
+
+// Now is the place behind all that is there: also of what the viewer may not see, and of
+// what was pruned.
+func TestNow(t *testing.T) {
+	b := newBed(t, nil, "sub_a", "sub_b")
+	b.publish("")
+	b.prune()
+	b.publish("sub_a")
+	b.publish("sub_b")
+	p := b.page(feed.Query{Viewer: "sub_a", After: feed.Now})
+	require.Empty(t, p.Events)
+	next := b.publish("sub_a")
+	for range 2 {
+		require.Equal(t, []string{next}, ids(b.page(feed.Query{Viewer: "sub_a", After: p.Next})))
+	}
+	require.Empty(t, b.page(feed.Query{Viewer: "sub_a", After: feed.Now}).Events)
+	_, err := b.reader.Page(t.Context(), feed.Query{Viewer: "sub_c", After: feed.Now})
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}

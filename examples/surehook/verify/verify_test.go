@@ -1,7 +1,8 @@
-package main
+package verify
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,13 +25,42 @@ func verify(t *testing.T, in string, secrets []string, args ...string) (code int
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secrets")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(secrets, "\n")+"\n"), 0o600))
-	var said, problems bytes.Buffer
-	code = run(append([]string{"-secret-file", file}, args...), func(string) string { return "" }, strings.NewReader(in), &said, &problems)
-	out = said.String() + problems.String()
+	code, out = run(append([]string{"-secret-file", file}, args...), in)
 	for _, secret := range secrets {
 		require.NotContains(t, out, strings.TrimSpace(secret))
 	}
 	return code, out
+}
+
+const (
+	exitVerified = 0
+	exitRefused  = 1
+	exitUsage    = 2
+)
+
+// run does what the command does.
+func run(args []string, in string) (code int, out string) {
+	var o Options
+	var said bytes.Buffer
+	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
+	flags.SetOutput(&said)
+	o.Flags(flags)
+	err := flags.Parse(args)
+	if err == nil {
+		err = o.Check(func(string) string { return "" })
+	}
+	var r Report
+	if err == nil {
+		r, err = o.Request(flags.Arg(0), strings.NewReader(in))
+	}
+	if err != nil {
+		return exitUsage, said.String() + err.Error()
+	}
+	r.Print(&said)
+	if r.Verified {
+		return exitVerified, said.String()
+	}
+	return exitRefused, said.String()
 }
 
 // One capture of each scheme. GitHub's, Slack's, Paddle's and Square's are
@@ -138,7 +168,7 @@ func TestSaysWhatItCannotRead(t *testing.T) {
 			require.Contains(t, out, c.want)
 		})
 	}
-	var problems bytes.Buffer
-	require.Equal(t, exitUsage, run(nil, func(string) string { return "" }, strings.NewReader(""), &problems, &problems))
-	require.Contains(t, problems.String(), "there is no secret")
+	code, out := run(nil, "")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, out, "there is no secret")
 }

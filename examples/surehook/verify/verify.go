@@ -1,11 +1,7 @@
-// Command verify says which scheme has signed a captured request, or why the request does
-// not verify. It helps to find the mistake between a sender and a receiver.
-//
-//	go run ./examples/verify -secret-file secret.txt request.http
-//
-// README.md beside it says what it reads. It exits with 0 if a scheme verifies, 1 if
-// none does, and 2 if it could not try. It never prints a secret.
-package main
+// Package verify says which scheme has signed a captured request, or why the request does
+// not verify. It helps to find the mistake between a sender and a receiver. It never
+// prints a secret.
+package verify
 
 import (
 	"errors"
@@ -19,52 +15,16 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-const (
-	exitVerified = 0
-	exitRefused  = 1
-	exitUsage    = 2
-)
-
-type options struct {
+// Options are what a request is judged with. The zero value has no secret.
+type Options struct {
 	secrets   []namedText
 	at        time.Time // zero means now
 	tolerance time.Duration
 	url       string
-	file      string
 }
 
-func main() {
-	os.Exit(run(os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
-}
-
-func run(args []string, env func(string) string, in io.Reader, out, problems io.Writer) int {
-	o, err := parse(args, env, problems)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitUsage
-	}
-	if err != nil {
-		fmt.Fprintln(problems, "verify:", err)
-		return exitUsage
-	}
-	c, err := o.read(in)
-	if err != nil {
-		fmt.Fprintln(problems, "verify:", err)
-		return exitUsage
-	}
-	if report(out, c, o) {
-		return exitVerified
-	}
-	return exitRefused
-}
-
-func parse(args []string, env func(string) string, problems io.Writer) (options, error) {
-	o := options{}
-	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
-	flags.SetOutput(problems)
-	flags.Usage = func() {
-		fmt.Fprintln(problems, "usage: verify [flags] [FILE]\n\nFILE (or standard input) has a request, as raw HTTP or as a curl command.")
-		flags.PrintDefaults()
-	}
+// Flags defines the flags that set the options.
+func (o *Options) Flags(flags *flag.FlagSet) {
 	flags.Func("secret", "a `secret` to try; may be repeated. Others can see it in the list of processes: -secret-file or WEBHOOK_SECRET is better", func(text string) error {
 		o.secrets = append(o.secrets, namedText{fmt.Sprintf("secret %d", len(o.secrets)+1), text})
 		return nil
@@ -82,24 +42,22 @@ func parse(args []string, env func(string) string, problems io.Writer) (options,
 	})
 	flags.DurationVar(&o.tolerance, "tolerance", signing.DefaultTolerance, "how far a timestamp may be from the clock")
 	flags.StringVar(&o.url, "url", "", "the `URL` as it is registered at Square or Twilio (default: the request's own)")
-	if err := flags.Parse(args); err != nil {
-		return o, flag.ErrHelp // the flag set has said what is wrong
-	}
+}
+
+// Check takes the secret of the environment, too, and returns all that is wrong with the
+// options.
+func (o *Options) Check(env func(string) string) error {
 	if text := env("WEBHOOK_SECRET"); text != "" {
 		o.secrets = append(o.secrets, namedText{"WEBHOOK_SECRET", text})
 	}
-	o.file = flags.Arg(0)
 	var wrong []error
 	if len(o.secrets) == 0 {
 		wrong = append(wrong, errors.New("there is no secret: give -secret-file, WEBHOOK_SECRET or -secret"))
 	}
-	if flags.NArg() > 1 {
-		wrong = append(wrong, fmt.Errorf("there are %d files: give one, after the flags", flags.NArg()))
-	}
 	if o.tolerance < time.Second {
 		wrong = append(wrong, errors.New("-tolerance is less than a second: timestamps are whole seconds"))
 	}
-	return o, errors.Join(wrong...)
+	return errors.Join(wrong...)
 }
 
 func parseTime(text string) (time.Time, error) {
@@ -113,28 +71,34 @@ func parseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
-func (o options) now() time.Time {
+func (o *Options) now() time.Time {
 	if o.at.IsZero() {
 		return time.Now()
 	}
 	return o.at
 }
 
-func (o options) read(in io.Reader) (capture, error) {
-	if o.file != "" && o.file != "-" {
-		f, err := os.Open(o.file)
+// Request reads a request from a file, as raw HTTP or as a curl command, and says
+// whether one of the schemes verifies. A name of "" or "-" is in.
+func (o *Options) Request(name string, in io.Reader) (Report, error) {
+	if name != "" && name != "-" {
+		f, err := os.Open(name)
 		if err != nil {
-			return capture{}, err
+			return Report{}, err
 		}
 		defer func() { _ = f.Close() }()
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxCapture+1))
 	if err != nil {
-		return capture{}, fmt.Errorf("reading the request: %w", err)
+		return Report{}, fmt.Errorf("reading the request: %w", err)
 	}
 	if len(text) > maxCapture {
-		return capture{}, fmt.Errorf("the request is larger than %d MiB", maxCapture>>20)
+		return Report{}, fmt.Errorf("the request is larger than %d MiB", maxCapture>>20)
 	}
-	return readCapture(text)
+	c, err := readCapture(text)
+	if err != nil {
+		return Report{}, err
+	}
+	return report(c, o), nil
 }

@@ -1,4 +1,4 @@
-package main
+package verify
 
 import (
 	"errors"
@@ -10,43 +10,70 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// report says for each scheme that the request's headers could be whether it verifies,
-// or why not, and returns whether one does.
-func report(out io.Writer, c capture, o options) (verified bool) {
-	m := c.message
-	fmt.Fprintf(out, "request: %s %q, body of %d bytes\n", m.Method, m.URL, len(m.Body))
-	for _, note := range c.notes {
+// Report says for each scheme that a request's headers could be whether it verifies, or
+// why not. It is printed as text, and encoded as JSON.
+type Report struct {
+	Method   string   `json:"method"`
+	URL      string   `json:"url"`
+	Bytes    int      `json:"body_bytes"`
+	Notes    []string `json:"notes,omitempty"`
+	Refused  string   `json:"refused,omitempty"` // why no scheme was tried
+	Schemes  []Scheme `json:"schemes"`
+	Verified bool     `json:"verified"` // by one of the schemes
+}
+
+// Scheme is what came of one.
+type Scheme struct {
+	Name     string   `json:"name"`
+	Verified bool     `json:"verified"`
+	Lines    []string `json:"lines"` // for people
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) {
+	fmt.Fprintf(out, "request: %s %q, body of %d bytes\n", r.Method, r.URL, r.Bytes)
+	for _, note := range r.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
+	if r.Refused != "" {
+		fmt.Fprintln(out, "refused:", r.Refused)
+	}
+	for _, s := range r.Schemes {
+		verdict := "refused"
+		if s.Verified {
+			verdict = "verified"
+		}
+		fmt.Fprintf(out, "%s: %s\n", s.Name, verdict)
+		for _, line := range s.Lines {
+			fmt.Fprintln(out, "  "+line)
+		}
+	}
+}
+
+func report(c capture, o *Options) Report {
+	m := c.message
+	r := Report{Method: m.Method, URL: m.URL, Bytes: len(m.Body), Notes: c.notes, Schemes: []Scheme{}}
 	url := o.url
 	if url == "" {
 		url = m.URL
 	}
 	schemes, err := candidates(m, url)
-	if err != nil {
-		fmt.Fprintln(out, "refused:", err)
-		return false
-	}
-	if len(schemes) == 0 {
-		fmt.Fprintln(out, "refused: no header of the request carries a signature that a scheme here knows")
-		return false
+	switch {
+	case err != nil:
+		r.Refused = err.Error()
+	case len(schemes) == 0:
+		r.Refused = "no header of the request carries a signature that a scheme here knows"
 	}
 	for _, s := range schemes {
 		good, lines := judge(s, m, o)
-		verdict := "refused"
-		if good {
-			verdict, verified = "verified", true
-		}
-		fmt.Fprintf(out, "%s: %s\n", s.Name(), verdict)
-		for _, line := range lines {
-			fmt.Fprintln(out, "  "+line)
-		}
+		r.Verified = r.Verified || good
+		r.Schemes = append(r.Schemes, Scheme{s.Name(), good, lines})
 	}
-	return verified
+	return r
 }
 
 // judge tries a scheme with each secret alone, so that it can say which one matched.
-func judge(s signing.Scheme, m signing.Message, o options) (good bool, lines []string) {
+func judge(s signing.Scheme, m signing.Message, o *Options) (good bool, lines []string) {
 	now := o.now()
 	for _, n := range o.secrets {
 		keys, err := keyring(s, n)
@@ -81,7 +108,7 @@ func verifier(s signing.Scheme, keys *signing.Keyring, now time.Time, tolerance 
 
 // why names the problem. If it is the timestamp, the report also says whether the
 // signature was right at the time that the request states.
-func why(s signing.Scheme, m signing.Message, keys *signing.Keyring, v *signing.Verifier, err error, n namedText, o options) (lines []string) {
+func why(s signing.Scheme, m signing.Message, keys *signing.Keyring, v *signing.Verifier, err error, n namedText, o *Options) (lines []string) {
 	var header *signing.HeaderError
 	var outside *signing.TimestampError
 	switch {

@@ -1,0 +1,219 @@
+package main_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type listed struct {
+	Data []struct {
+		ID, Status     string
+		LastErrorClass string `json:"last_error_class"`
+		AttemptCount   int    `json:"attempt_count"`
+		Event          struct{ Type string }
+	}
+	NextCursor *string `json:"next_cursor"`
+}
+
+// dead waits for so many dead letters.
+func (u *user) dead(n int) listed {
+	u.t.Helper()
+	return eventually(u.t, "dead letters", func() (l listed) {
+		u.reads(&l, "deliveries", "-status", "dead_lettered")
+		return l
+	}, func(l listed) bool { return len(l.Data) == n })
+}
+
+// What became of deliveries is asked of the server or of its database, and answered alike.
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := operator(t, p)
+		e := newEndpoint(t)
+		e.answers(http.StatusTeapot)
+		u.subscribe(e.URL, "invoice.*")
+		u.subscribe(newEndpoint(t).URL, "order.created")
+		u.does("trigger", "invoice.paid")
+		id := u.dead(1).Data[0].ID
+		u.does("trigger", "order.created")
+		eventually(t, "a delivery", func() string { return u.does("deliveries", "-status", "delivered") }, func(s string) bool { return strings.Contains(s, "order.created") })
+
+		stored := []string{"-database", p.flag}
+		same := func(args ...string) (out string) {
+			t.Helper()
+			out = u.does(args...)
+			require.Equal(t, out, u.does(append(args, stored...)...), "%v", args)
+			return out
+		}
+		require.Equal(t, 3, strings.Count(same("deliveries"), "\n"))
+		for _, one := range [][]string{
+			{"-type", "invoice.*"}, {"-status", "dead_lettered"}, {"-since", "1h", "-type", "invoice.paid"}, {"-class", "status", "-status", "dead_lettered"},
+		} {
+			out := same(append([]string{"deliveries"}, one...)...)
+			require.Contains(t, out, id, "%v", one)
+			require.NotContains(t, out, "order.created", "%v", one)
+		}
+		for _, none := range [][]string{{"-until", "1h"}, {"-type", "a.b"}, {"-event", "evt_nope"}, {"-subscription", "wsub_nope"}} {
+			require.Equal(t, "there are none\n", same(append([]string{"deliveries"}, none...)...), "%v", none)
+		}
+		for _, source := range [][]string{nil, stored} { // their cursors differ
+			var first, second listed
+			u.reads(&first, append([]string{"deliveries", "-limit", "1"}, source...)...)
+			require.Len(t, first.Data, 1)
+			u.reads(&second, append([]string{"deliveries", "-cursor", *first.NextCursor}, source...)...)
+			require.Len(t, second.Data, 1)
+			require.Equal(t, id, second.Data[0].ID)
+		}
+
+		why := same("why", id, "-body")
+		require.Contains(t, why, "dead_lettered: Dead-lettered at ")
+		require.Contains(t, why, "status: answered 418")
+		require.Contains(t, why, `"currency":"EUR"`)
+		require.JSONEq(t, u.does("why", id, "-json"), u.does(append([]string{"why", id, "-json"}, stored...)...))
+
+		e.answers(http.StatusOK)
+		for _, source := range [][]string{nil, stored} {
+			before := len(e.received())
+			require.Contains(t, u.does(append([]string{"redeliver", id}, source...)...), "is due again")
+			eventually(t, "its end", func() string { return u.does("why", id) }, func(s string) bool {
+				return strings.HasPrefix(s, "delivered: ") && len(e.received()) == before+1
+			})
+			a := u.run(append([]string{"redeliver", "dlv_nope", "-json"}, source...)...)
+			require.Equal(t, 1, a.code)
+			require.Contains(t, a.out, `"redelivered":false`)
+			a = u.run(append([]string{"why", "dlv_nope"}, source...)...)
+			require.Equal(t, 1, a.code)
+			require.Contains(t, a.errs, "there is no such delivery")
+		}
+	})
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := operator(t, p)
+		e := newEndpoint(t)
+		u.subscribe(e.URL, "invoice.paid")
+		for i, source := range [][]string{nil, {"-database", p.flag}} {
+			e.answers(http.StatusInternalServerError)
+			u.does("trigger", "invoice.paid")
+			u.does("trigger", "invoice.paid")
+			u.dead(2)
+			e.answers(http.StatusOK)
+
+			replay := append([]string{"replay", "-type", "invoice.*"}, source...)
+			require.Contains(t, u.does(append(replay, "-dry-run")...), "2 dead-lettered deliveries match\n")
+			a := u.run(replay...)
+			require.Equal(t, 2, a.code)
+			require.Contains(t, a.errs, "nothing was sent: give -yes")
+			require.Contains(t, u.does(append(replay, "-until", "24h")...), "0 dead-lettered deliveries match\n")
+			u.dead(2)
+
+			lines := strings.Split(strings.TrimSpace(u.does(append(replay, "-yes", "-json")...)), "\n")
+			require.Len(t, lines, 3, "what matches, its beginning, its end")
+			var end struct {
+				ID, Status       string
+				Matched, Skipped int
+				Replayed         int `json:"replayed"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(lines[2]), &end))
+			require.Equal(t, "finished", end.Status)
+			require.Equal(t, []int{2, 2, 0}, []int{end.Matched, end.Replayed, end.Skipped})
+			eventually(t, "all delivered", func() (l listed) {
+				u.reads(&l, "deliveries", "-status", "delivered")
+				return l
+			}, func(l listed) bool { return len(l.Data) == 2*(i+1) })
+
+			require.Contains(t, u.does(append([]string{"replay", "-follow", end.ID}, source...)...), "finished: 2 of 2 are sent again")
+			a = u.run(append([]string{"replay", "-cancel", end.ID}, source...)...)
+			require.Equal(t, 1, a.code, "it has ended")
+			a = u.run(append([]string{"replay", "-follow", "nope"}, source...)...)
+			require.Equal(t, 1, a.code, a.errs)
+		}
+	})
+}
+
+// A replay goes on when the command is interrupted, and can be cancelled later.
+func TestReplayIsInterrupted(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := operator(t, p)
+		e := newEndpoint(t)
+		e.answers(http.StatusInternalServerError)
+		u.subscribe(e.URL, "invoice.paid")
+		for _, source := range [][]string{nil, {"-database", p.flag}} {
+			for range 3 {
+				u.does("trigger", "invoice.paid")
+			}
+			// One is sent at once, and 100 s later the next.
+			eventually(t, "dead letters", func() (l listed) {
+				u.reads(&l, "deliveries", "-status", "dead_lettered")
+				return l
+			}, func(l listed) bool { return len(l.Data) >= 3 })
+			r := launch(t, u.command(append([]string{"replay", "-yes", "-rate", "0.01", "-json"}, source...)...))
+			r.says(t, `"status":"running"`)
+			said, code := r.interrupt(t)
+			require.Equal(t, 1, code, said)
+			_, id, _ := strings.Cut(said, "-cancel ")
+			id, _, _ = strings.Cut(id, " ")
+			require.Contains(t, u.does(append([]string{"replay", "-cancel", id}, source...)...), "cancelled: ")
+		}
+	})
+}
+
+func TestDeliveriesRefuse(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.write("not.db", "this is no database, and long enough for one to be looked for in it")
+	for _, test := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{2, "there is no flag -stauts: did you mean -status?", []string{"deliveries", "-stauts", "held"}},
+		{2, "there is no flag -token: did you mean -token-file?", []string{"deliveries", "-token", operatorToken}},
+		{2, `"held" is one argument too many`, []string{"deliveries", "held"}},
+		{2, "-limit is 0", []string{"deliveries", "-limit", "0"}},
+		{2, "must be a time such as", []string{"deliveries", "-since", "yesterday"}},
+		{2, "there is no file nowhere.db", []string{"deliveries", "-database", "nowhere.db"}},
+		{2, "cannot be read as an SQLite database", []string{"deliveries", "-database", "not.db"}},
+		{2, "both a server", []string{"deliveries", "-database", "x.db", "-server", "http://localhost"}},
+		{2, "-schema is for PostgreSQL", []string{"deliveries", "-database", "x.db", "-schema", "hooks"}},
+		{2, "PostgreSQL does not answer", []string{"deliveries", "-database", "postgres://u:pass-word@127.0.0.1:1/x"}},
+		{2, "URL is not one that PostgreSQL understands", []string{"deliveries", "-database", "postgres://u:pass-word@h:port/x"}},
+		{2, "URL that begins with postgres://", []string{"deliveries", "-database", "mysql://u:pass-word@h/x"}},
+		{2, "it needs ID", []string{"why"}},
+		{2, "-rate is -1", []string{"replay", "-rate", "-1"}},
+		{2, "both -follow and -cancel", []string{"replay", "-follow", "a", "-cancel", "b"}},
+		{2, `there is no command "delivreies": did you mean deliveries?`, []string{"delivreies"}},
+		{2, "usage: surehook COMMAND", nil},
+	} {
+		begun := time.Now()
+		a := u.run(test.args...)
+		require.Equal(t, test.code, a.code, "%v: %s", test.args, a.errs)
+		require.Contains(t, a.errs, test.says, "%v after %v", test.args, time.Since(begun))
+		require.Empty(t, a.out)
+	}
+	u.env = []string{"SUREHOOK_DATABASE=a.db", "SUREHOOK_SERVER=http://localhost"}
+	require.Contains(t, u.run("deliveries").errs, "are both set")
+}
+
+// A database in which the library has nothing says so.
+func TestDatabaseWithoutTables(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := newUser(t)
+		_, err := p.open(t).Exec("CREATE TABLE orders (id INTEGER)")
+		require.NoError(t, err)
+		for _, args := range [][]string{{"deliveries"}, {"replay"}} {
+			a := u.run(append(args, "-database", p.flag)...)
+			require.Equal(t, 1, a.code, "%v: %s", args, a.errs)
+			require.Contains(t, a.errs, "surehook migrate status", "%v", args)
+		}
+	})
+}

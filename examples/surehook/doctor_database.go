@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// examine checks a database.
+func examine(ctx context.Context, t *terminal, b *stored, o *doctorOptions, found *findings) error {
+	keys, err := sealingKeys(o.keyFile, t)
+	if err != nil {
+		return err
+	}
+	d := b.db
+	sending := checkTables(ctx, d, found)
+	if d.postgres() {
+		checkPostgres(ctx, d, found)
+	} else {
+		checkSQLite(ctx, d, found)
+	}
+	if !sending {
+		return nil
+	}
+	if err := d.store.Check(ctx); err != nil {
+		found.add("dispatcher", fail, err.Error(), "a dispatcher would not start: mend that first")
+	} else {
+		found.add("dispatcher", ok, "the database is fit for one", "")
+	}
+	checkKey(ctx, d, keys, found)
+	checkWork(ctx, b, found)
+	return nil
+}
+
+// checkTables returns whether the sender's tables are there and current.
+func checkTables(ctx context.Context, d *database, found *findings) (sending bool) {
+	all, err := d.states(ctx)
+	if err != nil {
+		found.failed("tables", err)
+		return false
+	}
+	if present(all) == "" {
+		do := "make them with surehook migrate up -sets sender (to send) or -sets dedup (to receive)"
+		if d.postgres() && d.schema == "" {
+			do += "; if they are in a schema, give -schema"
+		}
+		found.add("tables", fail, "the library has none in this database", do)
+		return false
+	}
+	for _, s := range all {
+		switch {
+		case s.State == "absent":
+		case !s.fits:
+			found.add("tables", fail, fmt.Sprintf("%s is at version %d, for newer releases than this program (it knows %d)", s.Set, s.Version, s.Known), "run a newer release")
+		case s.State == "behind":
+			found.add("tables", fail, fmt.Sprintf("%s is at version %d of %d: %s is missing", s.Set, s.Version, s.Known, strings.Join(s.Missing, ", ")), "surehook migrate up")
+		default:
+			found.add("tables", ok, fmt.Sprintf("%s is at version %d", s.Set, s.Version), "")
+			sending = sending || s.Set == "sender"
+		}
+	}
+	return sending
+}
+
+// sealingKeys reads the keys, newest first.
+func sealingKeys(file string, t *terminal) (*sender.Keys, error) {
+	text := t.env("SUREHOOK_SECRET_KEY")
+	if file != "" {
+		var err error
+		if text, err = textFile("secret-key-file", file); err != nil {
+			return nil, err
+		}
+	}
+	var keys []sender.SealingKey
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' || r == ',' }) {
+		k, err := sealingKey(strings.TrimSpace(line))
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return sender.NewKeys(keys[0], keys[1:]...)
+}
+
+// sealingKey reads ID=BASE64, or BASE64 alone, whose id is a fingerprint, as the
+// reference server's keys have it. Base64 ends with a =, and has none elsewhere.
+func sealingKey(line string) (sender.SealingKey, error) {
+	id, text, named := strings.Cut(line, "=")
+	if !named || text == "" || text == "=" {
+		id, text = "", line
+	}
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(key) != 32 {
+		return sender.SealingKey{}, errors.New("a sealing key is not 32 bytes in base64: a line must be KEY or ID=KEY")
+	}
+	if id == "" {
+		sum := sha256.Sum256(key)
+		id = hex.EncodeToString(sum[:4])
+	}
+	return sender.SealingKey{ID: id, Key: key}, nil
+}
+
+// checkKey opens a secret, and not only compares the keys' names.
+func checkKey(ctx context.Context, d *database, keys *sender.Keys, found *findings) {
+	inUse, err := d.store.SealingKeys(ctx)
+	switch {
+	case err != nil:
+		found.failed("sealing key", err)
+		return
+	case len(inUse) == 0:
+		found.add("sealing key", ok, "nothing is sealed yet", "")
+		return
+	case keys == nil:
+		found.add("sealing key", warn, fmt.Sprintf("not tried: secrets are sealed with %s", strings.Join(inUse, ", ")), "give -secret-key-file")
+		return
+	}
+	if err := keys.Check(ctx, d.store); err != nil {
+		found.add("sealing key", fail, err.Error(), "give the service the key that its secrets were sealed with")
+		return
+	}
+	opened := 0
+	for _, id := range inUse {
+		err := d.store.InTx(ctx, func(tx *sql.Tx) error {
+			rings, err := d.store.KeyringsTx(ctx, tx, id, "", 1)
+			for _, r := range rings {
+				if _, err := keys.Keyring(r); err != nil {
+					return err
+				}
+				opened++
+			}
+			return err
+		})
+		if err != nil {
+			found.add("sealing key", fail, fmt.Sprintf("a secret that was sealed with %s does not open: %v", id, err), "give the right key of that name")
+			return
+		}
+	}
+	status, do := ok, ""
+	if len(inUse) > 1 {
+		status, do = warn, "after a rotation, Registry.Rewrap seals everything with the current key"
+	}
+	found.add("sealing key", status, fmt.Sprintf("it opens what is sealed (with %s)", strings.Join(inUse, ", ")), do)
+}
+
+// checkWork looks whether a dispatcher does its work.
+func checkWork(ctx context.Context, b *stored, found *findings) {
+	c, err := b.history.Counts(ctx)
+	if err != nil {
+		found.failed("work", err)
+		return
+	}
+	waits := time.Duration(0)
+	if !c.OldestDue.IsZero() {
+		waits = max(0, c.At.Sub(c.OldestDue)).Round(time.Second)
+	}
+	switch {
+	case c.Unexpanded > 0:
+		found.add("work", warn, fmt.Sprintf("%d events are committed and not expanded", c.Unexpanded), "if that stays so for a minute, no dispatcher runs: start one (Sender.Run)")
+	case waits > 5*time.Minute:
+		found.add("work", warn, fmt.Sprintf("a delivery is due since %v: no dispatcher runs, or its endpoint hangs", waits), "surehook deliveries -status pending, and surehook why ID")
+	default:
+		found.add("work", ok, fmt.Sprintf("%d deliveries live, %d held, %d dead-lettered", c.Live, c.Held, c.DeadLettered), "")
+	}
+	if c.DeadLettered > 0 {
+		found.add("dead letters", warn, fmt.Sprintf("%d deliveries were given up", c.DeadLettered), "surehook deliveries -status dead_lettered, then surehook replay")
+	}
+	if c.Notices > 0 {
+		found.add("notices", warn, fmt.Sprintf("%d are not acknowledged", c.Notices), "read them in the console, or by History.Notices")
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func checkPostgres(ctx context.Context, d *database, found *findings) {
+	checkServer(ctx, d.sql, found)
+	checkPooler(ctx, d.pool, found)
+	checkClock(ctx, d.sql, found)
+	checkTransactions(ctx, d.sql, found)
+	var size string
+	if err := d.sql.QueryRowContext(ctx, "SELECT pg_size_pretty(pg_database_size(current_database()))").Scan(&size); err != nil {
+		found.failed("disk space", err)
+		return
+	}
+	found.add("disk space", ok, fmt.Sprintf("the database has %s; how much is free, its server alone knows", size), "")
+}
+
+func checkServer(ctx context.Context, db *sql.DB, found *findings) {
+	var version int
+	var fsync, commit, pages string
+	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes')").
+		Scan(&version, &fsync, &commit, &pages)
+	if err != nil {
+		found.failed("server", err)
+		return
+	}
+	if version < 150000 {
+		found.add("server", fail, fmt.Sprintf("PostgreSQL %d", version/10000), "version 15 or newer is needed")
+	} else {
+		found.add("server", ok, fmt.Sprintf("PostgreSQL %d", version/10000), "")
+	}
+	switch {
+	case fsync != "on" || pages != "on":
+		found.add("durability", fail, fmt.Sprintf("fsync is %s, full_page_writes is %s: a commit could be lost with the power", fsync, pages), "set both to on, in postgresql.conf")
+	case commit == "off":
+		found.add("durability", warn, "synchronous_commit is off: the library sets it to on for its own transactions, your own commits can be lost", "set it to on for the role or the database")
+	default:
+		found.add("durability", ok, fmt.Sprintf("fsync and full_page_writes are on, synchronous_commit is %s", commit), "")
+	}
+}
+
+// checkPooler finds a pooler by two facts. What it calls the connection's process is not
+// the server's. And if it gives each transaction another server's connection, two of its
+// connections that are open at once have the same server process.
+func checkPooler(ctx context.Context, pool *pgxpool.Pool, found *findings) {
+	var pids [2]uint32
+	var pooled bool
+	var open [2]*pgxpool.Conn
+	for i := range open {
+		c, err := pool.Acquire(ctx)
+		if err != nil {
+			found.failed("pooler", err)
+			return
+		}
+		defer c.Release()
+		open[i] = c
+	}
+	for i, c := range open {
+		if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pids[i]); err != nil {
+			found.failed("pooler", err)
+			return
+		}
+		pooled = pooled || c.Conn().PgConn().PID() != pids[i]
+	}
+	switch {
+	case pids[0] == pids[1]:
+		found.add("pooler", warn, "the connections go through a pooler that gives one to each transaction (PgBouncer: pool_mode = transaction)",
+			"set Config.Pooler of sender/postgres, default_query_exec_mode=exec in the URL, and run migrations past it")
+	case pooled:
+		found.add("pooler", warn, "the connections go through a pooler", "set Config.Pooler of sender/postgres, and run migrations past it")
+	default:
+		found.add("pooler", ok, "the connections go straight to the server", "")
+	}
+}
+
+// checkClock compares the clocks in the middle of a question. The timestamps that are
+// signed are the database's, and receivers allow five minutes.
+func checkClock(ctx context.Context, db *sql.DB, found *findings) {
+	before := time.Now()
+	var at time.Time
+	if err := db.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&at); err != nil {
+		found.failed("clock", err)
+		return
+	}
+	judgeClock(found, at.Sub(before.Add(time.Since(before)/2)), "the database's", time.Since(before))
+}
+
+func judgeClock(found *findings, off time.Duration, whose string, doubt time.Duration) {
+	far := max(off, -off)
+	detail := fmt.Sprintf("%s is %v off this machine's", whose, off.Round(10*time.Millisecond))
+	switch {
+	case far > 2*time.Minute+doubt:
+		found.add("clock", fail, detail+": receivers refuse timestamps that are more than five minutes off", "run a time service (chrony, systemd-timesyncd) on both")
+	case far > 5*time.Second+doubt:
+		found.add("clock", warn, detail, "run a time service (chrony, systemd-timesyncd) on both")
+	default:
+		found.add("clock", ok, whose+" agrees with this machine's", "")
+	}
+}
+
+// checkTransactions finds the forgotten transaction that keeps dead rows from being
+// removed.
+func checkTransactions(ctx context.Context, db *sql.DB, found *findings) {
+	var seconds float64
+	err := db.QueryRowContext(ctx, `SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
+		WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&seconds)
+	switch oldest := (time.Duration(seconds) * time.Second).Round(time.Second); {
+	case err != nil:
+		found.failed("transactions", err)
+	case oldest > 10*time.Minute:
+		found.add("transactions", warn, fmt.Sprintf("one is open for %v: it keeps dead rows from being removed, and events from being expanded", oldest), "find it in pg_stat_activity (state, xact_start), and end it")
+	default:
+		found.add("transactions", ok, "none that this role can see is open for long", "")
+	}
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// doctor checks a server from outside.
+func (s *server) doctor(ctx context.Context, found *findings) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/healthz", nil)
+	if err != nil {
+		found.add("server", fail, err.Error(), "give its -server")
+		return
+	}
+	before := time.Now()
+	res, err := s.http.Do(req)
+	if err != nil {
+		found.add("server", fail, "nobody answers at "+s.base, "start it, or give another -server")
+		return
+	}
+	_ = res.Body.Close()
+	took := time.Since(before)
+	if res.StatusCode != http.StatusOK {
+		found.add("server", fail, "its database does not answer: "+res.Status, "see the server's log")
+	} else {
+		found.add("server", ok, s.base+" and its database answer", "")
+	}
+	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		judgeClock(found, at.Add(time.Second/2).Sub(before.Add(took/2)), "the server's", time.Second+took) // whole seconds
+	}
+	if _, err := s.deliveries(ctx, filter{}, "", 1); err != nil {
+		found.add("token", fail, err.Error(), "SUREHOOK_TOKEN or -token-file")
+	} else {
+		found.add("token", ok, "the server takes it", "")
+	}
+	found.add("database", ok, "not looked at: surehook doctor -database checks it", "")
+}

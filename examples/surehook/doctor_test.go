@@ -1,0 +1,147 @@
+package main_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/servertest"
+)
+
+type examined struct {
+	OK     bool
+	Checks []struct{ Check, Status, Detail, Do string }
+}
+
+// doctor returns what the doctor says, and ends the test unless the exit code agrees.
+func (u *user) doctor(args ...string) (e examined) {
+	u.t.Helper()
+	a := u.run(append([]string{"doctor", "-json"}, args...)...)
+	require.NoError(u.t, json.Unmarshal([]byte(a.out), &e), a.errs)
+	require.Equal(u.t, e.OK, a.code == 0, "%s%s", a.out, a.errs)
+	return e
+}
+
+// of are the statuses of a check's lines.
+func (e examined) of(check string) string {
+	var all []string
+	for _, c := range e.Checks {
+		if c.Check == check {
+			all = append(all, c.Status)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := operator(t, p)
+		u.write("key", sealingKey+"\n")
+		u.write("wrong", "b3RoZXI2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZjA=")
+		u.write("named", "2026-11="+sealingKey)
+		at := []string{"-database", p.flag}
+		e := u.doctor(append(at, "-secret-key-file", "key")...)
+		require.True(t, e.OK)
+		require.Equal(t, "ok ok", e.of("tables"), "%v", e)
+		for _, check := range []string{"durability", "clock", "disk space", "dispatcher", "sealing key", "retention"} {
+			require.Equal(t, "ok", e.of(check), "%s: %v", check, e)
+		}
+		require.Equal(t, "warn", u.doctor(at...).of("sealing key"))
+		e = u.doctor(append(at, "-secret-key-file", "wrong")...)
+		require.Equal(t, "fail", e.of("sealing key"), "%v", e)
+		e = u.doctor(append(at, "-secret-key-file", "named")...)
+		require.Equal(t, "fail", e.of("sealing key"), "the service names it by a fingerprint")
+		e = u.doctor(append(at, "-reach", "720h")...)
+		require.Equal(t, "fail", e.of("retention"), "%v", e)
+
+		out := u.run(append([]string{"doctor", "-reach", "720h"}, at...)...).out
+		require.Regexp(t, `(?m)^FAIL  retention    Retention\.Receivers`, out)
+		require.Contains(t, out, "\n                   → change the sender's Retention")
+		require.Contains(t, out, "1 to mend")
+
+		e = u.doctor()
+		require.Equal(t, []string{"ok", "ok", "ok"}, []string{e.of("server"), e.of("token"), e.of("clock")})
+		u.env[1] = "SUREHOOK_TOKEN=another-token"
+		require.Equal(t, "fail", u.doctor().of("token"))
+	})
+}
+
+func TestDoctorOfAFile(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.does("migrate", "up", "-sets", "sender", "-database", "a.db")
+	file := filepath.Join(u.dir, "a.db")
+	e := u.doctor("-database", "a.db")
+	require.True(t, e.OK, "%v", e)
+	require.Equal(t, "ok", e.of("file mode"), "up has made it for its owner alone")
+	require.NoError(t, os.Chmod(file, 0o644))
+	require.Equal(t, "warn", u.doctor("-database", "a.db").of("file mode"))
+
+	db, err := sql.Open("sqlite", "file:"+file)
+	require.NoError(t, err)
+	_, err = db.Exec("PRAGMA journal_mode = delete")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	e = u.doctor("-database", "a.db")
+	require.Equal(t, "fail", e.of("durability"))
+	require.Equal(t, "fail", e.of("dispatcher"))
+
+	u.write("empty.db", "")
+	e = u.doctor("-database", "empty.db")
+	require.Equal(t, "fail", e.of("tables"))
+	u.does("migrate", "up", "-sets", "dedup", "-database", "receiver.db")
+	e = u.doctor("-database", "receiver.db")
+	require.True(t, e.OK, "a receiver's database has no sender: %v", e)
+	require.Empty(t, e.of("dispatcher"))
+}
+
+const bouncing = `[databases]
+postgres = host={{.Host}} port={{.Port}} dbname=postgres user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {{.Listen}}
+unix_socket_dir =
+auth_type = any
+pool_mode = {{.Mode}}
+`
+
+// The doctor finds a pooler, and tells its modes apart.
+func TestDoctorFindsAPooler(t *testing.T) {
+	t.Parallel()
+	pgtest.DSN(t) // skips without an installed server
+	servers := map[string]*servertest.Server{"transaction": servertest.New(t, "pgbouncer"), "session": servertest.New(t, "pgbouncer")}
+	server, err := pgtest.Start(pgtest.Options{TCP: true}) // not durable
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	u := newUser(t)
+	u.does("migrate", "up", "-sets", "sender", "-database", server.DSN())
+	e := u.doctor("-database", server.DSN())
+	require.Equal(t, "ok", e.of("pooler"))
+	require.Equal(t, "fail", e.of("durability"), "fsync is off")
+
+	host, port, err := net.SplitHostPort(server.Address())
+	require.NoError(t, err)
+	for mode, says := range map[string]string{"transaction": "gives one to each transaction", "session": "go through a pooler"} {
+		s := servers[mode]
+		listen := s.Port()
+		s.Start(s.Write("ini", bouncing, map[string]any{"Host": host, "Port": port, "Listen": listen, "Mode": mode}))
+		through := "postgres://postgres@127.0.0.1:" + strconv.Itoa(listen) + "/postgres?sslmode=disable"
+		e := u.doctor("-database", through)
+		require.Equal(t, "warn", e.of("pooler"), "%s: %v", mode, e)
+		for _, c := range e.Checks {
+			if c.Check == "pooler" {
+				require.Contains(t, c.Detail, says, mode)
+			}
+		}
+		require.Equal(t, "there are none\n", u.does("deliveries", "-database", through))
+	}
+}

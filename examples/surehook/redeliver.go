@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"flag"
+)
+
+func redeliverCommand() command {
+	return command{
+		name: "redeliver", summary: "send a delivery again, now",
+		args: "ID …", arguments: [2]int{1, -1},
+		about: `Sends deliveries again, with the same event id and the same bytes: a receiver that has
+applied the event takes it for a duplicate. One that is not delivered starts its schedule
+anew; one that is delivered gets a single attempt.`,
+		example: "surehook redeliver dlv_06h0…",
+		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			var o target
+			var force bool
+			o.flags(f)
+			f.BoolVar(&force, "force", false, "with -database: also if its event is so old that receivers may have forgotten it, and would apply it twice")
+			return func(ctx context.Context, t *terminal, args []string) error {
+				b, err := o.open(ctx, t)
+				if err != nil {
+					return err
+				}
+				defer b.close()
+				failed := false
+				for _, id := range args {
+					err := b.redeliver(ctx, id, force)
+					if err != nil && !isNo(err) {
+						return err
+					}
+					failed = failed || err != nil
+					if err := redelivered(t, id, err); err != nil {
+						return err
+					}
+				}
+				if failed {
+					return errSaid
+				}
+				return nil
+			}
+		},
+	}
+}
+
+func redelivered(t *terminal, id string, err error) error {
+	if t.json {
+		line := map[string]any{"id": id, "redelivered": err == nil}
+		if err != nil {
+			line["error"] = err.Error()
+		}
+		return t.encode(line)
+	}
+	if err != nil {
+		t.note("%s is not sent again: %v", id, err)
+		return nil
+	}
+	t.say("%s is due again: surehook why %s shows what comes of it", id, id)
+	return nil
+}

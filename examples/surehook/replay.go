@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+)
+
+type replayOptions struct {
+	target
+	filter
+	rate                float64
+	dry, yes, force     bool
+	followID, cancelled string
+}
+
+func replayCommand() command {
+	return command{
+		name: "replay", summary: "send all deliveries again that match a filter",
+		about: `Shows first what it would send, and asks (-yes does not ask, -dry-run only shows). Then it
+follows the replay to its end; if it is interrupted, the replay goes on without it. What
+is replayed goes behind all that is fresh. A dispatcher must run somewhere.`,
+		example: "surehook replay -status dead_lettered -subscription wsub_06h0… -since 24h -rate 50",
+		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			o := &replayOptions{}
+			o.target.flags(f)
+			o.filter.flags(f, "dead_lettered (the default) or delivered")
+			f.Float64Var(&o.rate, "rate", 0, "how many deliveries a second; 0: as fast as there is room")
+			f.BoolVar(&o.dry, "dry-run", false, "show what it would send, and change nothing")
+			f.BoolVar(&o.yes, "yes", false, "do not ask")
+			f.BoolVar(&o.force, "force", false, "with -database: also what is so old that receivers may have forgotten it, and would apply it twice")
+			f.StringVar(&o.followID, "follow", "", "follow the replay (with a server: the job) with this `id`")
+			f.StringVar(&o.cancelled, "cancel", "", "cancel the replay with this `id`; what it has sent stays sent")
+			return func(ctx context.Context, t *terminal, _ []string) error { return replayMatching(ctx, t, o) }
+		},
+	}
+}
+
+func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
+	if o.rate < 0 || o.rate != o.rate {
+		return fmt.Errorf("-rate is %v: it must be above 0, or 0 for as fast as there is room", o.rate)
+	}
+	if o.followID != "" && o.cancelled != "" {
+		return errors.New("there are both -follow and -cancel: give one of them")
+	}
+	b, err := o.open(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	switch {
+	case o.cancelled != "":
+		if err := b.cancelReplay(ctx, o.cancelled); err != nil {
+			return err
+		}
+		return follow(ctx, t, b, o.cancelled)
+	case o.followID != "":
+		return follow(ctx, t, b, o.followID)
+	}
+	if o.status == "" {
+		o.status = "dead_lettered"
+	}
+	m, err := b.preview(ctx, o.filter)
+	if err != nil {
+		return err
+	}
+	if err := printMatched(t, &m, o.status); err != nil || m.Count == 0 || o.dry {
+		return err
+	}
+	if err := o.confirm(t, m.Count); err != nil {
+		return err
+	}
+	// Whoever interrupts it now must learn the id all the same.
+	id, err := b.replay(context.WithoutCancel(ctx), o.filter, o.rate, o.force)
+	if err != nil {
+		return err
+	}
+	t.say("replay %s has begun", id)
+	if t.json {
+		if err := t.encode(replayState{ID: id, Status: "running", Matched: m.Count}); err != nil {
+			return err
+		}
+	}
+	return follow(ctx, t, b, id)
+}
+
+func printMatched(t *terminal, m *matched, status string) error {
+	if t.json {
+		return t.encode(m)
+	}
+	match := "deliveries match"
+	if m.Count == 1 {
+		match = "delivery matches"
+	}
+	t.say("%d %s %s", m.Count, strings.ReplaceAll(status, "_", "-"), match)
+	if m.Oldest != nil && m.Newest != nil {
+		t.say("published between %s and %s UTC", clock(*m.Oldest), clock(*m.Newest))
+	}
+	for _, s := range m.Subscriptions {
+		t.say("  %6d  %s", s.Count, s.ID)
+	}
+	return nil
+}
+
+func (o *replayOptions) confirm(t *terminal, count int64) error {
+	if o.yes {
+		return nil
+	}
+	if !t.asks || t.json {
+		return errors.New("nothing was sent: give -yes to send them")
+	}
+	fmt.Fprintf(t.problems, "send %d deliveries again? [y/N] ", count)
+	line, _ := bufio.NewReader(t.in).ReadString('\n') // its end without an answer is a no
+	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
+		return no("nothing was sent")
+	}
+	return nil
+}
+
+// follow waits for the end of a replay.
+func follow(ctx context.Context, t *terminal, b backend, id string) error {
+	for {
+		r, err := b.replayed(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			return no("the replay goes on: surehook replay -follow %s looks on, -cancel %s ends it", id, id)
+		case err != nil:
+			return err
+		case r.Ended:
+			return ended(t, &r)
+		}
+		t.progress("%s: %d of %d sent", r.Status, r.Sent, r.Matched)
+		_ = pause(ctx, 300*time.Millisecond) // the loop looks at ctx
+	}
+}
+
+func ended(t *terminal, r *replayState) error {
+	t.unfinished()
+	if t.json {
+		if err := t.encode(r); err != nil {
+			return err
+		}
+	} else {
+		t.say("%s: %d of %d are sent again, %d skipped", r.Status, r.Sent, r.Matched, r.Skipped)
+		if r.Failure != "" {
+			t.say("it failed: %s", r.Failure)
+		}
+	}
+	if r.Status == "failed" {
+		return errSaid
+	}
+	return nil
+}

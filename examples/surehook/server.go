@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/receiver/catchup"
+	"github.com/surehook/surehook/sender"
+)
+
+// server is the backend that is a reference server. What it shows depends on whose token
+// it is given: the operator's, or a subscriber's.
+type server struct {
+	base, token string
+	http        http.Client
+}
+
+func newServer(base, token string) (*server, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("-server must be like https://hooks.example.com")
+	case u.User != nil || u.RawQuery != "":
+		return nil, errors.New("-server must have neither a user nor a query: the token goes into SUREHOOK_TOKEN or -token-file")
+	case token == "":
+		return nil, fmt.Errorf("there is no token for %s: set SUREHOOK_TOKEN or give -token-file; for a service without such a server, give its -database", u.Redacted())
+	case u.Scheme == "http" && !local(u.Hostname()):
+		return nil, fmt.Errorf("-server %s would send the token unencrypted: give a URL of https", u.Redacted())
+	}
+	return &server{base: strings.TrimSuffix(base, "/"), token: token, http: http.Client{
+		Timeout: 60 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// local tells whether a host is this machine.
+func local(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && a.Unmap().IsLoopback()
+}
+
+func (s *server) close() {}
+
+// call makes a request, and reads the answer into out, unless that is nil.
+func (s *server) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		var dial *net.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" {
+			return fmt.Errorf("nobody answers at %s (%w): is the server running? -server says another one", s.base, err)
+		}
+		return fmt.Errorf("asking %s: %w", s.base, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 32<<20))
+	if err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", s.base, err)
+	}
+	if res.StatusCode >= 300 {
+		return refusal(res.StatusCode, text)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("%s does not answer like a reference server: %w", s.base, err)
+	}
+	return nil
+}
+
+// refusal words a problem document (RFC 9457).
+func refusal(status int, text []byte) error {
+	var p struct {
+		Title, Detail string
+		Errors        []struct{ Location, Message string }
+	}
+	if json.Unmarshal(text, &p) != nil || p.Title+p.Detail == "" {
+		return no("the server answered %d: is it a reference server?", status)
+	}
+	said := cmp.Or(p.Detail, p.Title)
+	for _, e := range p.Errors {
+		if strings.Contains(said, e.Message) {
+			continue
+		}
+		said += fmt.Sprintf("; %s: %s", e.Location, e.Message)
+	}
+	if status == http.StatusUnauthorized {
+		said += " (SUREHOOK_TOKEN or -token-file)"
+	}
+	return no("the server answered %d: %s", status, said)
+}
+
+func (s *server) deliveries(ctx context.Context, f filter, cursor string, limit int) (p page, err error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	for name, value := range map[string]string{
+		"status": f.status, "subscription_id": f.subscription, "subscriber_id": f.subscriber, "event_id": f.event, "event_type": f.eventType,
+		"error_class": f.class, "since": f.since.String(), "until": f.until.String(), "cursor": cursor,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if err := s.call(ctx, http.MethodGet, "/deliveries?"+q.Encode(), nil, &p); err != nil {
+		return p, err
+	}
+	for _, d := range p.Data { // an older server passes over filters that it does not know
+		if f.subscriber != "" && d.SubscriberID != f.subscriber || f.class != "" && d.LastErrorClass != f.class {
+			return p, no("the server does not know the filters -subscriber and -class: it is older than this program")
+		}
+	}
+	return p, nil
+}
+
+func (s *server) delivery(ctx context.Context, id string) (r record, err error) {
+	return r, s.call(ctx, http.MethodGet, "/deliveries/"+url.PathEscape(id), nil, &r)
+}
+
+func (s *server) redeliver(ctx context.Context, id string, force bool) error {
+	if force {
+		return errors.New("-force is for the operator with the database: give -database")
+	}
+	return s.call(ctx, http.MethodPost, "/deliveries/"+url.PathEscape(id)+"/redeliver", nil, nil)
+}
+
+type job struct {
+	ID       string
+	Status   string
+	Progress *struct{ Done, Total int64 }
+	Result   *struct{ Matched, Replayed int64 }
+	Error    *string
+}
+
+func (j *job) ended() bool {
+	return j.Status == "succeeded" || j.Status == "failed" || j.Status == "cancelled"
+}
+
+func (s *server) submit(ctx context.Context, f filter, rate float64, dry bool) (j job, err error) {
+	if f.subscriber != "" || f.class != "" {
+		return j, errors.New("-subscriber and -class select what is replayed with a -database alone: a server replays by -status, -subscription, -type, -since and -until")
+	}
+	input := map[string]any{}
+	for name, value := range map[string]string{
+		"status": f.status, "subscription_id": f.subscription, "event_type": f.eventType, "since": f.since.String(), "until": f.until.String(),
+	} {
+		if value != "" {
+			input[name] = value
+		}
+	}
+	if rate > 0 {
+		input["rate_per_second"] = rate
+	}
+	if dry {
+		input["dry_run"] = true
+	}
+	return j, s.call(ctx, http.MethodPost, "/jobs", map[string]any{"kind": "replay", "input": input}, &j)
+}
+
+func (s *server) preview(ctx context.Context, f filter) (matched, error) {
+	j, err := s.submit(ctx, f, 0, true)
+	for err == nil && !j.ended() {
+		if err = pause(ctx, 200*time.Millisecond); err == nil {
+			err = s.call(ctx, http.MethodGet, "/jobs/"+j.ID, nil, &j)
+		}
+	}
+	switch {
+	case err != nil:
+		return matched{}, err
+	case j.Error != nil:
+		return matched{}, no("%s", *j.Error)
+	case j.Result == nil:
+		return matched{}, no("the job %s has ended as %s", j.ID, j.Status)
+	}
+	return matched{Count: j.Result.Matched}, nil
+}
+
+func (s *server) replay(ctx context.Context, f filter, rate float64, force bool) (string, error) {
+	if force {
+		return "", errors.New("-force is for the operator with the database: give -database")
+	}
+	j, err := s.submit(ctx, f, rate, false)
+	return j.ID, err
+}
+
+func (s *server) replayed(ctx context.Context, id string) (replayState, error) {
+	var j job
+	if err := s.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(id), nil, &j); err != nil {
+		return replayState{}, err
+	}
+	r := replayState{ID: j.ID, Status: j.Status, Ended: j.ended()}
+	if j.Progress != nil {
+		r.Sent, r.Matched = j.Progress.Done, j.Progress.Total
+	}
+	if j.Result != nil {
+		r.Matched, r.Sent, r.Skipped = j.Result.Matched, j.Result.Replayed, j.Result.Matched-j.Result.Replayed
+	}
+	if j.Status == "succeeded" {
+		r.Status = "finished"
+	}
+	if j.Error != nil {
+		r.Failure = *j.Error
+	}
+	return r, nil
+}
+
+func (s *server) cancelReplay(ctx context.Context, id string) error {
+	return s.call(ctx, http.MethodPost, "/jobs/"+url.PathEscape(id)+"/cancel", nil, nil)
+}
+
+func (s *server) publish(ctx context.Context, e sender.Event) (sender.Ref, error) {
+	body := map[string]any{"type": e.Type, "object": object(e.Object)}
+	if e.Data != nil {
+		body["data"] = e.Data
+	}
+	if e.Version != 0 {
+		body["version"] = e.Version
+	}
+	if e.Subscriber != "" {
+		body["subscriber_id"] = e.Subscriber
+	}
+	var made struct {
+		ID      string
+		Version int64
+	}
+	err := s.call(ctx, http.MethodPost, "/events", body, &made)
+	return sender.Ref{ID: made.ID, Version: made.Version}, err
+}
+
+func (s *server) events(subscriber string) (catchup.Source, error) {
+	if subscriber != "" {
+		return nil, errors.New("-subscriber is for a -database: a server shows the events of its token's owner")
+	}
+	return catchup.NewClient(s.base+"/events", &catchup.ClientConfig{
+		Token: catchup.Token(s.token), MaxPageBytes: 128 << 20, // as many events as are asked for, of 1 MiB each, and more
+		AllowUnencrypted: true, // newServer has refused it but for this machine
+	})
+}
+
+// pause waits, or returns ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

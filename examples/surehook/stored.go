@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/receiver/catchup"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+// stored is the backend of a service that embeds the library: its database.
+type stored struct {
+	db      *database
+	history *history.History
+	replays *replay.Replays
+}
+
+func newStored(db *database) (backend, error) {
+	h, err := history.New(db.store, nil)
+	if err != nil {
+		return nil, err
+	}
+	r, err := replay.New(db.store, nil)
+	return &stored{db, h, r}, err
+}
+
+func (s *stored) close() { s.db.close() }
+
+// inner are the names of packages in front of their errors.
+var inner = strings.NewReplacer("sender: ", "", "postgres: ", "", "sqlite: ", "", "history: ", "", "replay: ", "", "feed: ", "")
+
+// ofDelivery words that there is none.
+func ofDelivery(id string, err error) error {
+	if errors.Is(err, sender.ErrNotFound) {
+		return no("there is no such delivery: %s", id)
+	}
+	return answered(err)
+}
+
+// answered tells what the library refuses from what could not be tried.
+func answered(err error) error {
+	if err != nil && (strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "42P01")) {
+		return no("the database has not the sender's tables: surehook migrate status shows what it has (with -schema, if they are in a schema)")
+	}
+	for _, refused := range []error{
+		sender.ErrNotFound, sender.ErrInvalid, sender.ErrStatus, sender.ErrRetention, sender.ErrCancelled, sender.ErrRedacted,
+		sender.ErrInvalidEvent, sender.ErrVersion, sender.ErrUnfit,
+	} {
+		if errors.Is(err, refused) {
+			return no("%s", inner.Replace(err.Error()))
+		}
+	}
+	return err
+}
+
+func (s *stored) deliveries(ctx context.Context, f filter, cursor string, limit int) (page, error) {
+	found, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{
+		Status: sender.Status(f.status), Subscription: f.subscription, Subscriber: f.subscriber, Event: f.event, EventType: f.eventType,
+		Since: f.since.Time, Until: f.until.Time, Class: sender.Class(f.class), Cursor: cursor, Limit: limit,
+	})
+	if err != nil {
+		return page{}, answered(err)
+	}
+	p := page{Data: []delivery{}, NextCursor: orNull(next)}
+	for _, d := range found {
+		p.Data = append(p.Data, viewDelivery(d))
+	}
+	return p, nil
+}
+
+func (s *stored) delivery(ctx context.Context, id string) (record, error) {
+	d, err := s.history.Delivery(ctx, id)
+	if err != nil {
+		return record{}, ofDelivery(id, err)
+	}
+	why, err := s.history.Why(ctx, id)
+	if err != nil {
+		return record{}, answered(err)
+	}
+	r := record{delivery: viewDelivery(d), Payload: string(d.Body), Attempts: []attempt{}, Why: why.Sentence}
+	for _, a := range d.Attempts {
+		r.Attempts = append(r.Attempts, attempt{
+			Number: a.Number, StartedAt: a.StartedAt.UTC(), DurationMS: a.Duration.Milliseconds(), StatusCode: orNull(a.StatusCode),
+			Error: orNull(a.Error), ErrorClass: string(a.Class), ResponseSnippet: orNull(strings.ToValidUTF8(string(a.Snippet), "\uFFFD")),
+			NextAttemptAt: timeOrNull(a.NextAttemptAt),
+		})
+	}
+	return r, nil
+}
+
+func (s *stored) redeliver(ctx context.Context, id string, force bool) error {
+	if force {
+		return ofDelivery(id, s.history.RedeliverForced(ctx, id))
+	}
+	return ofDelivery(id, s.history.Redeliver(ctx, id))
+}
+
+func (f *filter) replay() replay.Filter {
+	return replay.Filter{
+		Status: sender.Status(f.status), Subscription: f.subscription, Subscriber: f.subscriber, EventType: f.eventType,
+		Since: f.since.Time, Until: f.until.Time, ErrorClass: sender.Class(f.class),
+	}
+}
+
+func (s *stored) preview(ctx context.Context, f filter) (matched, error) {
+	p, err := s.replays.Preview(ctx, f.replay())
+	m := matched{Count: p.Count, Oldest: timeOrNull(p.Oldest), Newest: timeOrNull(p.Newest)}
+	for _, one := range p.Subscriptions {
+		m.Subscriptions = append(m.Subscriptions, share{one.Subscription, one.Count})
+	}
+	return m, answered(err)
+}
+
+func (s *stored) replay(ctx context.Context, f filter, rate float64, force bool) (string, error) {
+	r, err := s.replays.Create(ctx, replay.Request{Filter: f.replay(), Rate: rate, Force: force, By: "surehook replay"})
+	return r.ID, answered(err)
+}
+
+func (s *stored) replayed(ctx context.Context, id string) (replayState, error) {
+	r, err := s.replays.Get(ctx, id)
+	return replayState{
+		ID: r.ID, Status: string(r.Status), Matched: r.Matched, Sent: r.Admitted, Skipped: r.Skipped,
+		Ended: r.Status == replay.Finished || r.Status == replay.Cancelled,
+	}, answered(err)
+}
+
+func (s *stored) cancelReplay(ctx context.Context, id string) error {
+	_, err := s.replays.Cancel(ctx, id)
+	return answered(err)
+}
+
+func (s *stored) publish(ctx context.Context, e sender.Event) (sender.Ref, error) {
+	p, err := sender.NewPublisher(s.db.store, nil)
+	if err != nil {
+		return sender.Ref{}, err
+	}
+	ref, err := p.Publish(ctx, e)
+	return ref, answered(err)
+}
+
+func (s *stored) events(subscriber string) (catchup.Source, error) {
+	r, err := feed.NewReader(s.db.store, &feed.ReaderConfig{Poll: 250 * time.Millisecond})
+	if subscriber == "" {
+		subscriber = sender.Operator
+	}
+	return &storedFeed{r, subscriber}, err
+}
+
+// storedFeed reads the feed of a database as a Client reads a server's.
+type storedFeed struct {
+	reader *feed.Reader
+	viewer string
+}
+
+// Page implements catchup.Source.
+func (s *storedFeed) Page(ctx context.Context, after string, limit int, wait time.Duration) (catchup.Page, error) {
+	p, err := s.reader.Page(ctx, feed.Query{Viewer: s.viewer, After: after, Limit: limit, Wait: wait})
+	var expired *feed.ExpiredError
+	if errors.As(err, &expired) {
+		return catchup.Page{}, &catchup.ExpiredError{Next: expired.Next}
+	}
+	if err != nil {
+		return catchup.Page{}, answered(err)
+	}
+	out := catchup.Page{Next: p.Next}
+	for i := range p.Events {
+		out.Events = append(out.Events, json.RawMessage(feed.AppendEvent(nil, &p.Events[i])))
+	}
+	return out, nil
+}
+
+func viewDelivery(d sender.Delivery) delivery {
+	return delivery{
+		ID: d.ID, SubscriptionID: d.Subscription, SubscriberID: d.Subscriber, URL: d.URL,
+		Event:  eventInfo{d.Event.ID, d.Event.Type, object(d.Event.Object), d.Version, d.Event.CreatedAt.UTC()},
+		Status: string(d.Status), AttemptCount: d.AttemptCount, NextAttemptAt: timeOrNull(d.NextAttemptAt), LastErrorClass: string(d.LastErrorClass),
+	}
+}
+
+// orNull is null for a zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+)
+
+func whyCommand() command {
+	return command{
+		name: "why", summary: "say why a delivery has not arrived, or when it did",
+		args: "ID", arguments: [2]int{1, 1},
+		about:   "Says in a sentence what a delivery waits for, and shows its attempts. ID is a delivery's, as surehook deliveries lists them.",
+		example: "surehook why dlv_06h0…",
+		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			var o target
+			var body bool
+			o.flags(f)
+			f.BoolVar(&body, "body", false, "show the body that is posted, too")
+			return func(ctx context.Context, t *terminal, args []string) error {
+				b, err := o.open(ctx, t)
+				if err != nil {
+					return err
+				}
+				defer b.close()
+				r, err := b.delivery(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.encode(r)
+				}
+				printRecord(t, &r, body)
+				return nil
+			}
+		},
+	}
+}
+
+func printRecord(t *terminal, r *record, body bool) {
+	t.say("%s: %s", r.Status, r.Why)
+	t.say("")
+	t.table([][]string{
+		{"event", fmt.Sprintf("%s %s/%s, version %d", r.Event.Type, r.Event.Object.Type, r.Event.Object.ID, r.Event.Version), r.Event.ID},
+		{"published", clock(r.Event.CreatedAt) + " UTC"},
+		{"to", r.URL, r.SubscriptionID},
+		{"of", r.SubscriberID},
+	})
+	if len(r.Attempts) > 0 {
+		t.say("")
+		rows := [][]string{{"ATTEMPT", "AT (UTC)", "TOOK", "CAME OF IT"}}
+		for _, a := range r.Attempts {
+			rows = append(rows, []string{fmt.Sprint(a.Number), clock(a.StartedAt), (time.Duration(a.DurationMS) * time.Millisecond).String(), a.outcome()})
+		}
+		t.table(rows)
+	}
+	if body {
+		t.say("\n%s", r.Payload)
+	}
+}
+
+func (a *attempt) outcome() string {
+	if a.ErrorClass == "" {
+		if a.StatusCode != nil {
+			return fmt.Sprintf("delivered: %d", *a.StatusCode)
+		}
+		return "delivered"
+	}
+	text := a.ErrorClass
+	if a.Error != nil {
+		text += ": " + *a.Error
+	}
+	if a.ResponseSnippet != nil {
+		text += fmt.Sprintf(" %q", (*a.ResponseSnippet)[:min(len(*a.ResponseSnippet), snippet)])
+	}
+	return text
+}
