@@ -69,7 +69,7 @@ func TestStack(t *testing.T) {
 	html := c.HTML()
 	wellFormed(t, html)
 	require.Contains(t, html, `<rect class="f-bar" x="6%" y="33.33" width="38%" height="66.67"/>`)
-	require.Contains(t, html, `<rect class="f-bad" x="56%" y="0" width="38%" height=`, "what is above none can be seen")
+	require.Contains(t, html, `<rect class="f-bad" x="56%" y="31.83" width="38%" height="1.5"/>`, "what is above none can be seen")
 	require.NotContains(t, html, `<rect class="f-bad" x="6%"`, "none is drawn as none")
 	require.Contains(t, html, `<line class="mark-l" x1="75%"`)
 	require.NotContains(t, html, "before</text>", "a moment outside of the chart")
