@@ -1,0 +1,2 @@
+// Package portal serves pages to a subscriber.
+package portal
