@@ -122,5 +122,5 @@ func (p *Portal) entered(w http.ResponseWriter, r *http.Request, handle string) 
 
 type cookielessView struct {
 	Session, Token string
-	Alone                  bool // it has a window of its own already
+	Alone          bool // it has a window of its own already
 }

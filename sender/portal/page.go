@@ -112,9 +112,15 @@ func (p *Portal) routes() {
 	}))
 }
 
+// route registers what answers a pattern below a session's path.
+func (p *Portal) route(pattern string, answer http.HandlerFunc) {
+	p.patterns = append(p.patterns, pattern)
+	p.inner.HandleFunc(pattern, answer)
+}
+
 // page answers GET and HEAD.
 func (p *Portal) page(pattern, name string, read func(ctx context.Context, r *http.Request) (view, error)) {
-	p.inner.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
+	p.route("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
 		v, err := read(r.Context(), r)
 		if err != nil {
 			p.fail(w, r, err)
@@ -136,7 +142,7 @@ type outcome struct {
 // answered answers POST with one of the three: the page that shows what was made, the form
 // again with what is wrong with it, or the way to the next page.
 func (p *Portal) answered(pattern, what string, do func(ctx context.Context, r *http.Request) (outcome, error)) {
-	p.inner.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
+	p.route("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
 		o, err := do(r.Context(), r)
 		if err != nil {
 			p.fail(w, r, err)

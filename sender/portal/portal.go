@@ -97,14 +97,16 @@ type Config struct {
 
 // Portal is an http.Handler, safe for concurrent use.
 type Portal struct {
-	b       Backend
-	cfg     Config
-	keys    []derived // newest first
-	pages   map[string]*template.Template
-	inner   *http.ServeMux // the pages of a session, below its path
-	guarded http.Handler   // inner, behind the refusal of other sites' requests
-	brand   []byte
-	policy  string // Content-Security-Policy
+	b     Backend
+	cfg   Config
+	keys  []derived // newest first
+	pages map[string]*template.Template
+	inner *http.ServeMux // the pages of a session, below its path
+
+	patterns []string     // of inner
+	guarded  http.Handler // inner, behind the refusal of other sites' requests
+	brand    []byte
+	policy   string // Content-Security-Policy
 }
 
 const (
