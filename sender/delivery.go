@@ -69,4 +69,5 @@ type Delivery struct {
 	Attempts       []Attempt // oldest first; in the answer of Delivery only
 	Redacted       bool      // its event's body was removed: it is nil, and so are the attempts' snippets
 	LastErrorClass Class     // of the last attempt; "" if there is none or it succeeded
+	LastStatusCode int       // that the last attempt was answered with; 0: none, or no attempt
 }

@@ -108,6 +108,7 @@ type Health struct {
 	LastFailure  time.Time
 	Warned       int       // percent of the way to being disabled that its owner was warned of; 0: none
 	WarnedAt     time.Time // when; zero: none
+	Recent       Recent    // its last outcomes; the store keeps it, whatever is decided
 }
 
 // Lane divides the subscriptions by what is known of their endpoints. Each lane
@@ -146,14 +147,21 @@ type SubscriptionQuery struct {
 	Subscriber string // id
 	Status     SubscriptionStatus
 	Implicit   bool   // implicit ones too
-	Cursor     string // of the page before
-	Limit      int    // 1 to 200; 0 means 50
+	ID         string // the one with it
+	URL        string // those with this text in their URLs, in whatever case
+	// Failing selects those that are active, and have failed since their last success, and
+	// lists those that have failed for longest first.
+	Failing bool
+	Cursor  string // of the page before
+	Limit   int    // 1 to 200; 0 means 50
 }
 
 // Matches tells whether the query's conditions hold for a subscription. Stores call
 // it.
 func (q *SubscriptionQuery) Matches(s Subscription) bool {
-	return (q.Subscriber == "" || q.Subscriber == s.Subscriber) && (q.Status == "" || q.Status == s.Status) && (q.Implicit || !s.Implicit)
+	return (q.Subscriber == "" || q.Subscriber == s.Subscriber) && (q.Status == "" || q.Status == s.Status) && (q.Implicit || !s.Implicit) &&
+		(q.ID == "" || q.ID == s.ID) && (q.URL == "" || strings.Contains(strings.ToLower(s.URL), strings.ToLower(q.URL))) &&
+		(!q.Failing || s.Status == SubscriptionActive && !s.Health.FailingSince.IsZero())
 }
 
 // TypeMatches tells whether an event type is what is asked for: exactly it, or by

@@ -27,6 +27,9 @@ func (q *DeliveryQuery) check() error {
 	default:
 		errs = append(errs, fmt.Errorf("%w error class %q: it must be dns, connect, tls, timeout, reset, status, redirect, blocked, interrupted or protocol", sender.ErrInvalid, q.Class))
 	}
+	if q.StatusCode != 0 && (q.StatusCode < 100 || q.StatusCode > 999) {
+		errs = append(errs, fmt.Errorf("%w status code %d: it must be an HTTP status of three digits, or 0 for any", sender.ErrInvalid, q.StatusCode))
+	}
 	var err error
 	if q.Limit, err = sender.PageSize(q.Limit); err != nil {
 		errs = append(errs, err)
@@ -53,7 +56,8 @@ func (h *History) Event(ctx context.Context, id string) (sender.StoredEvent, err
 	return h.store.Event(ctx, id)
 }
 
-// Subscriptions lists subscriptions that are not deleted, oldest first, and returns
+// Subscriptions lists subscriptions that are not deleted, oldest first unless the query says
+// otherwise, and returns
 // the cursor of the following page, "" after the last. A page can be short, or
 // empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or the
 // cursor is not one.
@@ -64,7 +68,7 @@ func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery)
 	default:
 		err = errors.Join(err, fmt.Errorf("%w status %q: it must be active, paused, disabled or closing", sender.ErrInvalid, q.Status))
 	}
-	if err := errors.Join(append(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {
+	if err := errors.Join(append(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}, ident.Text{Name: "id", Text: q.ID}, ident.Text{Name: "URL", Text: q.URL}), err)...); err != nil {
 		return nil, "", err
 	}
 	q.Limit = limit

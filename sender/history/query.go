@@ -25,6 +25,7 @@ type DeliveryQuery struct {
 	Since        time.Time     // of the event's publishing: at it or later
 	Until        time.Time     // of the event's publishing: before it
 	Class        sender.Class  // of the last attempt
+	StatusCode   int           // that the last attempt was answered with; 0: any
 	Cursor       string        // of the page before
 	Limit        int           // 1 to 200; 0 means 50
 }
@@ -44,6 +45,12 @@ type EventQuery struct {
 // call it.
 func (q *DeliveryQuery) MatchesEvent(e sender.EventInfo) bool {
 	return eventMatches(q.EventType, q.Object, q.Since, q.Until, e)
+}
+
+// MatchesLast tells whether the query's conditions on the last attempt hold for its class
+// and its status code. Stores call it.
+func (q *DeliveryQuery) MatchesLast(class sender.Class, code int) bool {
+	return (q.Class == "" || q.Class == class) && (q.StatusCode == 0 || q.StatusCode == code)
 }
 
 // Matches tells whether the query's conditions hold for an event that is addressed

@@ -74,6 +74,36 @@ type Store interface {
 	// committed once that is written: with the transaction, or by their next Sweep.
 	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
+	// SubscriptionRollups returns the figures of the subscriptions with these ids, which
+	// are distinct, in the hours that began at from or later and before to: by
+	// subscription in the order of the ids, then by hour, oldest first. It leaves out
+	// hours in which nothing happened, and ids that nobody has. What was committed through
+	// this store is among them at once; what others have, once they have written it. It
+	// reads the rows of these subscriptions and hours alone, of which each process has at
+	// most one.
+	SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error)
+
+	// DeadLetterGroups groups the newest dead letters, up to MaxExamined of them, those of
+	// the query's subscription or of its subscriber's. Groups with more come first; of
+	// equal ones, those of the older subscription, then by class and status code. A query
+	// that names what nobody has finds nothing.
+	DeadLetterGroups(ctx context.Context, q DeadLetterQuery) (DeadLetterGroups, error)
+
+	// NoticeGroups groups the newest notices that nobody has acknowledged, up to
+	// MaxExamined of them, those for a subscriber or, if it is empty, all: those with the
+	// newest notice first.
+	NoticeGroups(ctx context.Context, subscriber string) (NoticeGroups, error)
+
+	// AcknowledgeNotices marks up to limit of the notices of a group that were made up to
+	// g.Last, and that nobody has acknowledged, as read, in a transaction, and returns how
+	// many.
+	AcknowledgeNotices(ctx context.Context, g NoticeGroup, limit int) (int, error)
+
+	// Kinds tells what has a text as its id, deleted subscriptions and subscribers too, in
+	// the order of the constants; and whether there was an event about an object, if its
+	// type is not empty. It looks up one row for each.
+	Kinds(ctx context.Context, id string, object sender.Object) ([]FoundKind, error)
+
 	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost
 	// does not grow with the backlog.
 	Facts(ctx context.Context, id string) (Facts, error)

@@ -181,7 +181,7 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 		out.NextAttemptAt = d.live.due
 	}
 	if n := len(d.attempts); n > 0 {
-		out.LastErrorClass = d.attempts[n-1].Class
+		out.LastErrorClass, out.LastStatusCode = d.attempts[n-1].Class, d.attempts[n-1].StatusCode
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -65,6 +66,9 @@ func backward[T any](list []T) func(yield func(int, T) bool) {
 
 // Subscriptions implements history.Store.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	if q.Failing {
+		return s.failing(ctx, q)
+	}
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
@@ -79,6 +83,36 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			if matches {
 				page = append(page, sub.shown())
 			}
+		}
+		return nil
+	})
+	return page, next, err
+}
+
+// failing lists the subscriptions that fail, those that have failed for longest first.
+func (s *Store) failing(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	limit, since, after, err := rules.Failing(q.Limit, q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.inTx(ctx, func(*Tx) error {
+		var all []*subscription
+		for _, sub := range s.subscriptions {
+			at := sub.Health.FailingSince.UnixMicro()
+			if !sub.deleted && q.Matches(sub.Subscription) && (q.Cursor == "" || at > since || at == since && sub.no > after) {
+				all = append(all, sub)
+			}
+		}
+		slices.SortFunc(all, func(a, b *subscription) int {
+			return cmp.Or(a.Health.FailingSince.Compare(b.Health.FailingSince), cmp.Compare(a.no, b.no))
+		})
+		for i, sub := range all {
+			if i == limit {
+				last := all[i-1]
+				next = rules.FailingCursor(last.Health.FailingSince.UnixMicro(), last.no)
+				break
+			}
+			page = append(page, sub.shown())
 		}
 		return nil
 	})

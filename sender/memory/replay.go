@@ -63,8 +63,10 @@ func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (p replay.Pr
 // selected returns the deliveries that a filter selects now, in the order in which they
 // ended.
 func (s *Store) selected(f replay.Filter) (members []*delivery, survey rules.Survey, err error) {
-	if sub := s.subscription[f.Subscription]; f.Subscription != "" && (sub == nil || f.Subscriber != "" && sub.owner.ID != f.Subscriber) {
-		return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
+	for _, id := range f.Names() {
+		if sub := s.subscription[id]; sub == nil || f.Subscriber != "" && sub.owner.ID != f.Subscriber {
+			return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+		}
 	}
 	if f.Subscriber != "" && s.subscriber[f.Subscriber] == nil {
 		return nil, survey, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
@@ -89,7 +91,7 @@ func (d *delivery) candidate() replay.Candidate {
 		Subscription: d.sub.ID, Subscriber: d.sub.owner.ID, EventType: d.event.info.Type, Published: d.event.info.CreatedAt,
 	}
 	if n := len(d.attempts); n > 0 {
-		c.ErrorClass = d.attempts[n-1].Class
+		c.ErrorClass, c.StatusCode = d.attempts[n-1].Class, d.attempts[n-1].StatusCode
 	}
 	return c
 }

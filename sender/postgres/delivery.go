@@ -58,7 +58,7 @@ const (
 	// selectDeliveries reads any number of deliveries in one round trip. For a pending one
 	// the position alone tells whether a resume skipped it.
 	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, octet_length(e.body),
-			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, coalesce(d.status, ''),
+			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, a.code, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
 			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
 			u.event <= s.left_to AND EXISTS (SELECT 1 FROM surehook_left x WHERE x.subscription = s.no AND x.epoch > l.epoch AND x.event >= u.event)
@@ -67,7 +67,8 @@ const (
 			JOIN surehook_subscriptions s ON s.no = u.subscription JOIN surehook_subscribers o ON o.no = s.subscriber
 			LEFT JOIN surehook_ended d ON d.subscription = u.subscription AND d.event = u.event
 			CROSS JOIN LATERAL (
-				SELECT count(*) AS n, coalesce(bool_or(class = ''), false) AS delivered, coalesce((array_agg(class ORDER BY number DESC))[1], '') AS class
+				SELECT count(*) AS n, coalesce(bool_or(class = ''), false) AS delivered, coalesce((array_agg(class ORDER BY number DESC))[1], '') AS class,
+					coalesce((array_agg(status_code ORDER BY number DESC))[1], 0) AS code
 				FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription) a
 			LEFT JOIN LATERAL (
 				SELECT due, 0 AS number, 0 AS tries, NULL::timestamptz AS first_at, 0::bigint AS stood, NULL::timestamptz AS claimed_at,
@@ -118,7 +119,7 @@ func (w *work) scanDelivery(r rows) (k dispatch.DeliveryKey, d *delivery, err er
 	var delivered, isLive bool
 	var ended sender.Status
 	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.bytes,
-		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &ended,
+		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &d.LastStatusCode, &ended,
 		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.skipped)
 	if err != nil {
 		return k, nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
@@ -82,6 +83,9 @@ func (c *core) Events(ctx context.Context, q history.EventQuery) (page []sender.
 
 // Subscriptions implements history.Store.
 func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	if q.Failing {
+		return c.failing(ctx, q)
+	}
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
@@ -100,6 +104,16 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 				return err
 			}
 		}
+		if q.ID != "" {
+			_, n, err := w.readSubscription(w.row(selectSubscription, soughtID(q.ID)))
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			if err == nil && q.Matches(n) {
+				page = append(page, n)
+			}
+			return err
+		}
 		query, args := selectAnySubscription, []any{}
 		if q.Subscriber != "" {
 			query, args = selectSubscriptionsOf, []any{owner}
@@ -110,6 +124,45 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 	})
 	if err != nil {
 		return nil, "", fail("listing subscriptions", err)
+	}
+	return page, next, nil
+}
+
+// failing lists the subscriptions that fail, those that have failed for longest first.
+func (c *core) failing(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	limit, since, after, err := rules.Failing(q.Limit, q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	err = c.read(ctx, func(w *work) error {
+		from := always
+		if q.Cursor != "" {
+			from = timestampOf(time.UnixMicro(since))
+		}
+		examined := 0
+		err := w.each(func(r rows) (bool, error) {
+			no, n, err := w.readSubscription(r)
+			if err != nil {
+				return false, err
+			}
+			if q.Matches(n) {
+				if len(page) == limit {
+					next = rules.FailingCursor(since, after)
+					return false, nil
+				}
+				page = append(page, n)
+			}
+			since, after = n.Health.FailingSince.UnixMicro(), no
+			examined++
+			return true, nil
+		}, selectFailing, from, after, history.MaxExamined)
+		if examined == history.MaxExamined {
+			next = rules.FailingCursor(since, after)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing failing subscriptions", err)
 	}
 	return page, next, nil
 }

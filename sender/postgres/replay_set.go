@@ -18,7 +18,9 @@ import (
 const replayLook = 1000
 
 const (
-	lastEnded    = `SELECT coalesce(max(no), 0) FROM surehook_ended`
+	lastEnded = `SELECT coalesce(max(no), 0) FROM surehook_ended`
+	// selectNamed finds a subscription that a filter names, even a deleted one.
+	selectNamed  = `SELECT no FROM surehook_subscriptions WHERE id = $1 AND ($2::text = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = $2::text))`
 	lastPosition = `SELECT position FROM surehook_feed_head`
 
 	// lockEnded waits for the transactions that have ended deliveries and drawn numbers for
@@ -37,9 +39,11 @@ const (
 	replayOwner  = ` LEFT JOIN surehook_subscriptions s ON s.no = x.subscription LEFT JOIN surehook_subscribers o ON o.no = s.subscriber
 		LEFT JOIN surehook_feed f ON f.position = x.event LEFT JOIN surehook_events e ON e.no = f.event`
 
+	lastCode = `coalesce((SELECT a.status_code FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), 0)`
+
 	selectReplayDead   = selectDead + replayDead + `) x` + replayOwner
 	selectReplayDeadOf = selectDead + replayDeadOf + `) x` + replayOwner
-	selectDead         = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (`
+	selectDead         = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
 
 	// isDelivered tells whether a delivery x is delivered, and was when the replay was
 	// created. Without OFFSET, PostgreSQL may read each whole table instead of looking for
@@ -62,7 +66,7 @@ const (
 	selectReplayOwned = `SELECT no FROM surehook_subscriptions WHERE subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1)`
 
 	selectDelivered = `SELECT x.event, x.event, x.subscription, ` + isDelivered + ` AND ` + replayKept + `,
-			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
+			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + lastCode + `, ` + replayMember + ` FROM `
 )
 
 // replaySet is the set of deliveries that a replay is to send, and how far it is in it.
@@ -94,14 +98,17 @@ func (c *replayed) key() dispatch.DeliveryKey {
 // resolve fixes the set of a replay that is created now.
 func (w *work) resolve(set *replaySet) error {
 	f := set.filter
-	if f.Subscription != "" {
-		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = $1 AND ($2::text = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = $2::text))`,
-			f.Subscription, f.Subscriber).Scan(&set.subscription)
+	for _, id := range f.Names() {
+		var no int64
+		err := w.row(selectNamed, id, f.Subscriber).Scan(&no)
 		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
+			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
 		}
 		if err != nil {
 			return err
+		}
+		if f.Subscription != "" {
+			set.subscription = no
 		}
 	}
 	if f.Subscriber != "" {
@@ -145,7 +152,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 		queries[i] = queries[i].rows(func(rows rows) error {
 			var c replayed
 			var published timestamp
-			err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+			err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.StatusCode, &c.Subscription, &c.Subscriber, &c.EventType, &published)
 			c.Published = published.time()
 			lists[i] = append(lists[i], c)
 			return err
@@ -164,6 +171,16 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	switch {
 	case set.subscription != 0:
 		return []int64{set.subscription}, nil
+	case len(set.filter.Groups) > 0:
+		of := []int64{}
+		for _, id := range set.filter.Names() {
+			some, err := w.numbers(selectNamed, id, set.filter.Subscriber)
+			if err != nil {
+				return nil, err
+			}
+			of = append(of, some...)
+		}
+		return of, nil
 	case set.filter.Subscriber == "":
 		return nil, nil
 	}

@@ -21,6 +21,19 @@ type Filter struct {
 	// before Until.
 	Since, Until time.Time
 	ErrorClass   sender.Class // of the last attempt
+	StatusCode   int          `json:",omitzero"` // that the last attempt was answered with; 0: any
+
+	// Groups, if there are any, select what belongs to one of them, and meets the other
+	// conditions: up to 100.
+	Groups []Group `json:",omitempty"`
+}
+
+// Group are the deliveries of a subscription whose last attempt ended in one way. Package
+// history lists the dead letters in such groups.
+type Group struct {
+	Subscription string       // its id
+	ErrorClass   sender.Class // "": success
+	StatusCode   int          // 0: there was no answer
 }
 
 // Candidate is what a filter looks at: a delivery that has the status and has
@@ -31,6 +44,7 @@ type Candidate struct {
 	EventType    string
 	Published    time.Time
 	ErrorClass   sender.Class
+	StatusCode   int // 0: there was no answer
 }
 
 // Selects is the one rule of what a filter selects, except by status.
@@ -40,7 +54,23 @@ func (f *Filter) Selects(c Candidate) bool {
 		(f.EventType == "" || slices.Contains(sender.Patterns(c.EventType), f.EventType)) &&
 		!c.Published.Before(f.Since) &&
 		(f.Until.IsZero() || c.Published.Before(f.Until)) &&
-		(f.ErrorClass == sender.ClassNone || f.ErrorClass == c.ErrorClass)
+		(f.ErrorClass == sender.ClassNone || f.ErrorClass == c.ErrorClass) &&
+		(f.StatusCode == 0 || f.StatusCode == c.StatusCode) &&
+		(len(f.Groups) == 0 || slices.Contains(f.Groups, Group{c.Subscription, c.ErrorClass, c.StatusCode}))
+}
+
+// Names are the ids of the subscriptions that the filter names, each once; none: it selects
+// of all. Stores call it.
+func (f *Filter) Names() (ids []string) {
+	if f.Subscription != "" {
+		return []string{f.Subscription}
+	}
+	for _, g := range f.Groups {
+		if !slices.Contains(ids, g.Subscription) {
+			ids = append(ids, g.Subscription)
+		}
+	}
+	return ids
 }
 
 // Status is a replay's.

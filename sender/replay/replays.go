@@ -142,6 +142,11 @@ var errorClasses = []sender.Class{
 	sender.ClassNone, sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset, sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol,
 }
 
+// maxGroups bounds Filter.Groups.
+const maxGroups = 100
+
+func isCode(code int) bool { return code == 0 || code >= 100 && code <= 999 }
+
 func (f *Filter) validate() error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
@@ -162,6 +167,14 @@ func (f *Filter) validate() error {
 	}
 	errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "filter: subscription", Text: f.Subscription}, ident.Text{Name: "filter: subscriber", Text: f.Subscriber})...)
 	bad(!f.Until.IsZero() && !f.Since.Before(f.Until), "until %s: it must be later than since, %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
+	bad(!isCode(f.StatusCode), "status code %d: it must be an HTTP status of three digits, or 0 for any", f.StatusCode)
+	bad(len(f.Groups) > maxGroups, "%d groups: at most %d may be replayed at once", len(f.Groups), maxGroups)
+	for i, g := range f.Groups {
+		errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: fmt.Sprintf("filter: group %d: subscription", i), Text: g.Subscription})...)
+		bad(g.Subscription == "", "group %d: it names no subscription", i)
+		bad(!slices.Contains(errorClasses, g.ErrorClass), "group %d: error class %q: there is none of that name", i, g.ErrorClass)
+		bad(!isCode(g.StatusCode), "group %d: status code %d: it must be an HTTP status of three digits, or 0 if there was no answer", i, g.StatusCode)
+	}
 	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: there is none of that name", f.ErrorClass)
 	return errors.Join(errs...)
 }

@@ -34,6 +34,22 @@ func Number(asked int, text string, first int64) (limit int, from int64, err err
 	return limit, from, nil
 }
 
+// FailingCursor is the cursor of a list that is ordered by a time, in microseconds since
+// 1970, and by a number.
+func FailingCursor(since, no int64) string { return write(since, no) }
+
+// Failing reads a query of such a list: its limit, and the time and the number at which the
+// page begins. The error matches sender.ErrInvalid.
+func Failing(asked int, text string) (limit int, since, no int64, err error) {
+	if limit, err = limitOf(asked); err != nil || text == "" {
+		return limit, 0, 0, err
+	}
+	if !read(text, &since, &no) || since < 1 || no < 1 {
+		return 0, 0, 0, errCursor
+	}
+	return limit, since, no, nil
+}
+
 // DeliveryCursor is the cursor of a list of deliveries.
 func DeliveryCursor(k dispatch.DeliveryKey) string { return write(k.Event, k.Subscription) }
 

@@ -87,6 +87,9 @@ func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender
 
 // Subscriptions implements history.Store.
 func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	if q.Failing {
+		return s.failing(ctx, q)
+	}
 	limit, after, err := rules.Number(q.Limit, q.Cursor, 0)
 	if err != nil {
 		return nil, "", err
@@ -103,6 +106,9 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 				return err
 			}
 			query, args = query+` AND s.subscriber = ?`, append(args, owner)
+		}
+		if q.ID != "" {
+			query, args = query+` AND s.id = ?`, append(args, q.ID)
 		}
 		examined := 0
 		err := w.each(func(rows *sql.Rows) (bool, error) {
@@ -128,6 +134,41 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 	})
 	if err != nil {
 		return nil, "", fail("listing subscriptions", err)
+	}
+	return page, next, nil
+}
+
+// failing lists the subscriptions that fail, those that have failed for longest first.
+func (s *Store) failing(ctx context.Context, q sender.SubscriptionQuery) (page []sender.Subscription, next string, err error) {
+	limit, since, after, err := rules.Failing(q.Limit, q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.read(ctx, func(w *work) error {
+		examined := 0
+		err := w.each(func(rows *sql.Rows) (bool, error) {
+			no, n, err := w.readSubscription(rows)
+			if err != nil {
+				return false, err
+			}
+			if q.Matches(n) {
+				if len(page) == limit {
+					next = rules.FailingCursor(since, after)
+					return false, nil
+				}
+				page = append(page, n)
+			}
+			since, after = micros(n.Health.FailingSince), no
+			examined++
+			return true, nil
+		}, selectFailing, since, after, history.MaxExamined)
+		if examined == history.MaxExamined {
+			next = rules.FailingCursor(since, after)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, "", fail("listing failing subscriptions", err)
 	}
 	return page, next, nil
 }

@@ -89,7 +89,7 @@ func (w *work) deliveries(q *history.DeliveryQuery, sc scope, after dispatch.Del
 				if err != nil && !errors.Is(err, errNoDelivery) {
 					return nil, "", err
 				}
-				if err == nil && (q.Status == "" || d.Status == q.Status) && (q.Class == "" || d.LastErrorClass == q.Class) {
+				if err == nil && (q.Status == "" || d.Status == q.Status) && q.MatchesLast(d.LastErrorClass, d.LastStatusCode) {
 					if len(page) == limit {
 						return page, rules.DeliveryCursor(after), nil
 					}
@@ -126,12 +126,12 @@ func (w *work) unlikely(q *history.DeliveryQuery, some []candidate) error {
 	for i := range some {
 		c := &some[i]
 		c.likely = c.likely && matching[c.Event]
-		if c.likely && q.Class != "" {
-			class, err := w.lastClass(c.Event, c.Subscription)
+		if c.likely && (q.Class != "" || q.StatusCode != 0) {
+			class, code, err := w.lastAnswer(c.Event, c.Subscription)
 			if err != nil {
 				return err
 			}
-			c.likely = class == q.Class
+			c.likely = q.MatchesLast(class, code)
 		}
 	}
 	return nil

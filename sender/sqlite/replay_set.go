@@ -18,6 +18,9 @@ const replayLook = 1000
 const (
 	lastEnded = `SELECT coalesce(max(no), 0) FROM surehook_ended`
 
+	// selectNamed finds a subscription that a filter names, even a deleted one.
+	selectNamed = `SELECT no FROM surehook_subscriptions WHERE id = ?1 AND (?2 = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?2))`
+
 	// replayDead reads dead letters in the order in which they ended.
 	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?4 AND status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
@@ -27,8 +30,10 @@ const (
 	replayMember = `s.id, o.id, coalesce(e.type, ''), coalesce(e.created_at, 0)`
 	replayOwner  = ` CROSS JOIN surehook_subscriptions s ON s.no = x.subscription CROSS JOIN surehook_subscribers o ON o.no = s.subscriber LEFT JOIN surehook_events e ON e.seq = x.event`
 
-	selectReplayDead   = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
-	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
+	lastCode = `coalesce((SELECT a.status_code FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), 0)`
+
+	selectReplayDead   = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
+	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
 
 	// selectReplayDelivered reads deliveries that were attempted, however they ended.
 	selectReplayDelivered = selectDelivered + `(SELECT event, subscription, ?5 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts
@@ -48,7 +53,7 @@ const (
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription)
 			AND ` + replayKept + `,
-			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + replayMember + ` FROM `
+			(SELECT a.class FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), ` + lastCode + `, ` + replayMember + ` FROM `
 )
 
 // replaySet is the set of deliveries that a replay sends, and how far it is.
@@ -76,14 +81,17 @@ type replayed struct {
 // begin sets where the set of a replay that is created now begins and ends.
 func (w *work) begin(set *replaySet) error {
 	f := set.filter
-	if f.Subscription != "" {
-		err := w.row(`SELECT no FROM surehook_subscriptions WHERE id = ?1 AND (?2 = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?2))`,
-			f.Subscription, f.Subscriber).Scan(&set.subscription)
+	for _, id := range f.Names() {
+		var no int64
+		err := w.row(selectNamed, id, f.Subscriber).Scan(&no)
 		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, f.Subscription)
+			return fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
 		}
 		if err != nil {
 			return err
+		}
+		if f.Subscription != "" {
+			set.subscription = no
 		}
 	}
 	if f.Subscriber != "" {
@@ -154,6 +162,16 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	switch {
 	case set.subscription != 0:
 		return []int64{set.subscription}, nil
+	case len(set.filter.Groups) > 0:
+		of := []int64{}
+		for _, id := range set.filter.Names() {
+			some, err := w.numbers(selectNamed, id, set.filter.Subscriber)
+			if err != nil {
+				return nil, err
+			}
+			of = append(of, some...)
+		}
+		return of, nil
 	case set.filter.Subscriber == "":
 		return nil, nil
 	}
@@ -174,7 +192,7 @@ func (w *work) replayed(query string, args ...any) (found []replayed, err error)
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var c replayed
 		var published int64
-		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.StatusCode, &c.Subscription, &c.Subscriber, &c.EventType, &published)
 		c.Published = timeOf(published)
 		found = append(found, c)
 		return true, err

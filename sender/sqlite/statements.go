@@ -18,10 +18,10 @@ func hot() []string {
 		selectDueTurns.Alone, selectDueTurns.Shared, selectNextTurn.Alone, selectNextTurn.Shared, selectDueHeads.Alone, selectDueHeads.Shared,
 		updateOwner, selectLeasesEnd, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
-		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, storeBeat, selectPresent,
+		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, upsertHour, storeBeat, selectPresent,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 		// A delivery is read with several of these.
-		selectSeq, selectBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		selectSeq, selectBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
 	}
 	for _, m := range []*manyRows{newPending, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {
