@@ -15,7 +15,7 @@ import (
 // endpointView is an endpoint with its form; a new one has the form alone.
 type endpointView struct {
 	sender.Subscription
-	recent
+	figures
 	endpointForm
 	Newest  []sender.Delivery
 	givesUp time.Time
@@ -170,10 +170,11 @@ func (p *Portal) endpoint(ctx context.Context, r *http.Request) (view, error) {
 func (p *Portal) endpointPage(ctx context.Context, e sender.Subscription, f endpointForm) (view, error) {
 	s := sessionIn(ctx)
 	v := endpointView{Subscription: e, endpointForm: f, givesUp: p.givesUp(&e)}
-	var err error
-	if v.recent, err = p.recent(ctx, s, e.ID); err != nil {
+	all, err := p.figures(ctx, s, []sender.Subscription{e})
+	if err != nil {
 		return view{}, err
 	}
+	v.figures = all[0]
 	if v.Newest, _, err = p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{Subscription: e.ID, Limit: newest}); err != nil {
 		return view{}, err
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	endpointsAPage = 20
 	newest         = 10 // deliveries on a page that is about something else
-	sparkLength    = 32 // deliveries that an endpoint's bars show
+	day            = 24 * time.Hour
 )
 
 type endpointsView struct {
@@ -26,14 +26,15 @@ type endpointsView struct {
 // endpointCard is an endpoint in the list.
 type endpointCard struct {
 	sender.Subscription
-	recent
+	figures
 	GivesUp time.Time // when no more is tried unless it answers; zero: not known
 }
 
-// recent is what became of an endpoint's newest deliveries.
-type recent struct {
-	Bars     []charts.Outcome // the oldest first
-	Good, Of int64
+// figures are an endpoint's, of its last attempts and of a day.
+type figures struct {
+	Bars           []charts.Outcome // the oldest first
+	Good, Attempts int64            // of 24 hours
+	P95            time.Duration    // of their durations; 0: none was made
 }
 
 func (p *Portal) endpoints(ctx context.Context, r *http.Request) (view, error) {
@@ -50,12 +51,12 @@ func (p *Portal) endpoints(ctx context.Context, r *http.Request) (view, error) {
 	if q.Get("after") != "" {
 		v.Foot.First = with(q, "after", "")
 	}
-	for _, e := range list {
-		c := endpointCard{Subscription: e, GivesUp: p.givesUp(&e)}
-		if c.recent, err = p.recent(ctx, s, e.ID); err != nil {
-			return view{}, err
-		}
-		v.List = append(v.List, c)
+	all, err := p.figures(ctx, s, list)
+	if err != nil {
+		return view{}, err
+	}
+	for i, e := range list {
+		v.List = append(v.List, endpointCard{e, all[i], p.givesUp(&e)})
 	}
 	if v.Newest, _, err = p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{Limit: newest}); err != nil {
 		return view{}, err
@@ -70,24 +71,44 @@ func (p *Portal) givesUp(e *sender.Subscription) time.Time {
 	return time.Time{}
 }
 
-// recent looks at the last attempts of an endpoint's newest deliveries.
-func (p *Portal) recent(ctx context.Context, s *session, id string) (recent, error) {
-	list, _, err := p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{Subscription: id, Limit: sparkLength})
-	if err != nil {
-		return recent{}, err
-	}
-	v := recent{Bars: make([]charts.Outcome, sparkLength)}
-	at := sparkLength
+// figures are those of some endpoints, in their order.
+func (p *Portal) figures(ctx context.Context, s *session, list []sender.Subscription) ([]figures, error) {
+	ids := make([]string, len(list))
 	for i := range list {
-		if list[i].AttemptCount == 0 {
-			continue
-		}
-		at--
-		v.Of++
-		if v.Bars[at] = charts.Failure; list[i].LastErrorClass == "" {
-			v.Bars[at] = charts.Success
-			v.Good++
+		ids[i] = list[i].ID
+	}
+	now := p.cfg.Now()
+	hours, err := p.b.History.ForSubscriber(s.Subscriber).SubscriptionRollups(ctx, ids, now.Add(-day).Truncate(time.Hour), now.Add(time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]*history.SubscriptionRollup{}
+	for i := range hours {
+		if sum, ok := sums[hours[i].Subscription]; ok {
+			sum.Merge(&hours[i])
+		} else {
+			sums[hours[i].Subscription] = &hours[i]
 		}
 	}
-	return v, nil
+	all := make([]figures, len(list))
+	for i := range list {
+		all[i].Bars = barsOf(list[i].Health.Recent)
+		if sum, ok := sums[list[i].ID]; ok {
+			all[i].Good, all[i].Attempts, all[i].P95 = sum.Delivered, sum.Attempts(), sum.Duration.Quantile(0.95)
+		}
+	}
+	return all, nil
+}
+
+// barsOf are the last outcomes, with what was never attempted before them.
+func barsOf(r sender.Recent) []charts.Outcome {
+	bars := make([]charts.Outcome, sender.RecentOutcomes)
+	outcomes := r.Outcomes()
+	for i, o := range outcomes {
+		at := len(bars) - len(outcomes) + i
+		if bars[at] = charts.Failure; o == sender.OutcomeSucceeded {
+			bars[at] = charts.Success
+		}
+	}
+	return bars
 }

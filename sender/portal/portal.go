@@ -183,7 +183,7 @@ func (p *Portal) setDefaults() {
 }
 
 // ancestor is a source of frame-ancestors that names an origin.
-var ancestor = regexp.MustCompile(`^(https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?|'self')$`)
+var ancestor = regexp.MustCompile(`^(https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:([0-9]{1,5}|\*))?|'self')$`)
 
 // problems are what is wrong with a configuration whose defaults are set.
 func (c *Config) problems() (errs []error) {

@@ -89,15 +89,10 @@ func triesOf(d sender.Delivery) template.HTML {
 
 // answerOf is what the last attempt came to, as far as a list knows it.
 func answerOf(d sender.Delivery) look.Label {
-	switch {
-	case d.AttemptCount == 0:
+	if d.AttemptCount == 0 {
 		return look.Label{}
-	case d.LastErrorClass != "":
-		return look.Answer(0, d.LastErrorClass)
-	case d.Status == sender.StatusDelivered:
-		return look.Label{Text: "2xx", Tone: "ok"}
 	}
-	return look.Label{}
+	return look.Answer(d.LastStatusCode, d.LastErrorClass)
 }
 
 // reason is why a delivery is in the state that it is in, for its owner.
