@@ -141,7 +141,7 @@ func newBed(t *testing.T, change ...func(*portal.Config)) *bed {
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(b.server.Close)
-	b.ada, b.bob = b.fill("ada"), b.fill("bob")
+	b.fill()
 	return b
 }
 
@@ -163,37 +163,52 @@ func answer(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
-// fill makes a subscriber with something of everything that a portal shows.
-func (b *bed) fill(name string) (x things) {
-	t, ctx, id := b.t, b.t.Context(), "sub_"+name
-	_, secret, err := b.reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: id})
-	require.NoError(t, err)
-	b.secrets = append(b.secrets, secret.Reveal())
-	subscribe := func(host, description string) string {
-		s, err := b.reg.Subscribe(ctx, sender.NewSubscription{
-			Subscriber: id, URL: "https://" + host + "." + name + ".example.com/hooks?a=<b>", EventTypes: []string{"invoice.*", "payout.settled"}, Description: description,
-		})
-		require.NoError(t, err)
-		return s.ID
-	}
-	x.bad = subscribe("bad", hostile)
-	b.publish(id, "inv_1")
-	b.publish(id, "inv_2")
+// fill makes two subscribers with something of everything that a portal shows.
+func (b *bed) fill() {
+	b.ada.bad, b.bob.bad = b.begin("ada"), b.begin("bob")
 	b.run()
 	b.pass(80 * time.Hour) // past the horizon: the next attempt is the last one
 	b.run()
-	x.good, x.off, x.held = subscribe("good", "ERP inbound"), subscribe("off", ""), subscribe("staging", "Staging")
-	require.NoError(t, b.reg.Disable(ctx, x.off, hostile))
-	require.NoError(t, b.reg.Pause(ctx, x.held))
-	b.publish(id, hostile)
-	b.publish(id, "inv_3")
+	b.goOn("ada", &b.ada)
+	b.goOn("bob", &b.bob)
 	b.run()
-	r, err := b.replays.ForSubscriber(id).Create(ctx, replay.Request{By: "grace, of the operators", Reason: "an internal note"})
-	require.NoError(t, err)
-	x.replay = r.ID
-	x.dead = b.deliveries(x.bad, sender.StatusDeadLettered)[0].ID
-	x.delivered = b.deliveries(x.good, sender.StatusDelivered)[0].ID
-	return x
+	for name, x := range map[string]*things{"sub_ada": &b.ada, "sub_bob": &b.bob} {
+		r, err := b.replays.ForSubscriber(name).Create(b.t.Context(), replay.Request{Filter: replay.Filter{EventType: "payout.*"}, By: "grace, of the operators", Reason: "an internal note"})
+		require.NoError(b.t, err)
+		x.replay = r.ID
+		x.dead = b.deliveries(x.bad, sender.StatusDeadLettered)[0].ID
+		x.delivered = b.deliveries(x.good, sender.StatusDelivered)[0].ID
+	}
+}
+
+func (b *bed) subscribe(name, host, description string) string {
+	b.t.Helper()
+	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{
+		Subscriber: "sub_" + name, URL: "https://" + host + "." + name + ".example.com/hooks?a=<b>", EventTypes: []string{"invoice.*", "payout.settled"}, Description: description,
+	})
+	require.NoError(b.t, err)
+	return s.ID
+}
+
+// begin makes a subscriber with an endpoint that fails.
+func (b *bed) begin(name string) (bad string) {
+	b.t.Helper()
+	_, secret, err := b.reg.CreateSubscriber(b.t.Context(), sender.NewSubscriber{ID: "sub_" + name})
+	require.NoError(b.t, err)
+	b.secrets = append(b.secrets, secret.Reveal())
+	bad = b.subscribe(name, "bad", hostile)
+	b.publish("sub_"+name, "inv_1")
+	b.publish("sub_"+name, "inv_2")
+	return bad
+}
+
+func (b *bed) goOn(name string, x *things) {
+	b.t.Helper()
+	x.good, x.off, x.held = b.subscribe(name, "good", "ERP inbound"), b.subscribe(name, "off", ""), b.subscribe(name, "staging", "Staging")
+	require.NoError(b.t, b.reg.Disable(b.t.Context(), x.off, hostile))
+	require.NoError(b.t, b.reg.Pause(b.t.Context(), x.held))
+	b.publish("sub_"+name, hostile)
+	b.publish("sub_"+name, "inv_3")
 }
 
 func (b *bed) publish(subscriber, object string) {

@@ -91,11 +91,12 @@ func (p *Portal) deliveries(ctx context.Context, r *http.Request) (view, error) 
 // choices are the subscriber's endpoints, up to 100 of them.
 func (p *Portal) choices(ctx context.Context, s *session, chosen string) (all []choice, err error) {
 	list, err := p.b.Registry.Subscriptions(ctx, s.Subscriber, "", 100)
+	known := chosen == ""
 	for _, e := range list {
 		all = append(all, choice{e.ID, strings.TrimPrefix(strings.TrimPrefix(e.URL, "https://"), "http://"), e.ID == chosen})
-		chosen = strings.TrimPrefix(chosen, e.ID)
+		known = known || e.ID == chosen
 	}
-	if chosen != "" { // one that was deleted, or that is further on
+	if !known { // it was deleted, or is further on
 		all = append(all, choice{chosen, look.Short(chosen), true})
 	}
 	return all, err

@@ -70,16 +70,13 @@ func (p *Portal) secretPage(ctx context.Context, r *http.Request, show bool, fre
 		v.Secrets = append(v.Secrets, row)
 	}
 	if len(v.Secrets) > 1 {
-		now := p.cfg.Now()
-		v.Step = 3
-		v.Made, v.Ends = v.Secrets[0].Made, v.Secrets[1].ValidUntil
-		if until := v.Ends; v.Secrets[0].State == sender.SecretWaiting {
+		v.Step, v.Made, v.Ends = 3, v.Secrets[0].Made, v.Secrets[1].ValidUntil
+		until := v.Ends
+		if v.Secrets[0].State == sender.SecretWaiting {
 			v.Step, v.Signs = 2, v.Secrets[0].SignsFrom
 			until = v.Signs
-			v.Left = left(v.Made, until, now)
-		} else {
-			v.Left = left(v.Made, until, now)
 		}
+		v.Left = left(v.Made, until, p.cfg.Now())
 	}
 	return view{title: "Signing secret", tab: "secret", data: &v}, nil
 }

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -137,8 +138,11 @@ var b64 = base64.RawURLEncoding.Strict()
 
 // seal writes claims and their HMAC with the newest key.
 func (p *Portal) seal(end purpose, c *claims) string {
-	text, _ := json.Marshal(c) // strings and a number
-	body := b64.EncodeToString(text)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // which would make a cookie of long names too long
+	_ = e.Encode(c)        // strings and a number
+	body := b64.EncodeToString(text.Bytes())
 	return body + "." + b64.EncodeToString(p.keys[0].mac(end, body))
 }
 
