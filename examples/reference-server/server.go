@@ -12,6 +12,7 @@ import (
 
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/jobs"
+	"github.com/surehook/surehook/sender/portal"
 )
 
 // server is the service, behind HTTP.
@@ -19,6 +20,7 @@ type server struct {
 	*service
 	api     huma.API
 	handler http.Handler
+	portal  *portal.Portal
 }
 
 func newServer(s *service) (*server, error) {
@@ -26,6 +28,7 @@ func newServer(s *service) (*server, error) {
 	h := &server{service: s, api: newAPI(mux)}
 	h.healthOperations()
 	h.subscriberOperations()
+	h.portalOperations()
 	h.secretOperations()
 	h.subscriptionOperations()
 	h.publishOperations()
@@ -49,7 +52,10 @@ func newServer(s *service) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.handler = s.recovered(s.metrics.counted(besides(pages, s.authenticated(routed(mux, bounded(mux))))))
+	if h.portal, err = h.newPortal(s.sealing); err != nil {
+		return nil, err
+	}
+	h.handler = s.recovered(s.metrics.counted(withPortal(h.portal, besides(pages, s.authenticated(routed(mux, bounded(mux)))))))
 	return h, nil
 }
 

@@ -27,6 +27,7 @@ type service struct {
 
 	operatorHash string // of the operator's token
 	sessions     *sessions
+	sealing      []byte // the key that the portal's is made of, too
 
 	registry   *sender.Registry[*sql.Tx]
 	publisher  *sender.Publisher[*sql.Tx]
@@ -55,7 +56,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 			db.close()
 		}
 	}()
-	s := &service{options: o, log: log, db: db}
+	s := &service{options: o, log: log, db: db, sealing: key.Key}
 	if s.answers, err = newAnswers(db, key.Key); err != nil {
 		return nil, err
 	}

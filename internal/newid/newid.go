@@ -24,3 +24,15 @@ func New(prefix string, at time.Time) string {
 	b = append(b, prefix...)
 	return string(encoding.AppendEncode(b, u[:]))
 }
+
+// Time is when New made an id, to the millisecond; zero if it did not make it.
+func Time(id string) time.Time {
+	if len(id) < 26 {
+		return time.Time{}
+	}
+	u, err := encoding.DecodeString(id[len(id)-26:])
+	if err != nil || len(u) != 16 || u[6]&0xf0 != 0x70 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC() //nolint:gosec // 48 bits
+}

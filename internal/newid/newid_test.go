@@ -28,6 +28,11 @@ func TestNew(t *testing.T) {
 		ms = ms<<8 | int64(b)
 	}
 	require.Equal(t, at.UnixMilli(), ms)
+
+	require.Equal(t, at, newid.Time(id))
+	for _, not := range []string{"", "evt_1", "sec_" + "zzzzzzzzzzzzzzzzzzzzzzzzzz", "evt_00000000000000000000000000"} {
+		require.Zero(t, newid.Time(not), not)
+	}
 }
 
 func upper(s string) string {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/portal"
+)
+
+const portalRoot = "/portal"
+
+// OpenPortal asks for a link to a subscriber's portal.
+type OpenPortal struct {
+	TTLSeconds int64  `json:"ttl_seconds,omitempty" minimum:"1" maximum:"3600" default:"300" doc:"For how long the link opens the portal. A session that was opened in time lasts two hours."`
+	By         string `json:"by,omitempty" maxLength:"255" doc:"Who visits: for the log."`
+}
+
+// PortalLink is the answer.
+type PortalLink struct {
+	Path      string    `json:"path" doc:"The portal with the token in its fragment, from the root of the server: a browser that is led there opens it."`
+	Action    string    `json:"action" doc:"Where a form can post the field token instead."`
+	Token     string    `json:"token" doc:"A secret until it ends. Never put it into a path or a query."`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+type openPortal struct {
+	SubscriberPath
+	Body *OpenPortal
+}
+
+// newPortal is the library's portal. Its keys are made of the sealing keys: all processes
+// on the same database have the same.
+func (s *server) newPortal(sealing ...[]byte) (*portal.Portal, error) {
+	var keys [][]byte
+	for _, key := range sealing {
+		k, err := hkdf.Key(sha256.New, key, nil, "surehook reference server: portal", keySize)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return portal.New(portal.Backend{Registry: s.registry, History: s.history, Replays: s.replays}, keys, &portal.Config{
+		Name: "Surehook reference server", EventTypes: portalTypes, DisableAfter: s.options.policy.DisableAfter, Logger: s.log,
+	})
+}
+
+// portalTypes are the events of this service.
+var portalTypes = []portal.EventType{
+	{Name: "subscriber.created", Group: "You", Description: "The subscriber was created"},
+	{Name: "subscriber.updated", Group: "You", Description: "Its name or its attributes were changed"},
+	{Name: "subscriber.deleted", Group: "You", Description: "It was deleted"},
+	{Name: "job.completed", Group: "Jobs", Description: "A job has succeeded, failed or been cancelled"},
+	{Name: "delivery.dead_lettered", Group: "Your endpoints", Description: "We have given up on a delivery"},
+	{Name: "subscription.failing", Group: "Your endpoints", Description: "An endpoint fails, and is on its way to being disabled"},
+	{Name: "subscription.disabled", Group: "Your endpoints", Description: "An endpoint was disabled"},
+}
+
+func (s *server) portalOperations() {
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/portal", id: "open-portal", summary: "Make a link to a subscriber's portal", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusConflict}}, s.openPortal)
+}
+
+func (s *server) openPortal(ctx context.Context, _ caller, in *openPortal) (*answer[PortalLink], error) {
+	if in.ID == sender.Operator {
+		return nil, problem(http.StatusConflict, "the operator has the console, at /console/")
+	}
+	var name string
+	err := s.db.row(ctx, nil, "SELECT name FROM server_subscribers WHERE id = $1 AND deleted_at IS NULL", in.ID).Scan(&name)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = notFound("subscriber")
+	}
+	if err != nil {
+		return nil, err
+	}
+	grant := portal.Grant{Subscriber: in.ID, Name: oneLine(name), TTL: 5 * time.Minute}
+	if in.Body != nil {
+		grant.By = oneLine(in.Body.By)
+		if in.Body.TTLSeconds > 0 {
+			grant.TTL = time.Duration(in.Body.TTLSeconds) * time.Second
+		}
+	}
+	token, err := s.portal.Token(grant)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[PortalLink]{PortalLink{
+		Path: portalRoot + "/#" + token, Action: portalRoot + "/open", Token: token, ExpiresAt: time.Now().Add(grant.TTL).UTC().Truncate(time.Second),
+	}}, nil
+}
+
+// oneLine is a text as a page shows it in one line, in up to 255 bytes.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), 255)], "")
+}
+
+// withPortal sends what is the portal's there, and all else on.
+func withPortal(pages, next http.Handler) http.Handler {
+	pages = http.StripPrefix(portalRoot, pages)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == portalRoot:
+			http.Redirect(w, r, portalRoot+"/", http.StatusMovedPermanently)
+		case strings.HasPrefix(r.URL.Path, portalRoot+"/"):
+			pages.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package main_test
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The operator gets a link to a subscriber's portal, which shows that subscriber's things
+// to whoever has it.
+func TestPortal(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false")
+		c, other := s.customer("c"), s.customer("d")
+		s.subscribe(c.token, "https://hooks.example.com/c")
+		s.subscribe(other.token, "https://hooks.example.com/d")
+		require.Equal(t, http.StatusForbidden, s.post(c.token, "/subscribers/"+c.id+"/portal", nil).status)
+		require.Equal(t, http.StatusNotFound, s.post(other.token, "/subscribers/"+c.id+"/portal", nil).status)
+		require.Equal(t, http.StatusNotFound, s.post(operatorToken, "/subscribers/sub_never/portal", nil).status)
+		require.Equal(t, http.StatusConflict, s.post(operatorToken, "/subscribers/sub_operator/portal", nil).status)
+		require.Equal(t, http.StatusUnprocessableEntity, s.post(operatorToken, "/subscribers/"+c.id+"/portal", object{"ttl_seconds": 3601}).status)
+		got := s.post(operatorToken, "/subscribers/"+c.id+"/portal", object{"ttl_seconds": 60, "by": "ada"}).is(http.StatusOK)
+		require.Equal(t, "/portal/#"+got["token"].(string), got["path"])
+
+		jar, err := cookiejar.New(nil)
+		require.NoError(t, err)
+		v := &visitor{t, s.base, &http.Client{Jar: insecure{jar}}}
+		res, page := v.ask(http.MethodPost, got["action"].(string), url.Values{"token": {got["token"].(string)}}, "Sec-Fetch-Site", "cross-site")
+		require.Equal(t, http.StatusOK, res.StatusCode, page)
+		require.Contains(t, page, "hooks.example.com")
+		require.Contains(t, page, `<span class="path">/c</span>`)
+		require.NotContains(t, page, `<span class="path">/d</span>`)
+		require.True(t, strings.HasPrefix(res.Request.URL.Path, "/portal/s/"))
+		res, _ = v.ask(http.MethodGet, "/portal/s/x/", nil)
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+	})
+}
+
+// insecure keeps cookies for https in a test's http, as browsers do on localhost.
+type insecure struct{ http.CookieJar }
+
+func (j insecure) SetCookies(u *url.URL, all []*http.Cookie) {
+	j.CookieJar.SetCookies(&url.URL{Scheme: "https", Host: u.Host, Path: u.Path}, all)
+}
+
+func (j insecure) Cookies(u *url.URL) []*http.Cookie {
+	return j.CookieJar.Cookies(&url.URL{Scheme: "https", Host: u.Host, Path: u.Path})
+}

@@ -1,0 +1,82 @@
+package look
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"strings"
+)
+
+// MaxShown bounds the part of a body that is shown, in bytes.
+const MaxShown = 64 << 10
+
+// Shown is the part of some bytes that a page shows.
+type Shown struct {
+	HTML template.HTML
+	Size string // of the whole, in bytes; "": it is shown whole
+}
+
+// Show indents and colours bytes if they are JSON and at most MaxShown. Others it shows
+// as they are, up to that.
+func Show(b []byte) Shown {
+	if len(b) > MaxShown {
+		return Shown{HTML: template.HTML(escape(string(b[:MaxShown]))), Size: Count(len(b))} //nolint:gosec // escaped
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, b, "", "  "); err != nil {
+		return Shown{HTML: template.HTML(escape(string(b)))} //nolint:gosec // escaped
+	}
+	return Shown{HTML: colour(indented.String())}
+}
+
+// text is the part of some bytes that a page shows, as they are.
+func text(b []byte) string {
+	if len(b) > MaxShown {
+		b = b[:MaxShown]
+	}
+	return Plain(string(b))
+}
+
+// colour puts each token of valid JSON into an element that says what it is.
+func colour(s string) template.HTML {
+	var out strings.Builder
+	token := func(class, text string) {
+		out.WriteString(`<span class="` + class + `">` + escape(text) + `</span>`)
+	}
+	for len(s) > 0 {
+		end := 1
+		switch c := s[0]; {
+		case c == ' ' || c == '\n':
+			out.WriteByte(c)
+		case c == '"':
+			end = stringEnd(s)
+			if strings.HasPrefix(s[end:], ":") {
+				token("j-k", s[:end])
+			} else {
+				token("j-s", s[:end])
+			}
+		case strings.IndexByte("{}[],:", c) >= 0:
+			token("j-p", s[:1])
+		default: // a number, true, false or null
+			if end = strings.IndexAny(s, " \n,]}"); end < 0 {
+				end = len(s)
+			}
+			token("j-n", s[:end])
+		}
+		s = s[end:]
+	}
+	return template.HTML(out.String()) //nolint:gosec // each token is escaped
+}
+
+// stringEnd is where the string ends that begins here.
+func stringEnd(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(s)
+}

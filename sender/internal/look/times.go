@@ -1,0 +1,51 @@
+package look
+
+import (
+	"html/template"
+	"time"
+)
+
+const dash = `<span class="mute">–</span>`
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// element writes a time for people and, exactly, for the script, which rewrites it as
+// its data-as says. A zero time is a dash.
+func element(t time.Time, as, text string) template.HTML {
+	if t.IsZero() {
+		return dash
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339Nano) + `" data-as="` + as + `" title="` + t.Format("2006-01-02 15:04:05") + ` UTC">` + text + `</time>`) //nolint:gosec // made of times alone
+}
+
+// full is a date and a time of day.
+func full(t time.Time) template.HTML {
+	return element(t, "full", t.UTC().Format("2006-01-02 15:04:05"))
+}
+
+// clock is a time of day.
+func clock(t time.Time) template.HTML { return element(t, "clock", t.UTC().Format("15:04:05")) }
+
+// ago is how long ago something was.
+func ago(now, t time.Time) template.HTML { return element(t, "ago", Age(now.Sub(t))) }
+
+// left is how long it is until something; "now" if that is over.
+func left(now, t time.Time) template.HTML {
+	if !t.IsZero() && !t.After(now) {
+		return "now"
+	}
+	return element(t, "left", Age(t.Sub(now)))
+}
+
+// since is the duration from a time to another one, without an element of its own; "–"
+// if there is none.
+func since(now, t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return Age(now.Sub(t))
+}
+
+// gap is how much later than another time one is: +36 min.
+func gap(from, t time.Time) string { return "+" + Took(max(0, t.Sub(from))) }

@@ -1,0 +1,275 @@
+package portal_test
+
+import (
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/canarytest"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/portal"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+func TestAddAndChangeAnEndpoint(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	p := v.post("/endpoints", "url", " https://new.example.com/hooks ", "description", "New", "type", "invoice.paid", "types", "payout.*, dispute.opened")
+	require.Equal(t, http.StatusOK, p.status, p.text)
+	id := strings.TrimPrefix(p.url.Path, v.root+"/endpoints/")
+	v.done(p, "/endpoints/"+id, "The endpoint was added")
+	e := b.endpoint(id)
+	require.Equal(t, "sub_ada", e.Subscriber)
+	require.Equal(t, "https://new.example.com/hooks", e.URL)
+	require.Equal(t, []string{"dispute.opened", "invoice.paid", "payout.*"}, e.EventTypes)
+	p.has(t, `value="invoice.paid" checked`, `value="dispute.opened, payout.*"`, "1 of 3 chosen")
+
+	// What is wrong stands at its field, what was typed stays, and nothing changes.
+	before, err := b.reg.Subscriptions(t.Context(), "sub_ada", "", 50)
+	require.NoError(t, err)
+	for _, at := range []string{"/endpoints", "/endpoints/" + id} {
+		p = v.post(at, "url", "http://localhost/x", "description", strings.Repeat("é", 600), "types", "no blanks?")
+		require.Equal(t, http.StatusUnprocessableEntity, p.status)
+		for field, says := range map[string]string{"url-says": "https", "description-says": "1200 bytes", "types-say": `"blanks?"`} {
+			at := regexp.MustCompile(`(?s)id="` + field + `">(.*?)</div>`).FindStringSubmatch(p.text)
+			require.NotNil(t, at)
+			require.Contains(t, at[1], `class="bad small"`)
+			page{text: at[1]}.has(t, says)
+		}
+		require.Contains(t, p.text, `value="http://localhost/x"`)
+		require.Contains(t, p.text, `aria-invalid="true"`)
+		p = v.post(at, "url", "https://x.example.com/")
+		require.Equal(t, http.StatusUnprocessableEntity, p.status)
+		p.has(t, "the list is empty")
+	}
+	after, err := b.reg.Subscriptions(t.Context(), "sub_ada", "", 50)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	v.done(v.post("/endpoints/"+id, "url", "https://other.example.com/", "description", "Other", "type", "*", "type", "invoice.paid"), "/endpoints/"+id, "Saved.")
+	e = b.endpoint(id)
+	require.Equal(t, "https://other.example.com/", e.URL)
+	require.Equal(t, []string{"*"}, e.EventTypes)
+	v.done(v.post("/endpoints/"+id+"/delete"), "/", "The endpoint was deleted")
+	_, err = b.reg.Subscription(t.Context(), id)
+	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+// An endpoint of callback URLs keeps its URL and its types.
+func TestImplicit(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	c, err := b.reg.Callback(t.Context(), "sub_ada", "https://once.example.com/x")
+	require.NoError(t, err)
+	v := b.visit("sub_ada")
+	require.NotContains(t, v.get("/endpoints/"+c.Subscription).text, `name="types"`)
+	v.done(v.post("/endpoints/"+c.Subscription, "description", "Jobs", "url", "https://else.example.com/"), "/endpoints/"+c.Subscription, "Saved.")
+	require.Equal(t, "https://once.example.com/", b.endpoint(c.Subscription).URL)
+	require.Equal(t, "Jobs", b.endpoint(c.Subscription).Description)
+}
+
+func TestPauseResumeTest(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	at := "/endpoints/" + b.ada.good
+	v.done(v.post(at+"/test"), at, "A test was sent")
+	b.run()
+	require.Len(t, b.deliveries(b.ada.good, sender.StatusDelivered), 3)
+	v.done(v.post(at+"/pause"), at, "Paused")
+	require.Contains(t, b.logged(), `action="pause an endpoint" subscriber=sub_ada by=ada@acme.example path=/endpoints/`+b.ada.good)
+	require.Equal(t, http.StatusConflict, v.post(at+"/test").status)
+	b.publish("sub_ada", "held_1")
+	b.pass(time.Hour)
+	b.publish("sub_ada", "held_2")
+	b.run()
+	p := v.get(at)
+	p.has(t, "Paused: 2 deliveries held", "Send all 2")
+	for _, wrong := range [][]string{{}, {"take", "some"}, {"take", "since"}, {"take", "since", "since", "lately"}} {
+		p := v.post(at+"/resume", wrong...)
+		require.Equal(t, http.StatusUnprocessableEntity, p.status, "%v", wrong)
+	}
+	v.post(at+"/resume", "take", "since", "since", "lately").has(t, `"lately" is no time`, "2006-01-02T15:04")
+	require.Equal(t, sender.SubscriptionPaused, b.endpoint(b.ada.good).Status)
+	v.done(v.post(at+"/resume", "take", "since", "since", b.clock().Add(-time.Minute).Format("2006-01-02T15:04")), at, "Resumed")
+	b.run()
+	require.Len(t, b.deliveries(b.ada.good, sender.StatusDelivered), 4)
+	require.Len(t, b.deliveries(b.ada.good, sender.StatusCancelled), 1)
+	v.done(v.post("/endpoints/"+b.ada.off+"/resume", "take", "none"), "/endpoints/"+b.ada.off, "Resumed")
+	require.Equal(t, sender.SubscriptionActive, b.endpoint(b.ada.off).Status)
+
+	v.done(v.post(at+"/pause"), at, "Paused")
+	b.publish("sub_ada", "old")
+	b.run()
+	b.pass(40 * 24 * time.Hour)
+	v = b.visit("sub_ada")
+	p = v.post(at+"/resume", "take", "all")
+	require.Equal(t, http.StatusConflict, p.status)
+	p.has(t, "may have forgotten", "Take later ones")
+	require.NotContains(t, p.text, "force", "that is the operator's")
+}
+
+func TestRedeliverAndReplay(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	at := "/deliveries/" + b.ada.dead
+	v.get(at).has(t, "Not delivered", "We gave up on", "your endpoint answered with 503", "<img src=x onerror", "Attempt 2")
+	v.get(at+"?attempt=1").has(t, "Attempt 1 <span")
+	v.get("/deliveries/"+b.ada.delivered).has(t, "Your endpoint has it since", "thanks")
+	v.done(v.post(at+"/redeliver"), at, "It is sent again")
+	b.run()
+	v.get(at).has(t, "Trying again", "It is tried again. The next attempt is in")
+
+	preview := v.get("/replays/new?preview=1&endpoint=" + b.ada.bad)
+	preview.has(t, "1 delivery", "Send 1 again")
+	v.get("/replays/new?preview=1&type=none.*").has(t, "Nothing that was not delivered matches")
+	for _, wrong := range [][]string{{"rate", "fast"}, {"rate", "-1"}, {"since", "x"}, {"type", "a b"}} {
+		require.Equal(t, http.StatusUnprocessableEntity, v.post("/replays", wrong...).status, "%v", wrong)
+	}
+	p := v.post("/replays", "endpoint", b.ada.bad, "type", "invoice.*", "since", "2026-03-01T11:00", "rate", "0.5")
+	require.Equal(t, http.StatusOK, p.status, p.text)
+	list, err := b.replays.List(t.Context(), replay.Query{})
+	require.NoError(t, err)
+	r := list[0]
+	at = "/replays/" + r.ID
+	v.done(p, at, "They are being sent again")
+	require.Equal(t, replay.Filter{Status: sender.StatusDeadLettered, EventType: "invoice.*", Subscription: b.ada.bad, Subscriber: "sub_ada", Since: time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)}, r.Filter)
+	require.InDelta(t, 0.5, r.Rate, 0)
+	require.Equal(t, "ada@acme.example", r.By)
+	for _, turn := range []struct {
+		path, said string
+		status     replay.Status
+	}{{"/pause", "Paused", replay.Paused}, {"/continue", "It goes on", replay.Running}, {"/cancel", "Cancelled", replay.Cancelled}} {
+		v.done(v.post(at+turn.path), at, turn.said)
+		now, err := b.replays.Get(t.Context(), r.ID)
+		require.NoError(t, err)
+		require.Equal(t, turn.status, now.Status)
+	}
+	require.Equal(t, http.StatusConflict, v.post(at+"/continue").status)
+}
+
+// A rotation shows the new secret once, signs with the old one until it is told to, and
+// ends the old one.
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	require.Equal(t, http.StatusUnprocessableEntity, v.post("/secret/rotate", "overlap", "0").status)
+	shown := v.post("/secret/show")
+	shown.has(t, b.secrets[0])
+	require.Equal(t, "no-store", shown.header.Get("Cache-Control"))
+	require.NotContains(t, html.UnescapeString(v.get("/secret").text), b.secrets[0])
+
+	p := v.post("/secret/rotate", "overlap", "1")
+	require.Equal(t, http.StatusOK, p.status)
+	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
+	fresh := regexp.MustCompile(`<code id="new">(whsec_[^<]+)</code>`).FindStringSubmatch(p.text)
+	require.NotNil(t, fresh)
+	require.NotContains(t, html.UnescapeString(p.text), b.secrets[0])
+	signs, err := b.reg.SigningSecret(t.Context(), "sub_ada")
+	require.NoError(t, err)
+	require.Equal(t, b.secrets[0], signs.Reveal(), "the old one signs until it is told otherwise")
+	b.pass(3 * time.Hour)
+	v = b.visit("sub_ada")
+	p = v.get("/secret")
+	p.has(t, "Step 2 of 3", "The new one signs in", ">9 h 00 min<", ">75 %<")
+	v.done(v.post("/secret/activate"), "/secret", "The new secret signs")
+	signs, err = b.reg.SigningSecret(t.Context(), "sub_ada")
+	require.NoError(t, err)
+	require.Equal(t, html.UnescapeString(fresh[1]), signs.Reveal())
+	v.get("/secret").has(t, "Step 3 of 3", "The old one ends in", ">21 h 00 min<")
+	v.done(v.post("/secret/retire"), "/secret", "The old secret has ended")
+	secrets, err := b.reg.Secrets(t.Context(), "sub_ada")
+	require.NoError(t, err)
+	require.Len(t, secrets, 1)
+	v.get("/secret").has(t, "Make a new secret")
+
+	var cage canarytest.Cage
+	for _, s := range append(b.secrets, html.UnescapeString(fresh[1])) {
+		cage.Add("a signing secret", []byte(s))
+	}
+	for _, path := range []string{"/", "/secret", "/secret?lang=py", "/deliveries", "/endpoints/" + b.ada.good} {
+		p := v.get(path)
+		cage.RequireNone(t, path, []byte(html.UnescapeString(p.text)))
+	}
+	cage.RequireNone(t, "the log", []byte(b.logged()))
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for range 55 {
+		b.publish("sub_ada", "many")
+	}
+	b.run()
+	v := b.visit("sub_ada")
+	p := v.get("/deliveries?object=invoice/many&endpoint=" + b.ada.good)
+	require.Equal(t, 50, strings.Count(p.text, "<tr data-row"))
+	next := regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(p.text)
+	require.NotNil(t, next)
+	second := v.get("/deliveries" + strings.ReplaceAll(next[1], "&amp;", "&"))
+	require.Equal(t, 5, strings.Count(second.text, "<tr data-row"))
+	v.get("/deliveries?status=dead_lettered&endpoint="+b.ada.bad).has(t, "Not delivered: ", "Send these again", "replays/new?endpoint="+b.ada.bad)
+	v.get("/deliveries?object=invoice/nothing").has(t, "There is nothing.")
+	for query, says := range map[string]string{"status=lost": "lost", "since=yesterday": `"yesterday" is no time`, "type=a+b": "prefix.*", "cursor=x": "ursor", "object=%00": "UTF-8 without NUL", "type=%ff": "UTF-8 without NUL"} {
+		p := v.get("/deliveries?" + query)
+		require.Equal(t, http.StatusUnprocessableEntity, p.status, query)
+		p.has(t, says)
+	}
+	for range 25 {
+		_, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_ada", URL: "https://more.example.com/"})
+		require.NoError(t, err)
+	}
+	p = v.get("/")
+	require.Equal(t, 20, strings.Count(p.text, `class="card ep"`))
+	next = regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(p.text)
+	require.NotNil(t, next)
+	require.Equal(t, 9, strings.Count(v.get("/"+next[1]).text, `class="card ep"`))
+	p = v.get("/event-types?type=invoice.paid")
+	p.has(t, "data.amount", "integer null", "Minor units", "29 of your endpoints get it", "1849900")
+	require.Equal(t, http.StatusNotFound, v.get("/event-types?type=nothing").status)
+	require.Equal(t, http.StatusUnprocessableEntity, v.post("/endpoints", "description", "a\x00b").status)
+	require.Equal(t, http.StatusUnprocessableEntity, v.post("/endpoints", "description", strings.Repeat("x", 70<<10)).status)
+}
+
+// Without a catalogue there is no page of it, and types are typed in.
+func TestWithoutACatalogue(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, func(c *portal.Config) { *c = portal.Config{Now: c.Now, Logger: c.Logger} })
+	v := b.visit("sub_ada")
+	require.Equal(t, http.StatusNotFound, v.get("/event-types").status)
+	require.NotContains(t, v.get("/").text, "event-types")
+	v.get("/endpoints/new").has(t, `name="types" value="*"`)
+	require.Equal(t, http.StatusOK, v.post("/endpoints", "url", "https://x.example.com/", "types", "*").status)
+}
+
+// While the database is away, the answer says so, and tells nothing else.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, func(c *portal.Config) { c.Timeout = time.Second })
+	v := b.visit("sub_ada")
+	tx, err := b.store.Begin(t.Context())
+	require.NoError(t, err)
+	p := v.get("/")
+	require.NoError(t, tx.Rollback())
+	require.Equal(t, http.StatusServiceUnavailable, p.status)
+	require.Equal(t, "5", p.header.Get("Retry-After"))
+	p.has(t, "We cannot answer just now")
+	require.NotContains(t, p.text, "context")
+	require.Contains(t, b.logged(), "level=ERROR")
+	require.Equal(t, http.StatusNotFound, v.get("/nowhere").status)
+	require.Equal(t, http.StatusNotFound, v.ask(http.MethodGet, prefix+"/nowhere", nil).status)
+	for _, path := range []string{"//s/x/", "/s//x", "/s/x/../y"} { // which a mux would redirect out of the prefix
+		w := httptest.NewRecorder()
+		b.portal.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, nil))
+		require.Equal(t, http.StatusNotFound, w.Code, path)
+	}
+}

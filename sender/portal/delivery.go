@@ -1,0 +1,173 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
+)
+
+const deliveriesAPage = 50
+
+type deliveriesView struct {
+	Filter    filter
+	Statuses  []choice
+	Endpoints []choice
+	List      []sender.Delivery
+	Foot      look.Pages
+	Filtered  bool
+	Replay    string // the link to a replay of what the list has; "": none can select it
+}
+
+// choice is an entry of a list to choose from.
+type choice struct {
+	Value, Word string
+	Chosen      bool
+}
+
+// filter has the fields of a list's form as they were typed.
+type filter struct {
+	Status, Endpoint, Type, Object, Since, Until string
+}
+
+func filterOf(get func(string) string) filter {
+	return filter{get("status"), get("endpoint"), strings.TrimSpace(get("type")), strings.TrimSpace(get("object")), get("since"), get("until")}
+}
+
+// times are its bounds.
+func (f *filter) times() (since, until time.Time, err error) {
+	if since, err = timeOf("Since", f.Since); err != nil {
+		return since, until, err
+	}
+	until, err = timeOf("Until", f.Until)
+	return since, until, err
+}
+
+// object is what was typed, as its type alone, or as type/id.
+func (f *filter) object() sender.Object {
+	kind, id, _ := strings.Cut(f.Object, "/")
+	return sender.Object{Type: kind, ID: id}
+}
+
+func (p *Portal) deliveries(ctx context.Context, r *http.Request) (view, error) {
+	s, q := sessionIn(ctx), r.URL.Query()
+	v := deliveriesView{Filter: filterOf(q.Get)}
+	v.Filtered = v.Filter != filter{}
+	since, until, err := v.Filter.times()
+	if err != nil {
+		return view{}, err
+	}
+	for _, status := range []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusHeld, sender.StatusCancelled} {
+		v.Statuses = append(v.Statuses, choice{string(status), statusWord(status), v.Filter.Status == string(status)})
+	}
+	if v.Endpoints, err = p.choices(ctx, s, v.Filter.Endpoint); err != nil {
+		return view{}, err
+	}
+	list, next, err := p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{
+		Status: sender.Status(v.Filter.Status), Subscription: v.Filter.Endpoint, EventType: v.Filter.Type, Object: v.Filter.object(),
+		Since: since, Until: until, Cursor: q.Get("cursor"), Limit: deliveriesAPage,
+	})
+	if err != nil {
+		return view{}, err
+	}
+	v.List = list
+	if next != "" {
+		v.Foot.Next = with(q, "cursor", next)
+	}
+	if q.Get("cursor") != "" {
+		v.Foot.First = with(q, "cursor", "")
+	}
+	if sender.Status(v.Filter.Status) == sender.StatusDeadLettered && v.Filter.Object == "" {
+		v.Replay = "replays/new" + with(q, "cursor", "")
+	}
+	return view{title: "Deliveries", tab: "deliveries", live: true, data: &v}, nil
+}
+
+// choices are the subscriber's endpoints, up to 100 of them.
+func (p *Portal) choices(ctx context.Context, s *session, chosen string) (all []choice, err error) {
+	list, err := p.b.Registry.Subscriptions(ctx, s.Subscriber, "", 100)
+	known := chosen == ""
+	for _, e := range list {
+		all = append(all, choice{e.ID, strings.TrimPrefix(strings.TrimPrefix(e.URL, "https://"), "http://"), e.ID == chosen})
+		known = known || e.ID == chosen
+	}
+	if !known { // it was deleted, or is further on
+		all = append(all, choice{chosen, look.Short(chosen), true})
+	}
+	return all, err
+}
+
+type deliveryView struct {
+	sender.Delivery
+	Reason   reason
+	Endpoint bool // it is there, and can be opened
+	Shown    *sender.Attempt
+	Earlier  int    // attempts that the page leaves out
+	Again    string // what sending it again does; "": it cannot be sent again
+}
+
+// maxAttempts bounds the attempts on a delivery's page: the newest are shown.
+const maxAttempts = 50
+
+func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
+	mine, id := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber), r.PathValue("id")
+	d, err := mine.Delivery(ctx, id)
+	if err != nil {
+		return view{}, err
+	}
+	why, err := mine.Why(ctx, id)
+	if err != nil {
+		return view{}, err
+	}
+	v := deliveryView{Delivery: d, Reason: reasonOf(&d, why), Endpoint: why.Subscription != ""}
+	switch {
+	case d.Redacted || d.Status == sender.StatusCancelled:
+	case d.Status == sender.StatusDelivered:
+		v.Again = "It is sent a single time more. If that fails, it stays delivered."
+	default:
+		v.Again = "It is sent now, and its schedule starts anew."
+	}
+	if n := len(v.Attempts); n > 0 {
+		v.Shown = &d.Attempts[n-1]
+		for i := range d.Attempts {
+			if strconv.Itoa(d.Attempts[i].Number) == r.URL.Query().Get("attempt") {
+				v.Shown = &d.Attempts[i]
+			}
+		}
+		v.Earlier = max(0, n-maxAttempts)
+		v.Attempts = v.Attempts[v.Earlier:]
+	}
+	return view{title: d.Event.Type, tab: "deliveries", data: &v}, nil
+}
+
+// Newest are the attempts, the newest first.
+func (v *deliveryView) Newest() (all []sender.Attempt) {
+	for i := len(v.Attempts) - 1; i >= 0; i-- {
+		all = append(all, v.Attempts[i])
+	}
+	return all
+}
+
+// Outcome is the state of an attempt.
+func (v *deliveryView) Outcome(a sender.Attempt) look.State {
+	switch {
+	case a.Class == "":
+		return look.State{Icon: "ok", Tone: "ok", Word: "Succeeded"}
+	case a.Class == sender.ClassTimeout, a.Class == sender.ClassInterrupted:
+		return look.State{Icon: "clock", Tone: "warn", Word: "Failed"}
+	}
+	return look.State{Icon: "fail", Tone: "bad", Word: "Failed"}
+}
+
+// Failure is what went wrong with the attempt that is shown.
+func (v *deliveryView) Failure() string { return failure(v.Shown) }
+
+func (p *Portal) redeliver(ctx context.Context, r *http.Request) (string, string, error) {
+	id := r.PathValue("id")
+	return "deliveries/" + id, "redelivered", p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Redeliver(ctx, id)
+}

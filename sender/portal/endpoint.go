@@ -1,0 +1,182 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+)
+
+// endpointView is an endpoint with its form; a new one has the form alone.
+type endpointView struct {
+	sender.Subscription
+	figures
+	endpointForm
+	Newest  []sender.Delivery
+	givesUp time.Time
+}
+
+// New tells whether the endpoint is not there yet.
+func (v *endpointView) New() bool { return v.ID == "" }
+
+// Held tells whether its deliveries are held.
+func (v *endpointView) Held() bool {
+	return v.Status == sender.SubscriptionPaused || v.Status == sender.SubscriptionDisabled
+}
+
+// Active tells whether its deliveries are attempted.
+func (v *endpointView) Active() bool { return v.Status == sender.SubscriptionActive }
+
+// GivesUp is when no more is tried unless it answers.
+func (v *endpointView) GivesUp() time.Time { return v.givesUp }
+
+// endpointForm has the fields as they were typed, and what is wrong with them.
+type endpointForm struct {
+	TypedURL, TypedDescription string
+	All                        bool
+	Groups                     []typeGroup
+	Others                     string // types and patterns that are not in the catalogue
+	Wrong                      map[string][]string
+	WrongElse                  []string // of fields that this form does not have
+}
+
+// typeGroup is a part of the catalogue, as boxes to tick.
+type typeGroup struct {
+	Name  string
+	Types []typeBox
+}
+
+type typeBox struct {
+	EventType
+	Ticked bool
+}
+
+func (p *Portal) formOf(url, description string, types []string) endpointForm {
+	f := endpointForm{TypedURL: url, TypedDescription: description, All: slices.Contains(types, "*")}
+	known := map[string]bool{"*": len(p.cfg.EventTypes) > 0}
+	for _, t := range p.cfg.EventTypes {
+		known[t.Name] = true
+		if n := len(f.Groups); n == 0 || f.Groups[n-1].Name != t.Group {
+			f.Groups = append(f.Groups, typeGroup{Name: t.Group})
+		}
+		g := &f.Groups[len(f.Groups)-1]
+		g.Types = append(g.Types, typeBox{t, slices.Contains(types, t.Name)})
+	}
+	var others []string
+	for _, t := range types {
+		if !known[t] {
+			others = append(others, t)
+		}
+	}
+	f.Others = strings.Join(others, ", ")
+	return f
+}
+
+// Chosen is how many boxes are ticked, and Known how many there are.
+func (f *endpointForm) Chosen() (n int) {
+	for _, g := range f.Groups {
+		for _, t := range g.Types {
+			if t.Ticked {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Known is how many types the catalogue has.
+func (f *endpointForm) Known() (n int) {
+	for _, g := range f.Groups {
+		n += len(g.Types)
+	}
+	return n
+}
+
+// typesTyped are the event types of a form: the boxes, and the text.
+func typesTyped(r *http.Request) []string {
+	types := []string{} // none is refused, and nil would mean all
+	types = append(types, r.PostForm["type"]...)
+	types = append(types, strings.FieldsFunc(r.PostForm.Get("types"), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n' })...)
+	if slices.Contains(types, "*") {
+		return []string{"*"}
+	}
+	return types
+}
+
+func (p *Portal) newEndpoint(context.Context, *http.Request) (view, error) {
+	v := endpointView{endpointForm: p.formOf("", "", []string{"*"})}
+	return view{title: "Add an endpoint", tab: "endpoints", data: &v}, nil
+}
+
+func (p *Portal) addEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
+	s := sessionIn(ctx)
+	n := sender.NewSubscription{Subscriber: s.Subscriber, URL: strings.TrimSpace(r.PostForm.Get("url")), EventTypes: typesTyped(r), Description: r.PostForm.Get("description")}
+	made, err := p.b.Registry.Subscribe(ctx, n)
+	if wrong, rest := refused(err); wrong != nil {
+		v := endpointView{endpointForm: p.formOf(n.URL, n.Description, n.EventTypes)}
+		v.Wrong, v.WrongElse = wrong, rest
+		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: view{title: "Add an endpoint", tab: "endpoints", data: &v}}, nil
+	}
+	return outcome{to: "endpoints/" + made.ID, said: "added"}, err
+}
+
+// refused sorts what is wrong with a form by its fields.
+func refused(err error) (wrong map[string][]string, rest []string) {
+	if err == nil {
+		return nil, nil
+	}
+	if text, ok := strings.CutPrefix(err.Error(), sender.ErrChallenge.Error()+": "); ok && errors.Is(err, sender.ErrChallenge) {
+		return map[string][]string{"url": {"it did not answer our challenge as it must: " + text}}, nil
+	}
+	for _, e := range sender.FieldErrors(err) {
+		if wrong == nil {
+			wrong = map[string][]string{}
+		}
+		switch e.Field {
+		case "url", "event_types", "description":
+			wrong[e.Field] = append(wrong[e.Field], e.Reason)
+		default:
+			rest = append(rest, strings.ReplaceAll(e.Field, "_", " ")+": "+e.Reason)
+		}
+	}
+	return wrong, rest
+}
+
+// own returns an endpoint of the session's subscriber. Another's is not there.
+func (p *Portal) own(ctx context.Context, r *http.Request) (sender.Subscription, error) {
+	e, err := p.b.Registry.Subscription(ctx, r.PathValue("id"))
+	if err != nil {
+		return sender.Subscription{}, err
+	}
+	if e.Subscriber != sessionIn(ctx).Subscriber {
+		return sender.Subscription{}, sender.ErrNotFound
+	}
+	return e, nil
+}
+
+func (p *Portal) endpoint(ctx context.Context, r *http.Request) (view, error) {
+	e, err := p.own(ctx, r)
+	if err != nil {
+		return view{}, err
+	}
+	return p.endpointPage(ctx, e, p.formOf(e.URL, e.Description, e.EventTypes))
+}
+
+func (p *Portal) endpointPage(ctx context.Context, e sender.Subscription, f endpointForm) (view, error) {
+	s := sessionIn(ctx)
+	v := endpointView{Subscription: e, endpointForm: f, givesUp: p.givesUp(&e)}
+	all, err := p.figures(ctx, s, []sender.Subscription{e})
+	if err != nil {
+		return view{}, err
+	}
+	v.figures = all[0]
+	if v.Newest, _, err = p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{Subscription: e.ID, Limit: newest}); err != nil {
+		return view{}, err
+	}
+	return view{title: "Endpoint", tab: "endpoints", data: &v}, nil
+}

@@ -1,0 +1,75 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+)
+
+func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
+	e, err := p.own(ctx, r)
+	if err != nil {
+		return outcome{}, err
+	}
+	url, description := strings.TrimSpace(r.PostForm.Get("url")), r.PostForm.Get("description")
+	c := sender.SubscriptionChange{Description: &description}
+	if !e.Implicit { // whose URL and types follow from what it is for
+		c.URL, c.EventTypes = &url, typesTyped(r)
+	}
+	_, err = p.b.Registry.Update(ctx, e.ID, c)
+	if wrong, rest := refused(err); wrong != nil || rest != nil {
+		f := p.formOf(url, description, c.EventTypes)
+		f.Wrong, f.WrongElse = wrong, rest
+		v, err := p.endpointPage(ctx, e, f)
+		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: v}, err
+	}
+	return outcome{to: "endpoints/" + e.ID, said: "changed"}, err
+}
+
+// onOwn does something with an endpoint of the session's subscriber, and says so there.
+func (p *Portal) onOwn(ctx context.Context, r *http.Request, said string, do func(id string) error) (string, string, error) {
+	e, err := p.own(ctx, r)
+	if err == nil {
+		err = do(e.ID)
+	}
+	return "endpoints/" + e.ID, said, err
+}
+
+func (p *Portal) pause(ctx context.Context, r *http.Request) (string, string, error) {
+	return p.onOwn(ctx, r, "paused", func(id string) error { return p.b.Registry.Pause(ctx, id) })
+}
+
+func (p *Portal) resume(ctx context.Context, r *http.Request) (string, string, error) {
+	var take sender.Resume
+	switch r.PostForm.Get("take") {
+	case "all":
+	case "none":
+		take.None = true
+	case "since":
+		since, err := timeOf("Published since", r.PostForm.Get("since"))
+		if err == nil && since.IsZero() {
+			err = badInput("Published since: it is empty. Give the time from which on deliveries are sent.")
+		}
+		if err != nil {
+			return "", "", err
+		}
+		take.Since = since
+	default:
+		return "", "", badInput("Say which deliveries are sent: all of them, none, or those published since a time.")
+	}
+	return p.onOwn(ctx, r, "resumed", func(id string) error { return p.b.Registry.Resume(ctx, id, take) })
+}
+
+func (p *Portal) sendTest(ctx context.Context, r *http.Request) (string, string, error) {
+	return p.onOwn(ctx, r, "test", func(id string) error {
+		_, err := p.b.Registry.SendTest(ctx, id)
+		return err
+	})
+}
+
+func (p *Portal) deleteEndpoint(ctx context.Context, r *http.Request) (string, string, error) {
+	_, said, err := p.onOwn(ctx, r, "deleted", func(id string) error { return p.b.Registry.Unsubscribe(ctx, id) })
+	return "", said, err
+}

@@ -1,0 +1,120 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
+)
+
+// secretView is the page of the signing secrets. Steps has which step of a change is
+// reached: 1 none, 2 the new secret waits, 3 it signs beside the old one.
+type secretView struct {
+	Step    int
+	Secrets []secretRow
+	New     string    // the new secret, in the answer to the POST that made it, or that asked for it
+	Made    time.Time // when the new one was made; zero: not known
+	Signs   time.Time // when it signs by itself
+	Ends    time.Time // when the old ones end
+	Left    int       // of the time up to that, in per cent; -1: not known
+	Shown   bool      // the secrets are shown
+	Code    snippet
+	Codes   []snippet
+}
+
+// secretRow is a secret of the list.
+type secretRow struct {
+	sender.SubscriberSecret
+	Made time.Time
+	Text string // the secret; "": it is not shown
+}
+
+// Mark is the secret's state in a word and its class.
+func (s *secretRow) Mark() [2]string {
+	switch s.State {
+	case sender.SecretWaiting:
+		return [2]string{"new, waits", "warn"}
+	case sender.SecretEnding:
+		return [2]string{"old, ends", "warn"}
+	}
+	return [2]string{"signs", "ok"}
+}
+
+// Dash is the length of the ring's stroke for the time that is left.
+func (v *secretView) Dash() string { return strconv.FormatFloat(188.5*float64(v.Left)/100, 'f', 1, 64) }
+
+func (p *Portal) secret(ctx context.Context, r *http.Request) (view, error) {
+	return p.secretPage(ctx, r, false, "")
+}
+
+// secretPage is the page, with the secrets themselves if they are to be shown.
+func (p *Portal) secretPage(ctx context.Context, r *http.Request, show bool, fresh string) (view, error) {
+	list, err := p.b.Registry.Secrets(ctx, sessionIn(ctx).Subscriber)
+	if err != nil {
+		return view{}, err
+	}
+	v := secretView{Step: 1, New: fresh, Shown: show, Left: -1, Codes: snippets(r.URL.Query().Get("lang"))}
+	for _, c := range v.Codes {
+		if c.Chosen {
+			v.Code = c
+		}
+	}
+	for _, s := range list {
+		row := secretRow{SubscriberSecret: s, Made: newid.Time(s.ID)}
+		if show {
+			row.Text = s.Secret.Reveal()
+		}
+		v.Secrets = append(v.Secrets, row)
+	}
+	if len(v.Secrets) > 1 {
+		v.Step, v.Made, v.Ends = 3, v.Secrets[0].Made, v.Secrets[1].ValidUntil
+		until := v.Ends
+		if v.Secrets[0].State == sender.SecretWaiting {
+			v.Step, v.Signs = 2, v.Secrets[0].SignsFrom
+			until = v.Signs
+		}
+		v.Left = left(v.Made, until, p.cfg.Now())
+	}
+	return view{title: "Signing secret", tab: "secret", data: &v}, nil
+}
+
+// left is the share of a time that is left, in per cent; -1: its beginning is not known.
+func left(from, until, now time.Time) int {
+	if from.IsZero() || !until.After(from) {
+		return -1
+	}
+	return int(min(100, max(0, until.Sub(now)*100/until.Sub(from))))
+}
+
+func (p *Portal) showSecrets(ctx context.Context, r *http.Request) (outcome, error) {
+	v, err := p.secretPage(ctx, r, true, "")
+	return outcome{page: "secret", status: http.StatusOK, view: v}, err
+}
+
+// overlaps are how long the old secret may stay valid, by the form's values.
+var overlaps = map[string]time.Duration{"1": 24 * time.Hour, "3": 3 * 24 * time.Hour, "7": 7 * 24 * time.Hour, "30": 30 * 24 * time.Hour}
+
+// rotate makes a new secret, which waits for half of the overlap unless it is told to sign.
+func (p *Portal) rotate(ctx context.Context, r *http.Request) (outcome, error) {
+	overlap, ok := overlaps[r.PostForm.Get("overlap")]
+	if !ok {
+		return outcome{}, badInput("Say for how long the old secret stays valid: 1, 3, 7 or 30 days.")
+	}
+	secret, _, err := p.b.Registry.RotateSecret(ctx, sessionIn(ctx).Subscriber, &sender.Rotation{Overlap: overlap, SignFrom: p.cfg.Now().Add(overlap / 2)})
+	if err != nil {
+		return outcome{}, err
+	}
+	v, err := p.secretPage(ctx, r, false, secret.Reveal())
+	return outcome{page: "secret", status: http.StatusOK, view: v}, err
+}
+
+func (p *Portal) activate(ctx context.Context, _ *http.Request) (string, string, error) {
+	return "secret", "activated", p.b.Registry.ActivateSecret(ctx, sessionIn(ctx).Subscriber)
+}
+
+func (p *Portal) retire(ctx context.Context, _ *http.Request) (string, string, error) {
+	return "secret", "retired", p.b.Registry.RetireSecret(ctx, sessionIn(ctx).Subscriber)
+}

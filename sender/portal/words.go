@@ -1,0 +1,183 @@
+package portal
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
+	"github.com/surehook/surehook/sender/internal/look/charts"
+)
+
+// words are the functions of the pages, beside those of package look, some of which they
+// replace: a customer reads other words than an operator.
+var words = template.FuncMap{
+	"delivery":       stateOf,
+	"triesof":        triesOf,
+	"answerof":       answerOf,
+	"statuscode":     func(code int) string { return http.StatusText(code) },
+	"exactly":        exactly,
+	"typed":          typed,
+	"row":            func(l layout, v any) row { return row{l, v} },
+	"tab":            func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },
+	"deliveriesword": func(s string) string { return strings.Replace(s, "deliverys", "deliveries", 1) },
+	"takersword": func(n int) string {
+		if n == 1 {
+			return "One of your endpoints gets it"
+		}
+		return look.Count(n) + " of your endpoints get it"
+	},
+}
+
+// row hands a part of a page both the layout and what it shows.
+type row struct {
+	L layout
+	V any
+}
+
+// tab is a link of the navigation.
+type tab struct {
+	Href, Word string
+	Here       bool
+}
+
+// stateOf is the state of a delivery in a customer's words.
+func stateOf(d sender.Delivery) look.State {
+	s := look.Delivery(d)
+	s.Word = statusWord(d.Status)
+	if d.InFlight {
+		s.Word = "On its way"
+	}
+	return s
+}
+
+func statusWord(s sender.Status) string {
+	switch s {
+	case sender.StatusPending:
+		return "Waiting"
+	case sender.StatusAwaitingRetry:
+		return "Trying again"
+	case sender.StatusDelivered:
+		return "Delivered"
+	case sender.StatusDeadLettered:
+		return "Not delivered"
+	case sender.StatusHeld:
+		return "Held"
+	}
+	return "Cancelled"
+}
+
+// triesOf draws the attempts of a delivery as far as a list knows them: all failed but the
+// last one of what was delivered.
+func triesOf(d sender.Delivery) template.HTML {
+	if d.AttemptCount == 0 {
+		return `<span class="mute">–</span>`
+	}
+	outcomes := make([]charts.Outcome, d.AttemptCount)
+	for i := range outcomes {
+		outcomes[i] = charts.Failure
+	}
+	if d.Status == sender.StatusDelivered {
+		outcomes[len(outcomes)-1] = charts.Success
+	}
+	return charts.Tries(outcomes)
+}
+
+// answerOf is what the last attempt came to, as far as a list knows it.
+func answerOf(d sender.Delivery) look.Label {
+	if d.AttemptCount == 0 {
+		return look.Label{}
+	}
+	return look.Answer(d.LastStatusCode, d.LastErrorClass)
+}
+
+// reason is why a delivery is in the state that it is in, for its owner.
+type reason struct {
+	Tone   string // of the box: ok, warn, bad, live or ""
+	Icon   string
+	Said   string
+	Advice string
+	Until  time.Time
+}
+
+func reasonOf(d *sender.Delivery, w history.Why) reason {
+	state := stateOf(*d)
+	r := reason{Tone: state.Tone, Icon: state.Icon, Until: w.Until}
+	if r.Tone == "idle" {
+		r.Tone = ""
+	}
+	last := ""
+	if n := len(d.Attempts); n > 0 {
+		last = failure(&d.Attempts[n-1])
+	}
+	switch w.Reason {
+	case history.WhyDelivered:
+		r.Said = "Your endpoint has it" + by(d) + "."
+	case history.WhyInFlight:
+		r.Said, r.Until = fmt.Sprintf("Attempt %d is under way.", d.AttemptCount+1), time.Time{}
+	case history.WhyDue:
+		r.Said = "It is due, and waits for its turn."
+	case history.WhyAwaitingRetry:
+		r.Said = "It is tried again."
+		if last != "" {
+			r.Said = "The last attempt failed: " + last + ". It is tried again."
+		}
+	case history.WhyRateLimited:
+		r.Said = "It is due, and your endpoint gets no more just now: its rate is limited."
+	case history.WhyPaused:
+		r.Said, r.Advice = "It is held: the endpoint is paused.", "Resume the endpoint, and it is sent."
+	case history.WhyDisabled:
+		r.Said, r.Advice = "It is held: the endpoint was disabled.", "Resume the endpoint once it answers with 2xx again."
+	case history.WhyCancelled:
+		r.Said = "It was cancelled, and is not sent any more."
+	case history.WhyDeadLettered:
+		r.Said, r.Advice = gaveUp(d, last), "Once your endpoint answers with 2xx again, send this one again: its schedule starts anew."
+	case history.WhySentAgain:
+		r.Said = "It was delivered, and is sent a single time more."
+	}
+	if d.Redacted {
+		r.Advice = "The event's content was removed, so it cannot be sent again."
+	}
+	return r
+}
+
+func by(d *sender.Delivery) string {
+	for i := len(d.Attempts) - 1; i >= 0; i-- {
+		if a := &d.Attempts[i]; a.Class == "" {
+			return fmt.Sprintf(" since %s: attempt %d was answered with %d", exactly(a.StartedAt.Add(a.Duration)), a.Number, a.StatusCode)
+		}
+	}
+	return ""
+}
+
+func gaveUp(d *sender.Delivery, last string) string {
+	n := len(d.Attempts)
+	if n == 0 {
+		return "We gave up on it before an attempt was made."
+	}
+	first, end := &d.Attempts[0], &d.Attempts[n-1]
+	over := ""
+	if n > 1 {
+		over = " over " + look.Age(end.StartedAt.Sub(first.StartedAt))
+	}
+	return fmt.Sprintf("We gave up on %s after %s%s. The last one failed: %s.", exactly(end.StartedAt.Add(end.Duration)), look.Plural(n, "attempt"), over, last)
+}
+
+// failure is what went wrong with an attempt.
+func failure(a *sender.Attempt) string {
+	switch {
+	case a.Class == "":
+		return ""
+	case a.StatusCode != 0 && (a.Class == sender.ClassStatus || a.Class == sender.ClassRedirect):
+		return fmt.Sprintf("your endpoint answered with %d", a.StatusCode)
+	case a.Class == sender.ClassInterrupted:
+		return "it was interrupted on our side"
+	case a.Error != "":
+		return a.Error
+	}
+	return look.ClassWords(a.Class)
+}
