@@ -27,6 +27,9 @@ func (q *DeliveryQuery) check() error {
 	default:
 		errs = append(errs, fmt.Errorf("%w error class %q: it must be dns, connect, tls, timeout, reset, status, redirect, blocked, interrupted or protocol", sender.ErrInvalid, q.Class))
 	}
+	if q.StatusCode != 0 && (q.StatusCode < 100 || q.StatusCode > 999) {
+		errs = append(errs, fmt.Errorf("%w status code %d: it must be one of HTTP, from 100 to 999", sender.ErrInvalid, q.StatusCode))
+	}
 	var err error
 	if q.Limit, err = sender.PageSize(q.Limit); err != nil {
 		errs = append(errs, err)

@@ -25,6 +25,7 @@ type DeliveryQuery struct {
 	Since        time.Time     // of the event's publishing: at it or later
 	Until        time.Time     // of the event's publishing: before it
 	Class        sender.Class  // of the last attempt
+	StatusCode   int           // that the last attempt was answered with; 0: any, and none
 	Cursor       string        // of the page before
 	Limit        int           // 1 to 200; 0 means 50
 }

@@ -94,11 +94,11 @@ func (s *Store) newestFirst(q history.DeliveryQuery, after dispatch.DeliveryKey)
 // matches tells whether a query asks for a delivery. It does not compare the event's and
 // the subscription's ids.
 func (d *delivery) matches(q *history.DeliveryQuery) bool {
-	class := sender.ClassNone
+	var last sender.Attempt
 	if n := len(d.attempts); n > 0 {
-		class = d.attempts[n-1].Class
+		last = d.attempts[n-1]
 	}
-	return (q.Status == "" || d.status() == q.Status) && (q.Class == "" || class == q.Class) &&
+	return (q.Status == "" || d.status() == q.Status) && (q.Class == "" || last.Class == q.Class) && (q.StatusCode == 0 || last.StatusCode == q.StatusCode) &&
 		(q.Subscriber == "" || d.sub.owner.ID == q.Subscriber) && q.MatchesEvent(d.event.info)
 }
 

@@ -122,9 +122,9 @@ func firstLikely(some []entry, most int) (n int, keys []dispatch.DeliveryKey) {
 const (
 	selectEventInfos = `SELECT f.position, e.type, e.object_type, e.object_id, e.created_at
 		FROM unnest($1::bigint[]) AS u(position) JOIN surehook_feed f ON f.position = u.position JOIN surehook_events e ON e.no = f.event`
-	selectOfClass = `SELECT u.event, u.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription) CROSS JOIN LATERAL (
-			SELECT class FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription ORDER BY number DESC LIMIT 1) a
-		WHERE a.class = $3`
+	selectOfResult = `SELECT u.event, u.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription) CROSS JOIN LATERAL (
+			SELECT class, status_code FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription ORDER BY number DESC LIMIT 1) a
+		WHERE ($3 = '' OR a.class = $3) AND ($4 = 0 OR a.status_code = $4)`
 )
 
 // unlikely marks entries whose event or last attempt does not match. That is cheaper to see
@@ -146,21 +146,21 @@ func (w *work) unlikely(q *history.DeliveryQuery, some []entry) error {
 	for i := range some {
 		some[i].likely = some[i].likely && matching[some[i].Event]
 	}
-	if q.Class == "" {
+	if q.Class == "" && q.StatusCode == 0 {
 		return nil
 	}
 	_, likely := firstLikely(some, len(some))
-	keys, err := w.keys(selectOfClass, column(likely, func(k dispatch.DeliveryKey) int64 { return k.Event }),
-		column(likely, func(k dispatch.DeliveryKey) int64 { return k.Subscription }), string(q.Class))
+	keys, err := w.keys(selectOfResult, column(likely, func(k dispatch.DeliveryKey) int64 { return k.Event }),
+		column(likely, func(k dispatch.DeliveryKey) int64 { return k.Subscription }), string(q.Class), q.StatusCode)
 	if err != nil {
 		return err
 	}
-	ofClass := map[dispatch.DeliveryKey]bool{}
+	ofResult := map[dispatch.DeliveryKey]bool{}
 	for _, k := range keys {
-		ofClass[k] = true
+		ofResult[k] = true
 	}
 	for i := range some {
-		some[i].likely = some[i].likely && ofClass[some[i].DeliveryKey]
+		some[i].likely = some[i].likely && ofResult[some[i].DeliveryKey]
 	}
 	return nil
 }

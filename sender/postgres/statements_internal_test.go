@@ -47,7 +47,7 @@ func parameterStatements() map[string]string {
 	}
 	for name, text := range map[string]string{
 		"selectPosition": selectPosition, "selectDeliveries": selectDeliveries, "selectAttempts": selectAttempts, "selectBody": selectBody,
-		"selectEventInfos": selectEventInfos, "selectOfClass": selectOfClass, "selectOwner": selectOwner, "selectFacts": selectFacts,
+		"selectEventInfos": selectEventInfos, "selectOfResult": selectOfResult, "selectOwner": selectOwner, "selectFacts": selectFacts,
 		"pendingBefore": pendingBefore, "pendingDue": pendingDue, "waitingDue": waitingDue, "resumedBefore": resumedBefore,
 		"selectCounts": selectCounts, "selectBesides": selectBesides, "selectOldestDue": selectOldestDue,
 		"selectEvents": selectEvents, "selectEvent": selectEvent,

@@ -92,7 +92,7 @@ func (w *work) delivery(k dispatch.DeliveryKey, now int64) (*delivery, error) {
 		return nil, err
 	}
 	if d.AttemptCount > 0 {
-		if d.LastErrorClass, err = w.lastClass(k.Event, k.Subscription); err != nil {
+		if d.LastErrorClass, _, err = w.lastResult(k.Event, k.Subscription); err != nil {
 			return nil, err
 		}
 	}
@@ -156,15 +156,15 @@ func (w *work) statusOf(k dispatch.DeliveryKey, d *delivery, delivered bool) (se
 	return ended, err
 }
 
-const selectLastClass = `SELECT class FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
+const selectLastResult = `SELECT class, status_code FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
 
-// lastClass returns the class of a delivery's last attempt.
-func (w *work) lastClass(event, subscription int64) (class sender.Class, err error) {
-	err = w.row(selectLastClass, event, subscription).Scan(&class)
+// lastResult returns the class of a delivery's last attempt, and what it was answered with.
+func (w *work) lastResult(event, subscription int64) (class sender.Class, code int, err error) {
+	err = w.row(selectLastResult, event, subscription).Scan(&class, &code)
 	if errors.Is(err, sql.ErrNoRows) {
-		return sender.ClassNone, nil
+		return sender.ClassNone, 0, nil
 	}
-	return class, err
+	return class, code, err
 }
 
 const selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at

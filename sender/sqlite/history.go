@@ -126,12 +126,12 @@ func (w *work) unlikely(q *history.DeliveryQuery, some []candidate) error {
 	for i := range some {
 		c := &some[i]
 		c.likely = c.likely && matching[c.Event]
-		if c.likely && q.Class != "" {
-			class, err := w.lastClass(c.Event, c.Subscription)
+		if c.likely && (q.Class != "" || q.StatusCode != 0) {
+			class, code, err := w.lastResult(c.Event, c.Subscription)
 			if err != nil {
 				return err
 			}
-			c.likely = class == q.Class
+			c.likely = (q.Class == "" || class == q.Class) && (q.StatusCode == 0 || code == q.StatusCode)
 		}
 	}
 	return nil

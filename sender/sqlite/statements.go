@@ -21,7 +21,7 @@ func hot() []string {
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, storeBeat, selectPresent,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertReplayed, insertLate, deleteLate,
 		// A delivery is read with several of these.
-		selectSeq, selectBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastClass, selectAttempts,
+		selectSeq, selectBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastResult, selectAttempts,
 	}
 	for _, m := range []*manyRows{newPending, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {

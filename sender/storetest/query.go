@@ -69,11 +69,17 @@ func queryDeliveries[Tx any](w *world[Tx]) {
 	owners, subs, drafts, times := w.variety()
 	all := w.list(history.DeliveryQuery{})
 	w.check(len(all) > 30, "deliveries in all: %d", len(all))
+	code := map[string]int{} // of the last attempt
+	for _, d := range all {
+		if n := d.AttemptCount; n > 0 {
+			code[d.ID] = w.get(d.ID).Attempts[n-1].StatusCode
+		}
+	}
 	met := 0
 	try := func(q history.DeliveryQuery) {
 		var want, got []string
 		for _, d := range all {
-			if asked(&q, d) {
+			if asked(&q, d) && (q.StatusCode == 0 || q.StatusCode == code[d.ID]) {
 				want = append(want, d.ID)
 			}
 		}
@@ -103,6 +109,10 @@ func queryDeliveries[Tx any](w *world[Tx]) {
 			func(q *history.DeliveryQuery) { q.Object = sender.Object{Type: "other", ID: "2"} },
 			func(q *history.DeliveryQuery) { q.Class = sender.ClassTimeout },
 			func(q *history.DeliveryQuery) { q.Class, q.Subscription = sender.ClassDNS, subs[0] },
+			func(q *history.DeliveryQuery) { q.StatusCode = 500 },
+			func(q *history.DeliveryQuery) { q.StatusCode, q.Subscriber = 204, owners[0] },
+			func(q *history.DeliveryQuery) { q.StatusCode, q.Class = 500, sender.ClassDNS },
+			func(q *history.DeliveryQuery) { q.StatusCode = 404 },
 			func(q *history.DeliveryQuery) { q.Since = times[5] },
 			func(q *history.DeliveryQuery) { q.Until = times[5] },
 			func(q *history.DeliveryQuery) { q.Since, q.Until = times[2], times[9] },

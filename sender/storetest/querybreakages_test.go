@@ -33,6 +33,7 @@ var queryBreakages = []breakage{
 	{"type ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.EventType = "" }), checks{"query/deliveries", "query/many candidates"}},
 	{"object ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Object = sender.Object{} }), checks{"query/deliveries"}},
 	{"class ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Class = "" }), checks{"query/deliveries"}},
+	{"status code ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.StatusCode = 0 }), checks{"query/deliveries"}},
 	{"Since is exclusive in lists", onQuery(func(q *history.DeliveryQuery) { q.Since = after(q.Since) }), checks{"query/deliveries"}},
 	{"Until is inclusive in lists", onQuery(func(q *history.DeliveryQuery) { q.Until = after(q.Until) }), checks{"query/deliveries"}},
 	{"a short page is the end", func(s store) store { return shortPageEnds{s} }, checks{"query/many candidates"}},
