@@ -109,7 +109,7 @@ type process struct {
 func start(t *testing.T, p place, flags ...string) *process {
 	t.Helper()
 	args := append([]string{
-		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks",
+		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks", "-max-requests", "0",
 	}, flags...)
 	s := launch(t, nil, args...)
 	t.Cleanup(func() {
