@@ -39,7 +39,9 @@ func program(args []string, env func(string) (string, bool), stdout, stderr io.W
 		fmt.Fprintln(stdout, version())
 		return 0
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.level}))
+	calm := unflooded(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.level}))
+	defer calm.flush()
+	log := slog.New(calm)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(context.Background())

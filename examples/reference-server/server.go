@@ -26,6 +26,8 @@ func newServer(s *service) (*server, error) {
 	h := &server{service: s, api: newAPI(mux)}
 	h.healthOperations()
 	h.subscriberOperations()
+	h.subscriberListOperations()
+	h.redactOperations()
 	h.secretOperations()
 	h.subscriptionOperations()
 	h.publishOperations()
@@ -37,11 +39,15 @@ func newServer(s *service) (*server, error) {
 	h.noticeOperations()
 	h.metricsOperation(mux)
 	h.describePosted()
-	doc, err := document(h.api)
+	doc, err := h.document()
 	if err != nil {
 		return nil, err
 	}
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		if p := unknownQuery(r.URL.Query(), nil); p != nil {
+			p.write(w)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(doc)
 	})
@@ -130,6 +136,12 @@ func (s *server) tidy(ctx context.Context) error {
 		if err := s.answers.forget(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("removing old answers", "error", err)
 		}
+		if err := s.sessions.forget(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("removing sessions that have ended", "error", err)
+		}
+		if err := s.rewrap(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("sealing anew with the newest key", "error", err)
+		}
 		if err := s.forgetExports(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("removing old exports", "error", err)
 		}
@@ -195,6 +207,10 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 			problem(http.StatusForbidden, "this is for the operator's token alone").write(w)
 			return
 		}
+		if p := unknownQuery(r.URL.Query(), []string{"name[]"}); p != nil { // as Prometheus's handler has it
+			p.write(w)
+			return
+		}
 		metrics.ServeHTTP(w, r)
 	})
 	refused := func(what string) *huma.Response {
@@ -205,7 +221,7 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 		Security: []map[string][]string{{"bearer": {}}},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-			"401": refused("Unauthorized"), "403": refused("Forbidden"),
+			"401": refused("Unauthorized"), "403": refused("Forbidden"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
 		},
 	})
 }
