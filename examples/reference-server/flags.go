@@ -28,6 +28,8 @@ type options struct {
 	challenge             bool // callback URLs must answer one before they are registered
 	addressed             bool // POST /events must name a subscriber
 	showVersion, restored bool
+	probe                 bool       // ask the server that runs, and exit
+	backup                string     // where a copy of the SQLite file is written to
 	level                 slog.Level // the least that is logged
 }
 
@@ -79,6 +81,8 @@ func (g *given) flags(usage io.Writer) *flag.FlagSet {
 	f.BoolVar(&g.workers, "workers", true, "false: serve the API only")
 	f.TextVar(&g.level, "log-level", slog.LevelInfo, "the least `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&g.restored, "restored", false, "the database was brought back to an earlier state, or moved by a dump: let versions and cursors go on above what is lost, and exit")
+	f.StringVar(&g.backup, "backup", "", "write a copy of the SQLite file, which may be in use, to this `file`, and exit")
+	f.BoolVar(&g.probe, "probe", false, "ask the server that listens on -addr whether it is ready, and exit with 0 or 1")
 	f.BoolVar(&g.showVersion, "version", false, "print the version and exit")
 	return f
 }

@@ -13,8 +13,8 @@ const floodEvery = time.Second
 // unflooded passes on what is logged, but of warnings and errors of one kind one a second:
 // the first at once, and then the last, with how many there were. While the database is
 // away each request fails alike, and any visitor can have something logged. A kind is a
-// message, and the operation that it is about. Notices are logged one by one, because each
-// has a message of its own.
+// message, and the operation or the subscription that it is about. Notices are logged one by one: each is
+// something that somebody must learn.
 func unflooded(next slog.Handler) *calmed {
 	return &calmed{next: next, floods: &floods{kinds: map[floodKind]*flood{}}}
 }
@@ -25,8 +25,8 @@ type calmed struct {
 }
 
 type floodKind struct {
-	level              slog.Level
-	message, operation string
+	level          slog.Level
+	message, about string
 }
 
 type floods struct {
@@ -61,13 +61,19 @@ func (c *calmed) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		return c.next.Handle(ctx, r)
 	}
-	kind := floodKind{level: r.Level, message: r.Message}
+	kind, notice := floodKind{level: r.Level, message: r.Message}, false
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "operation" {
-			kind.operation = a.Value.String()
+		switch a.Key {
+		case "operation", "subscription_id":
+			kind.about = a.Value.String()
+		case "notice_id":
+			notice = true
 		}
-		return a.Key != "operation"
+		return true
 	})
+	if notice {
+		return c.next.Handle(ctx, r)
+	}
 	c.floods.mu.Lock()
 	f := c.floods.kinds[kind]
 	if f != nil {

@@ -48,5 +48,10 @@ func TestUnflooded(t *testing.T) {
 		require.Contains(t, out.String(), "process=a n=2\n")
 		time.Sleep(3 * floodEvery)
 		require.Equal(t, 8, lines())
+
+		for i := range 5 {
+			log.Warn("a notice: it is not attempted any more", "notice_id", i)
+		}
+		require.Equal(t, 13, lines(), "each notice is logged")
 	})
 }

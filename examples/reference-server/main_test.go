@@ -95,11 +95,12 @@ func (p place) open(t *testing.T) *sql.DB {
 
 // process is a running server.
 type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	base string
-	done chan struct{} // closed when it has ended
-	err  error         // of its end
+	t      *testing.T
+	cmd    *exec.Cmd
+	base   string
+	client *http.Client  // nil: the default
+	done   chan struct{} // closed when it has ended
+	err    error         // of its end
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -238,7 +239,11 @@ func (s *process) callIn(ctx context.Context, token, method, path string, body a
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	client := s.client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
 	require.NoError(s.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)

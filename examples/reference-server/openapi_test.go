@@ -25,12 +25,15 @@ func TestOpenAPI(t *testing.T) {
 		require.Contains(t, paths, path)
 		require.Contains(t, paths[path], strings.ToLower(method), call)
 	}
+	used := map[string]bool{}
 	var follow func(at string, v any)
 	follow = func(at string, v any) {
 		switch v := v.(type) {
 		case object:
 			if ref, ok := v["$ref"].(string); ok {
-				require.Contains(t, schemas, strings.TrimPrefix(ref, "#/components/schemas/"), at)
+				name := strings.TrimPrefix(ref, "#/components/schemas/")
+				require.Contains(t, schemas, name, at)
+				used[name] = true
 			}
 			for name, one := range v {
 				follow(at+"."+name, one)
@@ -42,6 +45,12 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	follow("", doc)
+	for name := range schemas {
+		require.True(t, used[name], "%s: nobody refers to it", name)
+	}
+	for _, about := range []string{"description", "contact", "license"} {
+		require.NotEmpty(t, doc["info"].(object)[about], about)
+	}
 	ids, tags, said := map[any]bool{}, map[any]bool{}, map[any]bool{}
 	for _, tag := range doc["tags"].([]any) {
 		tags[tag.(object)["name"]] = true
