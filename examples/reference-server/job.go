@@ -94,7 +94,7 @@ func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submi
 	}
 	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Job, error) {
 		var made jobs.Submitted
-		err := s.roomForJob(ctx, tx, c, func() (err error) {
+		err := s.roomForJob(ctx, tx, c, in.Body.CallbackURL, func() (err error) {
 			made, err = s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: in.Body.Kind, Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
 			return err
 		})

@@ -36,6 +36,7 @@ type rates struct {
 
 	mu      sync.Mutex
 	callers map[string]*bucket
+	swept   time.Time // when forget was called last
 }
 
 // bucket is what one may still have at a time.
@@ -48,8 +49,8 @@ func newRates(atOnce, perSecond float64) *rates {
 	return &rates{atOnce: atOnce, perSecond: perSecond, now: time.Now, callers: map[string]*bucket{}}
 }
 
-// forgetCallers is how many callers are remembered before those are forgotten of whom
-// there is nothing to remember.
+// forgetCallers is how many callers are remembered before those are forgotten, once a
+// second, of whom there is nothing to remember.
 const forgetCallers = 1000
 
 // take counts a request, and returns after how long there is room if there is none now.
@@ -62,7 +63,7 @@ func (r *rates) take(id string) (wait time.Duration, ok bool) {
 	now := r.now()
 	b := r.callers[id]
 	if b == nil {
-		if len(r.callers) >= forgetCallers {
+		if len(r.callers) >= forgetCallers && now.Sub(r.swept) >= time.Second {
 			r.forget(now)
 		}
 		b = &bucket{left: r.atOnce, at: now}
@@ -86,6 +87,7 @@ func (r *rates) giveBack(id string) {
 }
 
 func (r *rates) forget(now time.Time) {
+	r.swept = now
 	for id, b := range r.callers {
 		if b.left+r.perSecond*now.Sub(b.at).Seconds() >= r.atOnce {
 			delete(r.callers, id)
@@ -150,7 +152,7 @@ func (s *service) countSubscriptions(ctx context.Context, tx *sql.Tx, c caller) 
 
 // roomForJob submits a job unless it is one too many, or would leave behind an origin of
 // callback URLs too many.
-func (s *service) roomForJob(ctx context.Context, tx *sql.Tx, c caller, submit func() error) error {
+func (s *service) roomForJob(ctx context.Context, tx *sql.Tx, c caller, callbackURL string, submit func() error) error {
 	if c.operator() {
 		return submit()
 	}
@@ -161,7 +163,7 @@ func (s *service) roomForJob(ctx context.Context, tx *sql.Tx, c caller, submit f
 		return err
 	}
 	most := s.options.limits.subscriptions
-	if most == 0 {
+	if most == 0 || callbackURL == "" {
 		return submit()
 	}
 	_, before, err := s.countSubscriptions(ctx, tx, c)
@@ -178,9 +180,9 @@ func (s *service) roomForJob(ctx context.Context, tx *sql.Tx, c caller, submit f
 	return err
 }
 
-// examineJobs bounds how many of a subscriber's jobs are looked at for unfinished ones,
-// which are the newest.
-const examineJobs = 5000
+// examineJobs bounds how many of a subscriber's jobs are looked at, from the newest on, for
+// unfinished ones.
+const examineJobs = 1000
 
 func (s *service) fewJobs(ctx context.Context, tx *sql.Tx, c caller) error {
 	most := s.options.limits.jobs

@@ -257,7 +257,11 @@ func TestDatabaseAway(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
 	require.NotEmpty(t, res.Header.Get("Retry-After"))
 	require.Contains(t, page, "the database does not answer")
-	for _, r := range []*reply{s.get("", "/healthz"), s.get("", "/readyz"), s.get(operatorToken, "/console/"), s.get(operatorToken, "/subscribers"), s.get(operatorToken, "/deliveries"), s.get(c.token, "/notices"), s.post(operatorToken, "/subscribers", object{"name": "x"})} {
+	for _, r := range []*reply{s.get("", "/healthz"), s.get("", "/readyz"), s.get(operatorToken, "/console/"), s.get(operatorToken, "/subscribers"),
+		s.get(operatorToken, "/jobs"), s.get(c.token, "/jobs/job_x"), s.get(operatorToken, "/events"), s.get(operatorToken, "/subscriptions"), s.get(operatorToken, "/events/evt_x"),
+		s.post(operatorToken, "/jobs", object{"kind": "export_events", "input": object{}}), s.post(operatorToken, "/redactions", object{"object": object{"type": "order", "id": "1"}}),
+		s.post(operatorToken, "/subscribers/"+c.id+"/secret/rotate", nil), s.post(operatorToken, "/subscribers/"+c.id+"/redact", nil), s.post(operatorToken, "/notices/ntc_x/acknowledge", nil),
+		s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}}, "Idempotency-Key", "k"), s.get(operatorToken, "/deliveries"), s.get(c.token, "/notices"), s.post(operatorToken, "/subscribers", object{"name": "x"})} {
 		r.refused(http.StatusServiceUnavailable)
 		require.NotEmpty(t, r.header.Get("Retry-After"))
 		require.NotContains(t, r.text, where.Query().Get("host"))
