@@ -7,12 +7,12 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // answersKept is for how long a repeat of a request gets the first one's answer.
@@ -22,23 +22,35 @@ const answersKept = 24 * time.Hour
 // are sealed, because some hold a new token or secret, which are kept nowhere else
 // in the clear.
 type answers struct {
-	db   *database
-	seal cipher.AEAD
+	db    *database
+	seals []seal // the newest first
 }
 
-// newAnswers seals with a key of its own, derived from the one that seals the
-// signing secrets (RFC 5869).
-func newAnswers(db *database, key []byte) (*answers, error) {
-	own, err := hkdf.Key(sha256.New, key, nil, "surehook reference server: answers", keySize)
-	if err != nil {
-		return nil, err
+type seal struct {
+	id   string // of the sealing key
+	aead cipher.AEAD
+}
+
+// newAnswers seals with keys of its own, derived from those that seal the signing
+// secrets (RFC 5869).
+func newAnswers(db *database, keys []sender.SealingKey) (*answers, error) {
+	a := &answers{db: db}
+	for _, key := range keys {
+		own, err := hkdf.Key(sha256.New, key.Key, nil, "surehook reference server: answers", keySize)
+		if err != nil {
+			return nil, err
+		}
+		block, err := aes.NewCipher(own)
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, err
+		}
+		a.seals = append(a.seals, seal{key.ID, aead})
 	}
-	block, err := aes.NewCipher(own)
-	if err != nil {
-		return nil, err
-	}
-	seal, err := cipher.NewGCMWithRandomNonce(block)
-	return &answers{db: db, seal: seal}, err
+	return a, nil
 }
 
 // Keyed is the header that makes a request repeatable. Keys are per caller and path,
@@ -85,8 +97,7 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 		if err != nil {
 			return err
 		}
-		sealed := base64.StdEncoding.EncodeToString(a.seal.Seal(nil, nil, text, bound(c, key)))
-		_, err = a.db.exec(ctx, tx, "UPDATE server_answers SET answer = $1 WHERE caller = $2 AND path = $3 AND key = $4", sealed, c.id, c.path, key)
+		_, err = a.db.exec(ctx, tx, "UPDATE server_answers SET answer = $1 WHERE caller = $2 AND path = $3 AND key = $4", a.sealed(text, bound(c, key)), c.id, c.path, key)
 		return err
 	})
 	return body, err
@@ -102,15 +113,22 @@ func (a *answers) stored(ctx context.Context, tx *sql.Tx, c caller, key, hash st
 		return problem(http.StatusConflict, "the Idempotency-Key was used with another request: give each request a key of its own",
 			Detail{Location: "header.Idempotency-Key", Message: "it was used with another body"})
 	}
-	sealed, err := base64.StdEncoding.DecodeString(answer)
+	text, err := a.open(answer, bound(c, key))
 	if err != nil {
 		return err
 	}
-	text, err := a.seal.Open(nil, nil, sealed, bound(c, key))
-	if err != nil {
-		return errors.New("a stored answer cannot be opened: it was sealed with another key")
-	}
 	return json.Unmarshal(text, body)
+}
+
+// known tells whether there is an answer to a request with a key already.
+func (a *answers) known(ctx context.Context, c caller, key string) (bool, error) {
+	if key == "" {
+		return false, nil
+	}
+	var n int
+	err := a.db.row(ctx, nil, "SELECT count(*) FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND created_at > $4",
+		c.id, c.path, key, time.Now().Add(-answersKept).UnixMicro()).Scan(&n)
+	return n > 0, err
 }
 
 // bound keeps a sealed answer from being moved to another row.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,6 +53,7 @@ type operation struct {
 	tag          string
 	status       int // of success; 0 means 200
 	who          access
+	shows        bool  // a secret: the answer is kept nowhere on its way
 	errors       []int // besides 401, 404, 422, 500 and 503, which most can answer
 }
 
@@ -62,7 +65,9 @@ func newAPI(mux *http.ServeMux) huma.API {
 	huma.NewError = fromHuma
 	huma.ValidateStrictCasing = true // likewise: a field in other letters is an unknown one
 	config := huma.DefaultConfig("Surehook reference server", version())
-	config.Info.Description = "Signed webhooks by push and by pull, asynchronous jobs, redelivery and replay."
+	config.Info.Description = "Signed webhooks by push and by pull, asynchronous jobs, redelivery and replay. Every refusal is a problem document (RFC 9457) that says what would be right."
+	config.Info.Contact = &huma.Contact{Name: "Surehook", URL: "https://github.com/surehook/surehook"}
+	config.Info.License = &huma.License{Name: "MIT", Identifier: "MIT"}
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil // no $schema in the answers
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -82,11 +87,12 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 		MaxBodyBytes: maxBody + 1, BodyReadTimeout: -1,
 		Errors: append([]int{http.StatusServiceUnavailable}, o.errors...),
 	}
+	op.Security = []map[string][]string{} // so that nobody takes it for forgotten
 	if o.who != everybody {
 		op.Security = []map[string][]string{{"bearer": {}}}
-		op.Errors = append(op.Errors, http.StatusUnauthorized)
-		op.Middlewares = huma.Middlewares{s.allowed(o.who)}
+		op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusTooManyRequests)
 	}
+	op.Middlewares = huma.Middlewares{s.allowed(o)}
 	if o.who == operatorOnly {
 		op.Errors = append(op.Errors, http.StatusForbidden)
 	}
@@ -94,7 +100,7 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 		op.Errors = append(op.Errors, http.StatusNotFound)
 	}
 	if o.method == http.MethodPost || o.method == http.MethodPatch {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, callerOf(ctx), in)
@@ -108,7 +114,7 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 // allowed refuses before anything else of the request is looked at. It checks first
 // whether a thing exists for the caller, and then the caller's rights: otherwise 403
 // would reveal which of others' things exist.
-func (s *server) allowed(who access) func(huma.Context, func(huma.Context)) {
+func (s *server) allowed(o operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		c := callerOf(ctx.Context())
 		refuse := func(p *Problem) {
@@ -119,17 +125,56 @@ func (s *server) allowed(who access) func(huma.Context, func(huma.Context)) {
 			_ = huma.WriteErr(s.api, ctx, p.Status, p.Detail, errs...)
 		}
 		malformed, _ := ctx.Context().Value(malformedKey{}).(*Problem)
+		u := ctx.URL()
+		unknown := unknownQuery(u.Query(), queryNames(ctx.Operation()))
 		switch {
-		case strings.HasPrefix(ctx.Operation().Path, "/subscribers/") && !c.owns(subscriberIn(ctx)):
+		case o.who == everybody && unknown == nil:
+			next(ctx)
+		case o.who != everybody && strings.HasPrefix(ctx.Operation().Path, "/subscribers/") && !c.owns(subscriberIn(ctx)):
 			refuse(notFound("subscriber"))
-		case who == operatorOnly && !c.operator():
+		case o.who == operatorOnly && !c.operator():
 			refuse(problem(http.StatusForbidden, "this is for the operator's token alone"))
 		case malformed != nil:
 			refuse(malformed)
+		case unknown != nil:
+			refuse(unknown)
 		default:
+			if o.shows {
+				ctx.SetHeader("Cache-Control", "no-store")
+			}
 			next(ctx)
 		}
 	}
+}
+
+// queryNames are the parameters that an operation takes in its query.
+func queryNames(op *huma.Operation) (names []string) {
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// unknownQuery refuses a parameter that would be passed over: who has mistyped a filter
+// would be shown everything.
+func unknownQuery(query url.Values, known []string) *Problem {
+	var errs []Detail
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(known, name) && len(known) == 0:
+			errs = append(errs, Detail{Location: "query." + name, Message: "it is unknown: this path takes no parameters"})
+		case !slices.Contains(known, name):
+			errs = append(errs, Detail{Location: "query." + name, Message: "it is unknown: this path takes " + strings.Join(known, ", ")})
+		case len(query[name]) > 1 && !strings.HasSuffix(name, "[]"):
+			errs = append(errs, Detail{Location: "query." + name, Message: "it is given more than once"})
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return problem(http.StatusUnprocessableEntity, summary(errs), errs...)
 }
 
 // subscriberIn is the id in the path, which for the operator's own secret is a part
@@ -141,6 +186,3 @@ func subscriberIn(ctx huma.Context) string {
 	u := ctx.URL()
 	return strings.Split(u.Path, "/")[2]
 }
-
-// document is the OpenAPI document, once everything is registered.
-func document(api huma.API) ([]byte, error) { return json.Marshal(api.OpenAPI()) }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"html/template"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender/console"
 )
@@ -12,6 +12,8 @@ const (
 	consoleRoot = "/console"
 	loginPath   = consoleRoot + "/login"
 	logoutPath  = consoleRoot + "/logout"
+
+	maxForm = 64 << 10
 )
 
 // newConsole is the library's console behind a page for signing in with the
@@ -28,17 +30,49 @@ func (s *server) newConsole() (http.Handler, error) {
 	mux.HandleFunc("POST "+loginPath, s.signIn)
 	mux.HandleFunc("POST "+logoutPath, s.signOut)
 	// Nobody else's page may sign a visitor in or out.
-	return http.NewCrossOriginProtection().Handler(mux), nil
+	return http.NewCrossOriginProtection().Handler(s.formed(mux)), nil
 }
 
-// besides sends what is the console's there, and all else on.
+// besides sends what is the console's there, a browser that asks for no page to it, and
+// all else on.
 func besides(pages, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == consoleRoot || strings.HasPrefix(r.URL.Path, consoleRoot+"/") {
+		switch {
+		case r.URL.Path == consoleRoot || strings.HasPrefix(r.URL.Path, consoleRoot+"/"):
 			pages.ServeHTTP(w, r)
+		case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			http.Redirect(w, r, consoleRoot+"/", http.StatusFound)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
+// formed refuses forms and queries that no database takes as text, so that no page has to.
+func (s *server) formed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := wellFormedURL(r); p != nil {
+			s.sorry(w, r, p)
 			return
 		}
-		api.ServeHTTP(w, r)
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		err := r.ParseForm()
+		_ = control.SetReadDeadline(time.Time{})
+		if err != nil {
+			s.sorry(w, r, invalid("body", "the form cannot be read: it must be that of the page, and have at most 64 KiB"))
+			return
+		}
+		for name, values := range r.PostForm {
+			for _, v := range values {
+				if !text(v) {
+					s.sorry(w, r, invalid("body."+name, name+": it must not hold a NUL character, and be valid UTF-8"))
+					return
+				}
+			}
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -50,6 +84,9 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (who string, o
 		if err == nil && !(caller{id: id}).operator() {
 			err = problem(http.StatusForbidden, "this is for the operator's token alone")
 		}
+		if err == nil {
+			err = s.db.answers(r.Context())
+		}
 		if err != nil {
 			p := refusal(err).logged(r.Context(), s.log, "console")
 			if p.Status == http.StatusUnauthorized {
@@ -60,80 +97,18 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (who string, o
 		}
 		return "the operator's token", true
 	}
-	if s.sessions.valid(r) {
+	in, err := s.sessions.valid(r)
+	if err != nil {
+		s.sorry(w, r, err)
+		return "", false
+	}
+	if in {
 		return "the operator", true
 	}
 	to := consoleRoot + "/"
 	if r.Method == http.MethodGet {
 		to = consoleRoot + r.URL.RequestURI()
 	}
-	s.showLogin(w, r, login{To: to})
+	s.showLogin(w, r, http.StatusUnauthorized, login{To: to})
 	return "", false
-}
-
-// signIn takes the operator's token.
-func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-	to := r.PostFormValue("to")
-	if !strings.HasPrefix(to, consoleRoot+"/") || strings.HasPrefix(to, loginPath) || strings.HasPrefix(to, logoutPath) {
-		to = consoleRoot + "/"
-	}
-	if token := strings.TrimSpace(r.PostFormValue("token")); !same(hashToken(token), s.operatorHash) {
-		s.log.Warn("console: somebody gave a token that is not the operator's", "from", r.RemoteAddr)
-		s.showLogin(w, r, login{To: to, Wrong: true})
-		return
-	}
-	s.sessions.begin(w, r)
-	s.log.Info("console: signed in", "from", r.RemoteAddr)
-	w.Header().Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
-}
-
-func (s *server) signOut(w http.ResponseWriter, r *http.Request) {
-	s.sessions.end(w, r)
-	http.Redirect(w, r, consoleRoot+"/", http.StatusSeeOther)
-}
-
-type login struct {
-	To    string // where to go on
-	Wrong bool
-}
-
-var loginPage = template.Must(template.New("login").Parse(`<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Sign in – Surehook reference server</title>
-<link rel="stylesheet" href="/console/style.css">
-</head>
-<body>
-<main>
-<h1>Surehook reference server</h1>
-{{if .Wrong}}<p role="alert" class="said">That is not the operator's token.</p>{{end}}
-<form method="post" action="/console/login">
-<fieldset><legend>Sign in</legend>
-<input type="hidden" name="to" value="{{.To}}">
-<div><label for="token">The operator's token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></div>
-<button>Sign in</button>
-</fieldset>
-</form>
-</main>
-</body>
-</html>
-`))
-
-func (s *server) showLogin(w http.ResponseWriter, r *http.Request, l login) {
-	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
-	h.Set("WWW-Authenticate", `Bearer realm="surehook"`)
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(http.StatusUnauthorized)
-	if err := loginPage.Execute(w, l); err != nil {
-		s.log.DebugContext(r.Context(), "the page for signing in was not sent whole", "error", err)
-	}
 }

@@ -83,6 +83,13 @@ func TestConsoleIsTheOperators(t *testing.T) {
 			require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 		}
 
+		// Who opens the server in a browser is led here.
+		res, page = v.ask(http.MethodGet, "/", nil, "Accept", "text/html,*/*;q=0.8")
+		require.Equal(t, "/console/", res.Request.URL.Path)
+		require.Contains(t, page, "Sign in")
+		s.get("", "/").refused(http.StatusUnauthorized)
+		s.get(operatorToken, "/").refused(http.StatusNotFound)
+
 		// Programs use their tokens, as everywhere.
 		s.get(c.token, "/console/").refused(http.StatusForbidden)
 		s.get("wrong", "/console/").refused(http.StatusUnauthorized)
@@ -115,6 +122,10 @@ func TestConsoleIsTheOperators(t *testing.T) {
 		v.ask(http.MethodPost, "/console/logout", nil)
 		res, _ = v.ask(http.MethodGet, "/console/", nil)
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+		res, _ = s.visitor().ask(http.MethodGet, "/console/", nil, "Cookie", session[0].String())
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode, "a copy of the cookie is of no use")
+		v.signIn("")
+		session = v.client.Jar.Cookies(res.Request.URL)
 		s.stop()
 		again := start(t, p, "-workers=false")
 		res, _ = again.visitor().ask(http.MethodGet, "/console/", nil, "Cookie", session[0].String())

@@ -148,6 +148,9 @@ func away(err error) bool {
 	if errors.Is(err, sender.ErrRetryTx) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true
 	}
+	if pgconn.SafeToRetry(err) { // a connection that was lost before anything was sent on it
+		return true
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code[:2] {
@@ -167,4 +170,14 @@ func away(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
 	return errors.As(err, &connect) || errors.As(err, &network) && !errors.Is(err, context.Canceled)
+}
+
+// full tells whether an error says that the database's disk is full.
+func full(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "53100"
+	}
+	var lite *sqlitedriver.Error
+	return errors.As(err, &lite) && lite.Code()&0xff == 13
 }

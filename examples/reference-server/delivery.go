@@ -13,29 +13,29 @@ import (
 
 // Object is what an event is about.
 type Object struct {
-	Type string `json:"type"`
-	ID   string `json:"id"`
+	Type string `json:"type" doc:"Words joined by full stops."`
+	ID   string `json:"id" doc:"Its id, among the objects of its type."`
 }
 
 // EventInfo names the event of a delivery.
 type EventInfo struct {
-	ID        string    `json:"id"`
-	Type      string    `json:"type"`
-	Object    Object    `json:"object"`
-	Version   int64     `json:"version"`
-	CreatedAt time.Time `json:"created_at"`
+	ID        string    `json:"id" doc:"What receivers deduplicate by."`
+	Type      string    `json:"type" doc:"Words joined by full stops, such as order.paid."`
+	Object    Object    `json:"object" doc:"What the event is about."`
+	Version   int64     `json:"version" doc:"Higher with each change of the object."`
+	CreatedAt time.Time `json:"created_at" doc:"When it was published."`
 }
 
 // Delivery is one event on its way to one subscription.
 type Delivery struct {
-	ID             string     `json:"id"`
-	Event          EventInfo  `json:"event"`
-	SubscriptionID string     `json:"subscription_id"`
+	ID             string     `json:"id" doc:"The delivery's id."`
+	Event          EventInfo  `json:"event" doc:"Which event is delivered."`
+	SubscriptionID string     `json:"subscription_id" doc:"To which subscription."`
 	SubscriberID   string     `json:"subscriber_id" doc:"The subscription's owner."`
-	URL            string     `json:"url"`
-	Status         string     `json:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled"`
-	AttemptCount   int        `json:"attempt_count"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
+	URL            string     `json:"url" doc:"Where it is posted to."`
+	Status         string     `json:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled" doc:"How far it has come."`
+	AttemptCount   int        `json:"attempt_count" doc:"How many attempts have ended."`
+	NextAttemptAt  *time.Time `json:"next_attempt_at" doc:"When the next attempt is due; null if none is planned."`
 	LastErrorClass string     `json:"last_error_class" doc:"Of the last attempt; empty if it succeeded, or there was none."`
 }
 
@@ -49,13 +49,13 @@ type DeliveryRecord struct {
 
 // Attempt is one POST, as recorded.
 type Attempt struct {
-	Number          int        `json:"number"`
-	StartedAt       time.Time  `json:"started_at"`
-	DurationMS      int64      `json:"duration_ms"`
-	StatusCode      *int       `json:"status_code"`
-	Error           *string    `json:"error"`
+	Number          int        `json:"number" doc:"1, 2, 3 …"`
+	StartedAt       time.Time  `json:"started_at" doc:"When it began."`
+	DurationMS      int64      `json:"duration_ms" doc:"From the dial to the end of the answer, in milliseconds."`
+	StatusCode      *int       `json:"status_code" doc:"What it was answered with; null without an answer."`
+	Error           *string    `json:"error" doc:"What went wrong, for people; null for success."`
 	ErrorClass      string     `json:"error_class" enum:",dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Empty for success."`
-	ResponseSnippet *string    `json:"response_snippet"`
+	ResponseSnippet *string    `json:"response_snippet" doc:"The beginning of the answer's body."`
 	NextAttemptAt   *time.Time `json:"next_attempt_at" doc:"When another was to follow."`
 }
 
@@ -81,10 +81,13 @@ func viewAttempt(a sender.Attempt) Attempt {
 type (
 	listDeliveries struct {
 		Page
-		Status         string    `query:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled"`
-		SubscriptionID string    `query:"subscription_id"`
+		Status         string    `query:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled" doc:"Deliveries of one status."`
+		SubscriptionID string    `query:"subscription_id" doc:"To one subscription."`
+		SubscriberID   string    `query:"subscriber_id" doc:"To the subscriptions of one subscriber; of another than the caller there are none, unless the operator asks."`
 		EventType      string    `query:"event_type" doc:"Exact, prefix.* or *."`
-		EventID        string    `query:"event_id"`
+		EventID        string    `query:"event_id" doc:"Of one event."`
+		ErrorClass     string    `query:"error_class" enum:"dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"How the last attempt failed."`
+		StatusCode     int       `query:"status_code" minimum:"100" maximum:"999" doc:"What the last attempt was answered with."`
 		Since          time.Time `query:"since" doc:"The event was published at it or later."`
 		Until          time.Time `query:"until" doc:"The event was published before it."`
 	}
@@ -106,8 +109,8 @@ func (s *server) listDeliveries(ctx context.Context, c caller, in *listDeliverie
 		return nil, err
 	}
 	page, next, err := s.deliveriesOf(c).Deliveries(ctx, history.DeliveryQuery{
-		Status: sender.Status(in.Status), Subscription: in.SubscriptionID, EventType: in.EventType, Event: in.EventID,
-		Since: in.Since, Until: in.Until, Cursor: cursor, Limit: in.Limit,
+		Status: sender.Status(in.Status), Subscription: in.SubscriptionID, Subscriber: in.SubscriberID, EventType: in.EventType, Event: in.EventID,
+		Class: sender.Class(in.ErrorClass), StatusCode: in.StatusCode, Since: in.Since, Until: in.Until, Cursor: cursor, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err

@@ -15,11 +15,11 @@ import (
 
 // Event is something that happened, as it is posted to callback URLs.
 type Event struct {
-	ID         string          `json:"id"`
-	Type       string          `json:"type"`
-	OccurredAt *time.Time      `json:"occurred_at,omitempty"`
-	Object     Object          `json:"object"`
-	Version    int64           `json:"version"`
+	ID         string          `json:"id" doc:"The event's id: deduplicate by it."`
+	Type       string          `json:"type" doc:"Words joined by full stops, such as order.paid."`
+	OccurredAt *time.Time      `json:"occurred_at,omitempty" doc:"When it happened."`
+	Object     Object          `json:"object" doc:"What it is about."`
+	Version    int64           `json:"version" doc:"Higher with each change of the object."`
 	Data       json.RawMessage `json:"data,omitempty" doc:"What the producer has added."`
 	Redacted   bool            `json:"redacted,omitempty" doc:"What it said was removed."`
 }
@@ -40,7 +40,7 @@ type (
 	listEvents struct {
 		After  string `query:"after" doc:"The next_cursor of the page before. Without it, from the oldest event that is kept."`
 		Cursor string `query:"cursor" doc:"The same, by the name that it has in every other list."`
-		Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+		Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many events a page has at most."`
 		Wait   int    `query:"wait" minimum:"0" maximum:"30" default:"0" doc:"For how many seconds an empty answer is held open."`
 	}
 	eventID struct {

@@ -22,13 +22,13 @@ import (
 type ExportEvents struct {
 	Since     time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
 	Until     time.Time `json:"until,omitzero" doc:"Events that were published before it."`
-	EventType string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128"`
+	EventType string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
 }
 
 // ExportLink is the result of an export that is too long to be a result itself.
 type ExportLink struct {
-	URL    string `json:"url"`
-	Events int    `json:"events"`
+	URL    string `json:"url" doc:"Where the list is read, with the same token."`
+	Events int    `json:"events" doc:"How many events it has."`
 }
 
 // exportState is what an export goes on from.
@@ -188,7 +188,7 @@ func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAns
 // forgetExports removes those that are too old.
 func (s *service) forgetExports(ctx context.Context) error {
 	return s.db.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := s.db.exec(ctx, tx, "DELETE FROM server_exports WHERE created_at <= $1", time.Now().Add(-exportsKept).UnixMicro())
+		_, err := s.db.exec(ctx, tx, "DELETE FROM server_exports WHERE created_at <= $1", time.Now().Add(-min(exportsKept, s.options.retention.Events)).UnixMicro())
 		return err
 	})
 }

@@ -11,90 +11,138 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // options are what the program was started with.
 type options struct {
-	addr, database           string
-	operatorToken, secretKey string
-	policy                   dispatch.Policy
-	timeout                  time.Duration
-	allowPrivate, workers    bool
-	showVersion, restored    bool
-	level                    slog.Level // the least that is logged
+	addr, database        string
+	operatorToken         string
+	secretKey             string // several: the newest first, with a comma between
+	policy                dispatch.Policy
+	timeout               time.Duration
+	retention             sender.Retention
+	limits                limits
+	allowPrivate, workers bool
+	challenge             bool // callback URLs must answer one before they are registered
+	addressed             bool // POST /events must name a subscriber
+	showVersion, restored bool
+	probe                 bool       // ask the server that runs, and exit
+	backup                string     // where a copy of the SQLite file is written to
+	level                 slog.Level // the least that is logged
 }
 
-// maxTimeout is how long an attempt may take. Receivers give themselves less, so
-// that they answer before they are given up.
-const maxTimeout = 10 * time.Second
+// given is what the flags say, before it is put together.
+type given struct {
+	options
+	schedule                string
+	horizon, disableAfter   time.Duration
+	jitter                  float64
+	keepEvents, keepDead    time.Duration
+	databaseFile, tokenFile string
+	secretKeyFile           string
+}
+
+const (
+	// maxTimeout is how long an attempt may take. Receivers give themselves less, so
+	// that they answer before they are given up.
+	maxTimeout = 10 * time.Second
+
+	// minOperatorToken keeps an operator from a token that can be guessed by trying.
+	minOperatorToken = 12
+
+	defaultDatabase = "surehook.db"
+)
+
+func (g *given) flags(usage io.Writer) *flag.FlagSet {
+	f := flag.NewFlagSet("reference-server", flag.ContinueOnError)
+	f.SetOutput(usage)
+	f.StringVar(&g.addr, "addr", "127.0.0.1:8080", "listen `address`")
+	f.StringVar(&g.database, "database", "", "SQLite `file`, or a postgres:// URL (default \""+defaultDatabase+"\")")
+	f.StringVar(&g.databaseFile, "database-file", "", "`file` that -database is read from, so that the process list does not show a password")
+	f.StringVar(&g.operatorToken, "operator-token", "", "bearer `token` of the operator, of 12 characters or more (default: generated, and printed at each start)")
+	f.StringVar(&g.tokenFile, "operator-token-file", "", "`file` that -operator-token is read from")
+	f.StringVar(&g.secretKey, "secret-key", "", "`keys` that encrypt signing secrets at rest, the newest first, with commas between: each 32 bytes in base64 (default: one, generated beside a SQLite file)")
+	f.StringVar(&g.secretKeyFile, "secret-key-file", "", "`file` that -secret-key is read from; each key can have a line of its own")
+	f.StringVar(&g.schedule, "schedule", "1m,5m,30m,2h,12h", "`delays` before the retries; the last one repeats")
+	f.DurationVar(&g.horizon, "horizon", 72*time.Hour, "no attempt is made later than this after the first")
+	f.Float64Var(&g.jitter, "jitter", 0.2, "each delay is varied by up to this `fraction`")
+	f.DurationVar(&g.timeout, "timeout", maxTimeout, "per attempt, from dial to the end of the response: at most 10s")
+	f.DurationVar(&g.disableAfter, "disable-after", 120*time.Hour, "continuous failure for this long disables a subscription")
+	f.DurationVar(&g.keepEvents, "keep-events", 30*day, "how long events, and the records of deliveries that have ended, are kept")
+	f.DurationVar(&g.keepDead, "keep-dead-letters", 365*day, "how long dead letters are kept")
+	f.IntVar(&g.limits.subscriptions, "max-subscriptions", 100, "subscriptions of one subscriber; 0: no limit")
+	f.IntVar(&g.limits.jobs, "max-jobs", 10, "unfinished jobs of one subscriber; 0: no limit")
+	f.IntVar(&g.limits.requests, "max-requests", 50, "requests a second of one subscriber, to each process; 0: no limit")
+	f.BoolVar(&g.challenge, "challenge", false, "a callback URL must answer a signed webhook.challenge before it is registered")
+	f.BoolVar(&g.addressed, "require-subscriber", false, "POST /events must name a subscriber: an event is never for everybody by mistake")
+	f.BoolVar(&g.allowPrivate, "allow-private-networks", false, "callback URLs may lead to loopback and private addresses, and use http; metadata services of clouds stay closed")
+	f.BoolVar(&g.workers, "workers", true, "false: serve the API only")
+	f.TextVar(&g.level, "log-level", slog.LevelInfo, "the least `level` that is logged: debug, info, warn or error")
+	f.BoolVar(&g.restored, "restored", false, "the database was brought back to an earlier state, or moved by a dump: let versions and cursors go on above what is lost, and exit")
+	f.StringVar(&g.backup, "backup", "", "write a copy of the SQLite file, which may be in use, to this `file`, and exit")
+	f.BoolVar(&g.probe, "probe", false, "ask the server that listens on -addr whether it is ready, and exit with 0 or 1")
+	f.BoolVar(&g.showVersion, "version", false, "print the version and exit")
+	return f
+}
+
+const day = 24 * time.Hour
 
 // parse reads the flags, and takes the others from the environment. All problems are
 // reported at once.
 func parse(args []string, env func(string) (string, bool), usage io.Writer) (options, error) {
-	var o options
-	var schedule string
-	var jitter float64
-	var horizon, disableAfter time.Duration
-	f := flag.NewFlagSet("reference-server", flag.ContinueOnError)
-	f.SetOutput(usage)
-	f.StringVar(&o.addr, "addr", "127.0.0.1:8080", "listen `address`")
-	f.StringVar(&o.database, "database", "surehook.db", "SQLite `file`, or a postgres:// URL")
-	f.StringVar(&o.operatorToken, "operator-token", "", "bearer `token` of the operator (default: generated, and printed at each start)")
-	f.StringVar(&o.secretKey, "secret-key", "", "`key` that encrypts signing secrets at rest: 32 bytes, base64 (default: generated beside a SQLite file)")
-	f.StringVar(&schedule, "schedule", "1m,5m,30m,2h,12h", "`delays` before the retries; the last one repeats")
-	f.DurationVar(&horizon, "horizon", 72*time.Hour, "no attempt is made later than this after the first")
-	f.Float64Var(&jitter, "jitter", 0.2, "each delay is varied by up to this `fraction`")
-	f.DurationVar(&o.timeout, "timeout", maxTimeout, "per attempt, from dial to the end of the response: at most 10s")
-	f.DurationVar(&disableAfter, "disable-after", 120*time.Hour, "continuous failure for this long disables a subscription")
-	f.BoolVar(&o.allowPrivate, "allow-private-networks", false, "callback URLs may lead to loopback and private addresses, and use http; metadata services of clouds stay closed")
-	f.BoolVar(&o.workers, "workers", true, "false: serve the API only")
-	f.TextVar(&o.level, "log-level", slog.LevelInfo, "the least `level` that is logged: debug, info, warn or error")
-	f.BoolVar(&o.restored, "restored", false, "the database was brought back to an earlier state, or moved by a dump: let versions and cursors go on above what is lost, and exit")
-	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
-
-	// The environment first, so that the command line has the last word.
-	var errs []error
-	f.VisitAll(func(fl *flag.Flag) {
-		name := "SUREHOOK_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
-		value, ok := env(name)
-		if !ok {
-			return
-		}
-		if err := f.Set(fl.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("the environment variable %s is not one that -%s takes", name, fl.Name))
-		}
-	})
+	var g given
+	f := g.flags(usage)
 	if err := f.Parse(args); err != nil {
-		return o, errors.Join(append(errs, err)...)
+		return g.options, err
 	}
+	errs := fromEnvironment(f, env)
 	if f.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("%q is no flag: there are no other arguments", f.Arg(0)))
 	}
+	errs = append(errs, g.readFiles()...)
+	errs = append(errs, g.problems()...)
+	delays, err := parseSchedule(g.schedule)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	g.policy = dispatch.Policy{
+		Backoff:      backoff.Policy{Schedule: delays, Horizon: g.horizon, Jitter: jitterOf(g.jitter)},
+		DisableAfter: g.disableAfter,
+	}
+	g.retention = sender.Retention{Events: g.keepEvents, Delivered: g.keepEvents, DeadLetters: g.keepDead}
+	// What is not kept cannot be sent again.
+	g.retention.Reach = min(g.retention.WithDefaults().Reach, g.keepEvents, g.keepDead)
+	g.database = cmp.Or(g.database, defaultDatabase)
+	return g.options, errors.Join(errs...)
+}
+
+// problems are the values that cannot be.
+func (g *given) problems() (errs []error) {
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	bad(o.timeout <= 0 || o.timeout > maxTimeout, "-timeout is %v: it must be above 0 and at most %v", o.timeout, maxTimeout)
-	bad(horizon <= 0, "-horizon is %v: it must be above 0", horizon)
-	bad(disableAfter <= 0, "-disable-after is %v: it must be above 0", disableAfter)
-	bad(jitter < 0 || jitter > 1 || jitter != jitter, "-jitter is %v: it must be from 0 to 1", jitter)
-	bad(o.operatorToken != "" && len(o.operatorToken) < minOperatorToken, "-operator-token has %d characters: it must have at least %d", len(o.operatorToken), minOperatorToken)
-	delays, err := parseSchedule(schedule)
-	if err != nil {
-		errs = append(errs, err)
+	bad(g.timeout <= 0 || g.timeout > maxTimeout, "-timeout is %v: it must be above 0 and at most %v", g.timeout, maxTimeout)
+	bad(g.horizon <= 0, "-horizon is %v: it must be above 0", g.horizon)
+	bad(g.disableAfter <= 0, "-disable-after is %v: it must be above 0", g.disableAfter)
+	bad(g.jitter < 0 || g.jitter > 1 || g.jitter != g.jitter, "-jitter is %v: it must be from 0 to 1", g.jitter)
+	bad(g.operatorToken != "" && len(g.operatorToken) < minOperatorToken,
+		"-operator-token has %d characters: it must have at least %d, so that nobody can guess it (openssl rand -hex 32 makes one)", len(g.operatorToken), minOperatorToken)
+	bad(strings.ContainsFunc(g.operatorToken, func(r rune) bool { return r <= ' ' || r > '~' }), "-operator-token has a character that a header cannot carry: it must be of visible ASCII characters, without spaces")
+	for _, l := range []struct {
+		name string
+		n    int
+	}{{"subscriptions", g.limits.subscriptions}, {"jobs", g.limits.jobs}, {"requests", g.limits.requests}} {
+		bad(l.n < 0, "-max-%s is %d: it must be above 0, or 0 for no limit", l.name, l.n)
 	}
-	o.policy = dispatch.Policy{
-		Backoff:      backoff.Policy{Schedule: delays, Horizon: horizon, Jitter: jitterOf(jitter)},
-		DisableAfter: disableAfter,
-	}
-	o.database = cmp.Or(o.database, "surehook.db")
-	return o, errors.Join(errs...)
+	// Retries need the event, and so does who sends a dead letter again.
+	bad(g.horizon > 0 && g.keepEvents < g.horizon, "-keep-events is %v: it must be at least -horizon, which is %v", g.keepEvents, g.horizon)
+	bad(g.horizon > 0 && g.keepDead < g.horizon, "-keep-dead-letters is %v: it must be at least -horizon, which is %v", g.keepDead, g.horizon)
+	return errs
 }
-
-// minOperatorToken keeps an operator from a token that can be guessed by trying.
-const minOperatorToken = 8
 
 func parseSchedule(text string) (backoff.Schedule, error) {
 	var delays []time.Duration

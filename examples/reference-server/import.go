@@ -15,30 +15,30 @@ import (
 
 // ImportSubscribers is the input of import_subscribers.
 type ImportSubscribers struct {
-	Subscribers []ImportedSubscriber `json:"subscribers" nullable:"false"`
+	Subscribers []ImportedSubscriber `json:"subscribers" nullable:"false" doc:"In any number, as far as the body allows."`
 }
 
 // ImportedSubscriber is created, or updated if there is one of that id. One that
 // cannot be is reported in the result, and does not keep the others from it.
 type ImportedSubscriber struct {
-	ID         string     `json:"id,omitempty"`
-	Name       string     `json:"name,omitempty"`
-	Attributes Attributes `json:"attributes,omitempty"`
+	ID         string     `json:"id,omitempty" doc:"That of one that is there updates it. Made up if it is left out."`
+	Name       string     `json:"name,omitempty" doc:"Up to 255 characters."`
+	Attributes Attributes `json:"attributes,omitempty" doc:"Replaces the attributes as a whole; without it they stay."`
 }
 
 // Imported is the result of import_subscribers.
 type Imported struct {
-	Created int           `json:"created"`
-	Updated int           `json:"updated"`
-	Failed  int           `json:"failed"`
-	Errors  []ImportError `json:"errors"` // the first maxImportErrors
+	Created int           `json:"created" doc:"How many were created."`
+	Updated int           `json:"updated" doc:"How many were updated."`
+	Failed  int           `json:"failed" doc:"How many could not be."`
+	Errors  []ImportError `json:"errors" nullable:"false" doc:"What was wrong with them: the first 1,000."` // the first maxImportErrors
 }
 
 // ImportError says which one failed, and why.
 type ImportError struct {
-	Index   int    `json:"index"`
-	ID      string `json:"id"`
-	Message string `json:"message"`
+	Index   int    `json:"index" doc:"Its place in the input, from 0."`
+	ID      string `json:"id" doc:"As it was given; empty if it was not."`
+	Message string `json:"message" doc:"What was wrong."`
 }
 
 const (

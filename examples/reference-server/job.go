@@ -16,29 +16,32 @@ import (
 
 // Job is work that was accepted, and runs or has ended.
 type Job struct {
-	ID          string          `json:"id"`
-	Kind        string          `json:"kind"`
-	Status      string          `json:"status" enum:"queued,running,succeeded,failed,cancelled"`
-	CallbackURL string          `json:"callback_url,omitempty"`
-	Progress    *Progress       `json:"progress"`
+	ID          string          `json:"id" doc:"The job's id."`
+	Kind        string          `json:"kind" doc:"What kind of work it is."`
+	Status      string          `json:"status" enum:"queued,running,succeeded,failed,cancelled" doc:"How far it has come."`
+	CallbackURL string          `json:"callback_url,omitempty" doc:"Where job.completed is posted to."`
+	Progress    *Progress       `json:"progress" doc:"How much is done; null until it has begun."`
 	Result      json.RawMessage `json:"result" doc:"What came of it, as its kind says; null unless it succeeded."`
-	Error       *string         `json:"error"`
-	CreatedAt   time.Time       `json:"created_at"`
-	StartedAt   *time.Time      `json:"started_at"`
-	FinishedAt  *time.Time      `json:"finished_at"`
+	Error       *string         `json:"error" doc:"Why it failed; null unless it did."`
+	CreatedAt   time.Time       `json:"created_at" doc:"When it was accepted."`
+	StartedAt   *time.Time      `json:"started_at" doc:"When it began; null until then."`
+	FinishedAt  *time.Time      `json:"finished_at" doc:"When it ended; null until then."`
 }
 
 // TransformSchema implements huma.SchemaTransformer: a job that has not begun has no
 // progress, and huma cannot say by itself that a schema of its own may be null.
 func (*Job) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["progress"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["progress"], {Type: "null"}}}
+	progress := *s.Properties["progress"]
+	about := progress.Description
+	progress.Description = ""
+	s.Properties["progress"] = &huma.Schema{Description: about, AnyOf: []*huma.Schema{&progress, {Type: "null"}}}
 	return s
 }
 
 // Progress is how much of a job is done, in units of its kind.
 type Progress struct {
-	Done  int64 `json:"done"`
-	Total int64 `json:"total"`
+	Done  int64 `json:"done" doc:"What is done."`
+	Total int64 `json:"total" doc:"What there is to be done, as far as it is known."`
 }
 
 func viewJob(j jobs.Job) Job {
@@ -54,7 +57,7 @@ func viewJob(j jobs.Job) Job {
 
 // NewJob asks for a job.
 type NewJob struct {
-	Kind        string          `json:"kind" enum:"import_subscribers,replay,export_events"`
+	Kind        string          `json:"kind" enum:"import_subscribers,replay,export_events" doc:"What kind of work."`
 	Input       json.RawMessage `json:"input" doc:"As the kind says: ImportSubscribers, ReplayDeliveries or ExportEvents."`
 	CallbackURL string          `json:"callback_url,omitempty" minLength:"1" doc:"Where job.completed is posted to, signed with the submitter's secret."`
 }
@@ -86,8 +89,15 @@ func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submi
 	if err != nil {
 		return nil, err
 	}
+	if err := s.challengedOnce(ctx, c, in.Key, c.id, in.Body.CallbackURL, "body.callback_url"); err != nil {
+		return nil, jobRefusal(err)
+	}
 	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Job, error) {
-		made, err := s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: in.Body.Kind, Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
+		var made jobs.Submitted
+		err := s.roomForJob(ctx, tx, c, in.Body.CallbackURL, func() (err error) {
+			made, err = s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: in.Body.Kind, Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
+			return err
+		})
 		return viewJob(made.Job), err
 	})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // malformedKey is where a request's context has what is wrong with its body.
@@ -25,6 +27,7 @@ func wellFormed(body []byte) *Problem {
 	dec.UseNumber()
 	var open []container
 	for {
+		from := dec.InputOffset()
 		token, err := dec.Token()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -32,7 +35,16 @@ func wellFormed(body []byte) *Problem {
 		if err != nil {
 			return malformed("body", err.Error())
 		}
-		if in := len(open) - 1; in >= 0 && open[in].names != nil && !open[in].value && token != json.Delim('}') {
+		in := len(open) - 1
+		isName := in >= 0 && open[in].names != nil && !open[in].value && token != json.Delim('}')
+		if _, is := token.(string); is && halfCharacter(body[from:dec.InputOffset()]) {
+			of := open
+			if isName { // it is in an object, and not in what it is the name of
+				of = open[:in]
+			}
+			return malformed(location(of), "it holds half of a character: a surrogate, from \\ud800 to \\udfff, without the other one of its pair (RFC 8259, section 8.2)")
+		}
+		if isName {
 			name := token.(string) // what else could be there is not valid
 			open[in].name, open[in].value = name, true
 			if open[in].names[name] {
@@ -56,6 +68,41 @@ func wellFormed(body []byte) *Problem {
 			open[in].index++
 		}
 	}
+}
+
+// halfCharacter tells whether a string's text escapes a surrogate that is not one of a
+// pair. It would be stored as another character.
+func halfCharacter(text []byte) bool {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++
+		if text[i] != 'u' {
+			continue
+		}
+		first := escaped(text[i-1:])
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		if utf16.DecodeRune(first, escaped(text[min(i+5, len(text)):])) == utf8.RuneError {
+			return true
+		}
+		i += 5 + 5
+	}
+	return false
+}
+
+// escaped is the code unit that a text begins with, as \uXXXX; 0 if it does not.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 // container is an object or an array that is being read.

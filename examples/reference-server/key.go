@@ -10,33 +10,47 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/surehook/surehook/sender"
 )
 
 const keySize = 32 // AES-256
 
-// sealingKey is the key that encrypts secrets at rest: the one that was given, or
-// the one in a file beside the SQLite file, which is made at the first start. Its id
-// is a fingerprint, so that another key is told from the right one.
-func sealingKey(o options) (sender.SealingKey, error) {
+// sealingKeys are the keys that encrypt secrets at rest, the newest first: those that were
+// given, or those in a file beside the SQLite file, which is made at the first start. The
+// id of each is a fingerprint, so that another key is told from the right one.
+func sealingKeys(o options) ([]sender.SealingKey, error) {
 	text, from := o.secretKey, "-secret-key"
 	if text == "" {
 		if o.postgres() {
-			return sender.SealingKey{}, errors.New("-secret-key is missing: with PostgreSQL it must be given, 32 bytes in base64, the same to every process (openssl rand -base64 32 makes one)")
+			return nil, errors.New("-secret-key is missing: with PostgreSQL it must be given, 32 bytes in base64, the same to every process (openssl rand -base64 32 makes one)")
 		}
 		from = o.database + ".key"
 		var err error
 		if text, err = keyFile(from); err != nil {
-			return sender.SealingKey{}, err
+			return nil, err
 		}
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	if err != nil || len(key) != keySize {
-		return sender.SealingKey{}, fmt.Errorf("the key from %s is not %d bytes in base64", from, keySize)
+	var keys []sender.SealingKey
+	seen := map[string]bool{}
+	for i, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		key, err := base64.StdEncoding.DecodeString(word)
+		if err != nil || len(key) != keySize {
+			return nil, fmt.Errorf("the key from %s is not %d bytes in base64 (number %d of those that are there)", from, keySize, i+1)
+		}
+		sum := sha256.Sum256(key)
+		id := hex.EncodeToString(sum[:4])
+		if seen[id] {
+			return nil, fmt.Errorf("the key from %s, number %d of those that are there, is among those before it: give each once", from, i+1)
+		}
+		seen[id] = true
+		keys = append(keys, sender.SealingKey{ID: id, Key: key})
 	}
-	sum := sha256.Sum256(key)
-	return sender.SealingKey{ID: hex.EncodeToString(sum[:4]), Key: key}, nil
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("there is no key from %s: it must be %d bytes in base64", from, keySize)
+	}
+	return keys, nil
 }
 
 // keyFile reads the file, which it makes if there is none. If two processes start at

@@ -19,6 +19,7 @@ import (
 type kind struct {
 	operatorOnly bool
 	input        reflect.Type
+	results      []reflect.Type                                                   // beside those that other operations have
 	check        func(ctx context.Context, c caller, input json.RawMessage) error // beyond the schema; nil: nothing
 	run          func(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error)
 	concurrency  int
@@ -26,9 +27,9 @@ type kind struct {
 
 func (s *service) kinds() map[string]kind {
 	return map[string]kind{
-		"import_subscribers": {operatorOnly: true, input: reflect.TypeFor[ImportSubscribers](), run: s.importSubscribers},
-		"replay":             {input: reflect.TypeFor[ReplayDeliveries](), check: s.checkReplay, run: s.replay, concurrency: 64}, // it waits, mostly
-		"export_events":      {input: reflect.TypeFor[ExportEvents](), check: s.checkExport, run: s.exportEvents},
+		"import_subscribers": {operatorOnly: true, input: reflect.TypeFor[ImportSubscribers](), results: []reflect.Type{reflect.TypeFor[Imported]()}, run: s.importSubscribers},
+		"replay":             {input: reflect.TypeFor[ReplayDeliveries](), results: []reflect.Type{reflect.TypeFor[Replayed]()}, check: s.checkReplay, run: s.replay, concurrency: 64}, // it waits, mostly
+		"export_events":      {input: reflect.TypeFor[ExportEvents](), results: []reflect.Type{reflect.TypeFor[ExportLink]()}, check: s.checkExport, run: s.exportEvents},
 	}
 }
 
@@ -78,10 +79,12 @@ func (s *server) admit(ctx context.Context, c caller, n NewJob) (json.RawMessage
 	return input, nil
 }
 
-// describeKinds adds the kinds' inputs to the OpenAPI document.
+// describeKinds adds the kinds' inputs and results to the OpenAPI document.
 func (s *server) describeKinds() {
 	for _, k := range s.kinds() {
-		s.api.OpenAPI().Components.Schemas.Schema(k.input, true, "")
+		for _, one := range append(k.results, k.input) {
+			s.api.OpenAPI().Components.Schemas.Schema(one, true, "")
+		}
 	}
 }
 

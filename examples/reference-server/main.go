@@ -39,7 +39,9 @@ func program(args []string, env func(string) (string, bool), stdout, stderr io.W
 		fmt.Fprintln(stdout, version())
 		return 0
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.level}))
+	calm := unflooded(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.level}))
+	defer calm.flush()
+	log := slog.New(calm)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -52,11 +54,37 @@ func program(args []string, env func(string) (string, bool), stdout, stderr io.W
 		log.Warn("exiting at once: what was in flight is due again when its lease ends")
 		os.Exit(1)
 	}()
-	if err := serve(ctx, o, log, stdout); err != nil {
+	run := serve
+	switch {
+	case o.probe:
+		run = func(ctx context.Context, o options, _ *slog.Logger, _ io.Writer) error { return probe(ctx, o.addr) }
+	case o.backup != "":
+		run = backUp
+	}
+	if err := run(ctx, o, log, stdout); err != nil {
 		log.Error("cannot go on", "error", err)
 		return 1
 	}
 	return 0
+}
+
+// backUp needs no key, and migrates nothing.
+func backUp(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) error {
+	if !o.postgres() {
+		if _, err := os.Stat(o.database); err != nil { // it would be made, and be empty
+			return fmt.Errorf("-database: %w", err)
+		}
+	}
+	db, err := openDatabase(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	if err := db.backup(ctx, o.backup); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "backed up to %s: keep the key file with it\n", o.backup)
+	return nil
 }
 
 // serve runs the service until ctx ends, and drains it.

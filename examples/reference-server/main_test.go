@@ -95,11 +95,12 @@ func (p place) open(t *testing.T) *sql.DB {
 
 // process is a running server.
 type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	base string
-	done chan struct{} // closed when it has ended
-	err  error         // of its end
+	t      *testing.T
+	cmd    *exec.Cmd
+	base   string
+	client *http.Client  // nil: the default
+	done   chan struct{} // closed when it has ended
+	err    error         // of its end
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -109,7 +110,7 @@ type process struct {
 func start(t *testing.T, p place, flags ...string) *process {
 	t.Helper()
 	args := append([]string{
-		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks",
+		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks", "-max-requests", "0",
 	}, flags...)
 	s := launch(t, nil, args...)
 	t.Cleanup(func() {
@@ -238,7 +239,11 @@ func (s *process) callIn(ctx context.Context, token, method, path string, body a
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	client := s.client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
 	require.NoError(s.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)

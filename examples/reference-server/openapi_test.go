@@ -25,12 +25,15 @@ func TestOpenAPI(t *testing.T) {
 		require.Contains(t, paths, path)
 		require.Contains(t, paths[path], strings.ToLower(method), call)
 	}
+	used := map[string]bool{}
 	var follow func(at string, v any)
 	follow = func(at string, v any) {
 		switch v := v.(type) {
 		case object:
 			if ref, ok := v["$ref"].(string); ok {
-				require.Contains(t, schemas, strings.TrimPrefix(ref, "#/components/schemas/"), at)
+				name := strings.TrimPrefix(ref, "#/components/schemas/")
+				require.Contains(t, schemas, name, at)
+				used[name] = true
 			}
 			for name, one := range v {
 				follow(at+"."+name, one)
@@ -42,7 +45,13 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	follow("", doc)
-	ids, tags := map[any]bool{}, map[any]bool{}
+	for name := range schemas {
+		require.True(t, used[name], "%s: nobody refers to it", name)
+	}
+	for _, about := range []string{"description", "contact", "license"} {
+		require.NotEmpty(t, doc["info"].(object)[about], about)
+	}
+	ids, tags, said := map[any]bool{}, map[any]bool{}, map[any]bool{}
 	for _, tag := range doc["tags"].([]any) {
 		tags[tag.(object)["name"]] = true
 	}
@@ -55,16 +64,35 @@ func TestOpenAPI(t *testing.T) {
 			ids[o["operationId"]] = true
 			require.NotEmpty(t, o["summary"], at)
 			require.NotEmpty(t, o["description"], at)
+			require.False(t, said[o["description"]], "%s has the description of another", at)
+			said[o["description"]] = true
+			require.Contains(t, o["responses"], "405", at)
+			if body, ok := o["requestBody"].(object); ok {
+				require.Contains(t, o["responses"], "408", at)
+				for _, media := range body["content"].(object) {
+					require.Contains(t, media, "example", "%s, what is sent", at)
+				}
+			}
 			require.Contains(t, tags, o["tags"].([]any)[0], at)
-			if path != "/healthz" {
+			require.Contains(t, o, "security", at)
+			if path == "/healthz" || path == "/readyz" {
+				require.Empty(t, o["security"], at)
+			} else {
 				require.NotEmpty(t, o["security"], at)
 				require.Contains(t, o["responses"], "401", at)
+				require.Contains(t, o["responses"], "429", at)
 			}
 			for status, answer := range o["responses"].(object) {
 				if status >= "4" {
 					require.Contains(t, answer.(object)["content"], "application/problem+json", at+" "+status)
 				} else if status != "204" {
 					require.NotEmpty(t, answer.(object)["content"], at+" "+status)
+					for _, media := range answer.(object)["content"].(object) {
+						require.Contains(t, media, "example", "%s, what comes back", at)
+					}
+				}
+				if status == "429" || status == "503" {
+					require.Contains(t, answer.(object)["headers"], "Retry-After", at+" "+status)
 				}
 			}
 			for _, part := range strings.Split(path, "/") {
@@ -75,6 +103,16 @@ func TestOpenAPI(t *testing.T) {
 				require.Contains(t, fmt.Sprint(o["parameters"]), "name:"+strings.TrimSuffix(name, "}"), at)
 			}
 		}
+	}
+	for name, s := range schemas {
+		for property, p := range s.(object)["properties"].(object) {
+			described := p.(object)
+			require.NotEmpty(t, described["description"], "%s.%s", name, property)
+			require.NotContains(t, described, "patternDescription", "a word of no standard")
+		}
+	}
+	for _, of := range [][2]string{{"NewJob", "input"}, {"Job", "result"}} {
+		require.NotEmpty(t, schemas[of[0]].(object)["properties"].(object)[of[1]].(object)["anyOf"], "%s.%s has types", of[0], of[1])
 	}
 	progress := schemas["Job"].(object)["properties"].(object)["progress"]
 	require.Contains(t, progress.(object)["anyOf"], object{"type": "null"}, "a job that has not begun has none")
@@ -95,5 +133,5 @@ var contract = []string{
 	"GET /deliveries", "GET /deliveries/{id}", "POST /deliveries/{id}/redeliver",
 	"GET /notices", "POST /notices/{id}/acknowledge",
 	"POST /jobs", "GET /jobs", "GET /jobs/{id}", "POST /jobs/{id}/cancel",
-	"GET /healthz", "GET /metrics",
+	"GET /healthz", "GET /readyz", "GET /metrics", "GET /subscribers", "POST /subscribers/{id}/redact", "POST /redactions",
 }

@@ -8,15 +8,15 @@ import (
 
 // Page are the parameters of every list.
 type Page struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many entries a page has at most."`
 	Cursor string `query:"cursor" doc:"The next_cursor of the page before."`
 }
 
 // List is a page of a list. It can be short before the end: the end is a
 // next_cursor that is null.
 type List[T any] struct {
-	Data       []T     `json:"data" nullable:"false"`
-	NextCursor *string `json:"next_cursor"`
+	Data       []T     `json:"data" nullable:"false" doc:"The entries."`
+	NextCursor *string `json:"next_cursor" doc:"What the following page is asked for with; null after the last."`
 }
 
 // listOf is a page, and next the library's cursor of the one that follows.

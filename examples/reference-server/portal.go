@@ -37,10 +37,10 @@ type openPortal struct {
 
 // newPortal is the library's portal. Its keys are made of the sealing keys: all processes
 // on the same database have the same.
-func (s *server) newPortal(sealing ...[]byte) (*portal.Portal, error) {
+func (s *server) newPortal() (*portal.Portal, error) {
 	var keys [][]byte
-	for _, key := range sealing {
-		k, err := hkdf.Key(sha256.New, key, nil, "surehook reference server: portal", keySize)
+	for _, sealing := range s.keys {
+		k, err := hkdf.Key(sha256.New, sealing.Key, nil, "surehook reference server: portal", keySize)
 		if err != nil {
 			return nil, err
 		}

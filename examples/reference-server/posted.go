@@ -12,8 +12,8 @@ import (
 // Posted is the body of what is posted to a callback URL.
 type Posted struct {
 	ID         string          `json:"id" doc:"Every repetition has the same: deduplicate by it."`
-	Type       string          `json:"type" example:"subscriber.updated"`
-	OccurredAt time.Time       `json:"occurred_at"`
+	Type       string          `json:"type" example:"subscriber.updated" doc:"Words joined by full stops."`
+	OccurredAt time.Time       `json:"occurred_at" doc:"When it happened."`
 	Object     Object          `json:"object" doc:"What the event is about."`
 	Version    int64           `json:"version" minimum:"1" maximum:"9007199254740991" doc:"It is higher with each change of the object."`
 	Data       json.RawMessage `json:"data,omitempty" doc:"What the producer has added. Without it the event is thin: read the object's state."`

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -39,6 +40,8 @@ type Detail struct {
 const (
 	typeCursorExpired = "urn:surehook:problem:cursor-expired"
 	retrySeconds      = 2
+	maxVersion        = 1<<53 - 1
+	retryFull         = 30 // somebody must make room
 )
 
 func problem(status int, detail string, errs ...Detail) *Problem {
@@ -48,6 +51,13 @@ func problem(status int, detail string, errs ...Detail) *Problem {
 // invalid is the refusal of a field that is well-formed and cannot be.
 func invalid(location, message string) *Problem {
 	return problem(http.StatusUnprocessableEntity, message, Detail{Location: location, Message: message})
+}
+
+// unavailable is the refusal of what can be asked for again.
+func unavailable(detail string, cause error) *Problem {
+	p := problem(http.StatusServiceUnavailable, detail)
+	p.retryAfter, p.cause = retrySeconds, cause
+	return p
 }
 
 func notFound(what string) *Problem {
@@ -123,11 +133,33 @@ func detailOf(d *huma.ErrorDetail) Detail {
 	if m := unparsed.FindStringSubmatch(d.Message); m != nil {
 		return Detail{Location: d.Location + "." + m[1], Message: "it must be an integer without a fraction or an exponent"}
 	}
-	if d.Message == "expected array length >= 1" {
-		return Detail{Location: d.Location, Message: "the list is empty: name one or more, or leave it out"}
-	}
-	return Detail{Location: d.Location, Message: d.Message}
+	return Detail{Location: d.Location, Message: inWords(d.Message)}
 }
+
+// inWords says what huma says in its own terms and Go's.
+func inWords(message string) string {
+	if m := bounds.FindStringSubmatch(message); m != nil {
+		n, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			return message
+		}
+		return fmt.Sprintf("it must be %s %s", boundWords[m[1]], strconv.FormatFloat(n, 'f', -1, 64))
+	}
+	switch {
+	case message == "expected array length >= 1":
+		return "the list is empty: name one or more, or leave it out"
+	case message == "expected length >= 1":
+		return "it is empty"
+	case strings.HasPrefix(message, "invalid date/time for format"), message == validation.MsgExpectedRFC3339DateTime:
+		return "it must be a time such as 2006-01-02T15:04:05Z (RFC 3339)"
+	}
+	return message
+}
+
+var (
+	bounds     = regexp.MustCompile(`^expected number (<=|>=|<|>) (\S+)$`)
+	boundWords = map[string]string{"<=": "at most", ">=": "at least", "<": "less than", ">": "above"}
+)
 
 var unparsed = regexp.MustCompile(`^json: cannot unmarshal number \S+ into Go struct field [^.]*\.(\S+) of type u?int`)
 
@@ -147,10 +179,12 @@ func refusal(err error) *Problem {
 	case errors.Is(err, sender.ErrInvalid), errors.Is(err, sender.ErrInvalidEvent):
 		errs := located(err)
 		return problem(http.StatusUnprocessableEntity, summary(errs), errs...)
-	case away(err), errors.Is(err, context.DeadlineExceeded):
-		p := problem(http.StatusServiceUnavailable, "the database does not answer just now: try again")
-		p.retryAfter, p.cause = retrySeconds, err
+	case full(err):
+		p := unavailable("the disk of the database is full, and nothing was changed: try again once there is room", err)
+		p.retryAfter = retryFull
 		return p
+	case away(err), errors.Is(err, context.DeadlineExceeded):
+		return unavailable("the database does not answer just now: try again", err)
 	}
 	p = problem(http.StatusInternalServerError, "something went wrong here; the log says what")
 	p.cause = err
@@ -207,5 +241,16 @@ var locations = [...]struct{ words, drop, at string }{
 
 // plain returns an error of the library in words for a caller over HTTP.
 func plain(err error) string {
-	return strings.TrimPrefix(err.Error(), "sender: ")
+	var version *sender.VersionError
+	if errors.As(err, &version) && version.Stored >= maxVersion {
+		return fmt.Sprintf("%s %q has had the highest version that there is, %d: no other event about it can be published", version.Object.Type, version.Object.ID, version.Stored)
+	}
+	text := err.Error()
+	// What stands before the library's own words says where in it the error was met.
+	for _, library := range []string{"sender: ", "jobs: "} {
+		if _, own, met := strings.Cut(text, library); met {
+			text = own
+		}
+	}
+	return strings.NewReplacer("sender: ", "", "jobs: ", "").Replace(text)
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"database/sql"
 	"net/http"
 	"net/url"
 	"os"
@@ -56,7 +57,17 @@ func TestBadFlags(t *testing.T) {
 		{args: []string{"-schedule", "1m,soon"}, says: []string{"-schedule", "soon"}},
 		{args: []string{"-schedule", "-1m", "-jitter", "2", "-horizon", "0s"}, says: []string{"-schedule", "-jitter", "-horizon"}},
 		{args: []string{"-disable-after", "-1h"}, says: []string{"-disable-after"}},
-		{args: []string{"-operator-token", "short"}, says: []string{"-operator-token"}},
+		{args: []string{"-operator-token", "eleven-char"}, says: []string{"-operator-token", "11", "at least 12"}},
+		{args: []string{"-operator-token", "a token with spaces"}, says: []string{"-operator-token", "visible"}},
+		{args: []string{"-operator-token-file", "/nowhere/token"}, says: []string{"-operator-token-file", "/nowhere/token"}},
+		{args: []string{"-database-file", "/dev/null"}, says: []string{"-database-file", "empty"}},
+		{args: []string{"-operator-token", "the-operators-token", "-operator-token-file", "/dev/null"}, says: []string{"-operator-token and -operator-token-file are both given"}},
+		{env: []string{"SUREHOOK_SECRET_KEY=x", "SUREHOOK_SECRET_KEY_FILE=/dev/null"}, says: []string{"-secret-key and -secret-key-file are both given"}},
+		{args: []string{"-max-subscriptions", "-1", "-max-jobs", "-1", "-max-requests", "-1"}, says: []string{"-max-subscriptions", "-max-jobs", "-max-requests"}},
+		{args: []string{"-keep-events", "71h", "-keep-dead-letters", "1h"}, says: []string{"-keep-events", "-keep-dead-letters", "-horizon", "72h"}},
+		{args: []string{"-secret-key", sealingKey + "," + sealingKey}, says: []string{"-secret-key", "give each once"}},
+		{args: []string{"-secret-key", sealingKey + ",bm90IDMyIGJ5dGVz"}, says: []string{"-secret-key", "number 2"}},
+		{args: []string{"-secret-key", ","}, says: []string{"-secret-key", "32 bytes"}},
 		{args: []string{"-addr"}, says: []string{"addr"}},
 		{args: []string{"-wrokers"}, says: []string{"wrokers"}},
 		{args: []string{"serve"}, says: []string{"serve"}},
@@ -221,9 +232,36 @@ func TestDatabaseAway(t *testing.T) {
 	})
 	s := start(t, place{driver: "pgx", url: server.DSN(), flag: server.DSN()})
 	c := s.customer("c")
+	v := s.visitor()
+	v.signIn("")
+	s.get("", "/readyz").is(http.StatusOK)
+
+	// A database that takes no writes answers, and is not ready.
+	admin, err := sql.Open("pgx", server.DSN())
+	require.NoError(t, err)
+	for _, statement := range []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"} {
+		_, err = admin.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, admin.Close())
+	eventually(t, "not ready", func() *reply { return s.get("", "/readyz") }, func(r *reply) bool { return r.status == http.StatusServiceUnavailable }).refused(http.StatusServiceUnavailable)
+	s.get("", "/healthz").is(http.StatusOK)
+
 	require.NoError(t, server.Stop())
 	stopped = true
-	for _, r := range []*reply{s.get("", "/healthz"), s.get(operatorToken, "/deliveries"), s.get(c.token, "/notices"), s.post(operatorToken, "/subscribers", object{"name": "x"})} {
+	for range 50 {
+		s.get(operatorToken, "/deliveries").refused(http.StatusServiceUnavailable)
+	}
+	require.Less(t, strings.Count(s.logged(), "operation=list-deliveries"), 25, "not a line for each request")
+	res, page := v.ask(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
+	require.NotEmpty(t, res.Header.Get("Retry-After"))
+	require.Contains(t, page, "the database does not answer")
+	for _, r := range []*reply{s.get("", "/healthz"), s.get("", "/readyz"), s.get(operatorToken, "/console/"), s.get(operatorToken, "/subscribers"),
+		s.get(operatorToken, "/jobs"), s.get(c.token, "/jobs/job_x"), s.get(operatorToken, "/events"), s.get(operatorToken, "/subscriptions"), s.get(operatorToken, "/events/evt_x"),
+		s.post(operatorToken, "/jobs", object{"kind": "export_events", "input": object{}}), s.post(operatorToken, "/redactions", object{"object": object{"type": "order", "id": "1"}}),
+		s.post(operatorToken, "/subscribers/"+c.id+"/secret/rotate", nil), s.post(operatorToken, "/subscribers/"+c.id+"/redact", nil), s.post(operatorToken, "/notices/ntc_x/acknowledge", nil),
+		s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}}, "Idempotency-Key", "k"), s.get(operatorToken, "/deliveries"), s.get(c.token, "/notices"), s.post(operatorToken, "/subscribers", object{"name": "x"})} {
 		r.refused(http.StatusServiceUnavailable)
 		require.NotEmpty(t, r.header.Get("Retry-After"))
 		require.NotContains(t, r.text, where.Query().Get("host"))
@@ -274,6 +312,6 @@ func (s *process) kill() {
 // command starts the program on a database, as start does.
 func command(p place, flags ...string) *exec.Cmd {
 	return exec.Command(binary, append([]string{
-		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks",
+		"-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key", sealingKey, "-allow-private-networks", "-max-requests", "0",
 	}, flags...)...)
 }

@@ -23,8 +23,8 @@ type NewEvent struct {
 
 // PublishedEvent names an event that is durable.
 type PublishedEvent struct {
-	ID      string `json:"id"`
-	Version int64  `json:"version"`
+	ID      string `json:"id" doc:"The event's id."`
+	Version int64  `json:"version" doc:"That of the object now."`
 }
 
 type (
@@ -56,6 +56,9 @@ func (s *server) publish(ctx context.Context, c caller, in *publishEvent) (*publ
 	}
 	if err := textOnly("body.subscriber_id", e.Subscriber); err != nil {
 		return nil, err
+	}
+	if s.options.addressed && e.Subscriber == "" {
+		return nil, invalid("body.subscriber_id", "it is required: this server runs with -require-subscriber, so that no event is for everybody by mistake")
 	}
 	if in.Body.Version != nil {
 		e.Version = *in.Body.Version

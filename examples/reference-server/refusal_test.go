@@ -3,6 +3,7 @@ package main_test
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -176,6 +177,11 @@ func TestRefusals(t *testing.T) {
 			{c.token, "GET", "/events?after=a&cursor=b", nil, 422, "query.cursor", nil},
 			{c.token, "GET", "/events?wait=31", nil, 422, "query.wait", nil},
 			{c.token, "GET", "/events?limit=201", nil, 422, "query.limit", nil},
+
+			// Half of a character.
+			{op, "POST", "/subscribers", `{"name":"a\ud800b"}`, 400, "body.name", nil},
+			{op, "POST", "/subscribers", `{"name":"x","attributes":{"a":["\udc00\ud800"]}}`, 400, "body.attributes.a[0]", nil},
+			{op, "POST", "/subscribers", `{"name":"x","attributes":{"\ud83d\ud83d":1}}`, 400, "body.attributes", nil},
 		}
 		for _, word := range []string{"subscriber", "job", "delivery", "subscription", "webhook"} {
 			tests = append(tests, struct {
@@ -212,6 +218,68 @@ func TestRefusals(t *testing.T) {
 			require.NotContains(t, s.logged(), secret)
 		}
 	})
+}
+
+// Refusals are in words for people, without what Go and the library call things.
+func TestRefusalsInWords(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p)
+		c := s.customer("c")
+		says := func(r *reply, words string) {
+			t.Helper()
+			require.GreaterOrEqual(t, r.status, 400)
+			require.Contains(t, r.body["detail"], words)
+			for _, inner := range []string{"sender:", "postgres:", "sqlite:", "jobs:", "e+", "format 2006", "expected number", "reading a"} {
+				require.NotContains(t, r.text, inner)
+			}
+		}
+		says(s.post(c.token, "/subscribers/"+c.id+"/secret/rotate", object{"overlap_seconds": 2592001}), "it must be at most 2592000")
+		event := object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "version": int64(1) << 53}
+		says(s.post(operatorToken, "/events", event), "it must be at most 9007199254740991")
+		event["version"] = 0
+		says(s.post(operatorToken, "/events", event), "it must be at least 1")
+		event["version"] = int64(1)<<53 - 1
+		s.post(operatorToken, "/events", event).is(http.StatusCreated)
+		delete(event, "version")
+		says(s.post(operatorToken, "/events", event), "has had the highest version that there is")
+		says(s.get(c.token, "/deliveries?since=today"), "it must be a time such as 2006-01-02T15:04:05Z")
+		id := s.subscribe(c.token, newEndpoint(t).URL)
+		sent := s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)["delivery_id"].(string)
+		s.deliveries(c.token, id, "delivered", 1)
+		s.patch(c.token, "/subscriptions/"+id, object{"status": "paused"}).is(http.StatusOK)
+		held := s.post(c.token, "/subscriptions/"+id+"/test", nil)
+		says(held, "")
+		s.remove(c.token, "/subscriptions/"+id).is(http.StatusNoContent)
+		says(s.post(c.token, "/deliveries/"+sent+"/redeliver", nil), "")
+
+		// A whole character that is written in halves is one.
+		name := s.post(operatorToken, "/subscribers", `{"name":"\ud83d\ude00 \\ud800"}`).is(http.StatusCreated)["name"]
+		require.Equal(t, "\U0001F600 \\ud800", name)
+	})
+}
+
+// Answers that show a secret are kept nowhere on their way.
+func TestSecretsAreNotStored(t *testing.T) {
+	t.Parallel()
+	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false")
+	made := s.post(operatorToken, "/subscribers", object{"name": "c"})
+	at := "/subscribers/" + made.is(http.StatusCreated)["id"].(string)
+	for _, r := range []*reply{made, s.get(operatorToken, "/subscribers/sub_operator/secret"), s.post(operatorToken, at+"/secret/rotate", nil), s.post(operatorToken, at+"/token/rotate", nil)} {
+		require.Less(t, r.status, 300)
+		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
+	}
+}
+
+// With -require-subscriber no event is for everybody because a field was forgotten.
+func TestRequireSubscriber(t *testing.T) {
+	t.Parallel()
+	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false", "-require-subscriber")
+	c := s.customer("c")
+	event := object{"type": "order.paid", "object": object{"type": "order", "id": "1"}}
+	s.post(operatorToken, "/events", event).refused(http.StatusUnprocessableEntity, "body.subscriber_id")
+	event["subscriber_id"] = c.id
+	s.post(operatorToken, "/events", event).is(http.StatusCreated)
 }
 
 // Callback URLs are checked where they are given, in whatever notation.

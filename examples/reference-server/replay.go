@@ -15,8 +15,8 @@ import (
 // ReplayDeliveries is the input of replay: which deliveries are sent again.
 type ReplayDeliveries struct {
 	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered" doc:"The default is dead_lettered."`
-	SubscriptionID string    `json:"subscription_id,omitempty" minLength:"1"`
-	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128"`
+	SubscriptionID string    `json:"subscription_id,omitempty" minLength:"1" doc:"Of one subscription."`
+	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
 	Since          time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
 	Until          time.Time `json:"until,omitzero" doc:"Events that were published before it."`
 	RatePerSecond  float64   `json:"rate_per_second,omitempty" minimum:"0" doc:"0: as fast as there is room."`
@@ -25,8 +25,8 @@ type ReplayDeliveries struct {
 
 // Replayed is the result of replay.
 type Replayed struct {
-	Matched  int64 `json:"matched"`
-	Replayed int64 `json:"replayed"`
+	Matched  int64 `json:"matched" doc:"How many deliveries matched."`
+	Replayed int64 `json:"replayed" doc:"How many were sent again."`
 }
 
 // replayState is what a replay's job goes on from. Admitted rises while it gets on.

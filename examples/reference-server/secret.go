@@ -20,7 +20,7 @@ type RotateSecret struct {
 // RotatedSecret is the answer.
 type RotatedSecret struct {
 	SigningSecret      string    `json:"signing_secret" doc:"It is shown here alone."`
-	PreviousValidUntil time.Time `json:"previous_valid_until"`
+	PreviousValidUntil time.Time `json:"previous_valid_until" doc:"When the last of the older secrets ends."`
 	SignsFrom          time.Time `json:"signs_from" doc:"From then on Webhook-Hmac-Sha256 is made with it."`
 }
 
@@ -48,11 +48,11 @@ type (
 )
 
 func (s *server) secretOperations() {
-	handle(s, operation{method: http.MethodGet, path: "/subscribers/sub_operator/secret", id: "get-operator-secret", summary: "Show the operator's signing secret", tag: "Secrets", who: operatorOnly}, s.operatorSecret)
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/rotate", id: "rotate-secret", summary: "Replace the signing secret, with an overlap", tag: "Secrets", errors: []int{http.StatusConflict}}, s.rotateSecret)
+	handle(s, operation{method: http.MethodGet, path: "/subscribers/sub_operator/secret", id: "get-operator-secret", summary: "Show the operator's signing secret", tag: "Secrets", who: operatorOnly, shows: true}, s.operatorSecret)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/rotate", id: "rotate-secret", summary: "Replace the signing secret, with an overlap", tag: "Secrets", shows: true, errors: []int{http.StatusConflict}}, s.rotateSecret)
 	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/activate", id: "activate-secret", summary: "Sign with the new secret from now on", tag: "Secrets", status: http.StatusNoContent}, s.activateSecret)
 	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/retire", id: "retire-secret", summary: "End the previous secret now", tag: "Secrets", status: http.StatusNoContent}, s.retireSecret)
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/token/rotate", id: "rotate-token", summary: "Replace the bearer token", tag: "Secrets", errors: []int{http.StatusConflict}}, s.rotateToken)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/token/rotate", id: "rotate-token", summary: "Replace the bearer token", tag: "Secrets", shows: true, errors: []int{http.StatusConflict}}, s.rotateToken)
 }
 
 func (s *server) operatorSecret(ctx context.Context, _ caller, _ *struct{}) (*answer[ShownSecret], error) {

@@ -29,6 +29,8 @@ func newServer(s *service) (*server, error) {
 	h.healthOperations()
 	h.subscriberOperations()
 	h.portalOperations()
+	h.subscriberListOperations()
+	h.redactOperations()
 	h.secretOperations()
 	h.subscriptionOperations()
 	h.publishOperations()
@@ -40,11 +42,15 @@ func newServer(s *service) (*server, error) {
 	h.noticeOperations()
 	h.metricsOperation(mux)
 	h.describePosted()
-	doc, err := document(h.api)
+	doc, err := h.document()
 	if err != nil {
 		return nil, err
 	}
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		if p := unknownQuery(r.URL.Query(), nil); p != nil {
+			p.write(w)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(doc)
 	})
@@ -52,7 +58,7 @@ func newServer(s *service) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.portal, err = h.newPortal(s.sealing); err != nil {
+	if h.portal, err = h.newPortal(); err != nil {
 		return nil, err
 	}
 	h.handler = s.recovered(s.metrics.counted(withPortal(h.portal, besides(pages, s.authenticated(routed(mux, bounded(mux)))))))
@@ -136,6 +142,12 @@ func (s *server) tidy(ctx context.Context) error {
 		if err := s.answers.forget(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("removing old answers", "error", err)
 		}
+		if err := s.sessions.forget(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("removing sessions that have ended", "error", err)
+		}
+		if err := s.rewrap(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("sealing anew with the newest key", "error", err)
+		}
 		if err := s.forgetExports(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("removing old exports", "error", err)
 		}
@@ -201,6 +213,10 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 			problem(http.StatusForbidden, "this is for the operator's token alone").write(w)
 			return
 		}
+		if p := unknownQuery(r.URL.Query(), []string{"name[]"}); p != nil { // as Prometheus's handler has it
+			p.write(w)
+			return
+		}
 		metrics.ServeHTTP(w, r)
 	})
 	refused := func(what string) *huma.Response {
@@ -211,7 +227,7 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 		Security: []map[string][]string{{"bearer": {}}},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-			"401": refused("Unauthorized"), "403": refused("Forbidden"),
+			"401": refused("Unauthorized"), "403": refused("Forbidden"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
 		},
 	})
 }

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/challenge"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
@@ -19,16 +21,22 @@ import (
 
 // service is the library, put together, and what the handlers work with.
 type service struct {
-	options options
-	log     *slog.Logger
-	db      *database
-	metrics *metrics
-	answers *answers
+	options   options
+	log       *slog.Logger
+	db        *database
+	metrics   *metrics
+	answers   *answers
+	rates     *rates // requests of subscribers
+	guesses   *rates // at the operator's token
+	readiness *readiness
+
+	keys      []sender.SealingKey // the newest first
+	rewrapped bool                // rewrap has found nothing to do
 
 	operatorHash string // of the operator's token
 	sessions     *sessions
-	sealing      []byte // the key that the portal's is made of, too
 
+	challenger *challenge.Challenger // nil: nobody is challenged
 	registry   *sender.Registry[*sql.Tx]
 	publisher  *sender.Publisher[*sql.Tx]
 	history    *history.History
@@ -39,11 +47,11 @@ type service struct {
 }
 
 func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, err error) {
-	key, err := sealingKey(o)
+	given, err := sealingKeys(o)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := sender.NewKeys(key)
+	keys, err := sender.NewKeys(given[0], given[1:]...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +64,9 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 			db.close()
 		}
 	}()
-	s := &service{options: o, log: log, db: db, sealing: key.Key}
-	if s.answers, err = newAnswers(db, key.Key); err != nil {
+	s := &service{options: o, log: log, db: db, keys: given,
+		rates: newRates(float64(o.limits.requests), float64(o.limits.requests)), guesses: newRates(guessesAtOnce, guessesASecond), readiness: &readiness{}}
+	if s.answers, err = newAnswers(db, given); err != nil {
 		return nil, err
 	}
 	if o.timeout < maxTimeout/2 {
@@ -70,7 +79,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 		return nil, fmt.Errorf("migrating: %w", err)
 	}
 	// Without the key that its secrets were sealed with, the service must not start.
-	if err := s.registry.CheckKeys(ctx); err != nil {
+	if err := s.checkKeys(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.seedOperator(ctx); err != nil {
@@ -83,7 +92,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 		log.Info("operator token, generated for this start: set -operator-token to choose one", "operator_token", token)
 	}
 	s.operatorHash = hashToken(token)
-	s.sessions, err = newSessions(key.Key, s.operatorHash)
+	s.sessions, err = newSessions(db, given, s.operatorHash)
 	return s, err
 }
 
@@ -92,13 +101,19 @@ func (s *service) assemble(keys *sender.Keys) error {
 	network := sender.Network{AllowPrivateNetworks: s.options.allowPrivate}
 	var errs []error
 	var err error
-	s.registry, err = sender.NewRegistry[*sql.Tx](s.db.sender, keys, &sender.RegistryConfig{Network: network})
+	config := sender.RegistryConfig{Network: network, Retention: s.options.retention}
+	if s.options.challenge {
+		s.challenger, err = challenge.New(&challenge.Config{Network: network, Timeout: s.options.timeout, UserAgent: userAgent()})
+		errs = append(errs, err)
+		config.Challenger = s.challenger
+	}
+	s.registry, err = sender.NewRegistry[*sql.Tx](s.db.sender, keys, &config)
 	errs = append(errs, err)
 	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, nil)
 	errs = append(errs, err)
-	s.history, err = history.New(s.db.sender, nil)
+	s.history, err = history.New(s.db.sender, &history.Config{Retention: s.options.retention})
 	errs = append(errs, err)
-	s.replays, err = replay.New(s.db.sender, nil)
+	s.replays, err = replay.New(s.db.sender, &replay.Config{Retention: s.options.retention})
 	errs = append(errs, err)
 	s.feed, err = feed.NewReader(s.db.sender, nil)
 	errs = append(errs, err)
@@ -112,7 +127,8 @@ func (s *service) assemble(keys *sender.Keys) error {
 			Timeout:      s.options.timeout,
 			DrainTimeout: s.options.timeout,
 			Network:      network,
-			UserAgent:    "surehook/" + version(),
+			Retention:    s.options.retention,
+			UserAgent:    userAgent(),
 			Hooks:        s.metrics.hooks(),
 			Logger:       s.log,
 		})
@@ -132,6 +148,11 @@ func (s *service) assembleJobs() error {
 }
 
 func (s *service) close() { s.db.close() }
+
+func userAgent() string { return "surehook/" + version() }
+
+// newID makes an id of what is not stored.
+func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // newToken is a bearer token that nobody can guess.
 func newToken() string {

@@ -15,12 +15,12 @@ import (
 
 // Subscriber is a customer of the service, and the object of the example's events.
 type Subscriber struct {
-	ID         string     `json:"id" example:"sub_ada"`
-	Name       string     `json:"name"`
-	Attributes Attributes `json:"attributes"`
+	ID         string     `json:"id" example:"sub_ada" doc:"The subscriber's id."`
+	Name       string     `json:"name" doc:"What people call it."`
+	Attributes Attributes `json:"attributes" doc:"A JSON object of the service's own."`
 	Version    int64      `json:"version" doc:"One higher with every change; that of its last event."`
-	CreatedAt  time.Time  `json:"created_at"`
-	UpdatedAt  time.Time  `json:"updated_at"`
+	CreatedAt  time.Time  `json:"created_at" doc:"When it was created."`
+	UpdatedAt  time.Time  `json:"updated_at" doc:"When it was last changed."`
 }
 
 // Attributes are a subscriber's own, and kept as they are given.
@@ -29,8 +29,8 @@ type Attributes map[string]json.RawMessage
 // NewSubscriber asks for a subscriber.
 type NewSubscriber struct {
 	ID         string     `json:"id,omitempty" pattern:"^sub_[A-Za-z0-9_-]{1,64}$" patternDescription:"sub_ and 1 to 64 letters, digits, hyphens and underscores" doc:"Made up if it is left out. One that is or was in use is refused."`
-	Name       string     `json:"name" minLength:"1" maxLength:"255"`
-	Attributes Attributes `json:"attributes,omitempty"`
+	Name       string     `json:"name" minLength:"1" maxLength:"255" doc:"What people call it."`
+	Attributes Attributes `json:"attributes,omitempty" doc:"A JSON object of the service's own."`
 }
 
 // CreatedSubscriber is the only answer that shows the two secrets.
@@ -42,7 +42,7 @@ type CreatedSubscriber struct {
 
 // SubscriberChange lists the fields to change. A field that is left out stays as it is.
 type SubscriberChange struct {
-	Name       *string    `json:"name,omitempty" minLength:"1" maxLength:"255"`
+	Name       *string    `json:"name,omitempty" minLength:"1" maxLength:"255" doc:"What people call it."`
 	Attributes Attributes `json:"attributes,omitempty" doc:"Replaces the attributes as a whole."`
 }
 
@@ -61,7 +61,7 @@ type (
 	}
 	readSubscriber struct {
 		SubscriberPath
-		IfNoneMatch string `header:"If-None-Match"`
+		IfNoneMatch string `header:"If-None-Match" doc:"ETags: if the present one is among them, the answer is 304."`
 	}
 	changeSubscriber struct {
 		SubscriberPath
@@ -70,7 +70,7 @@ type (
 	}
 	deleteSubscriber struct {
 		SubscriberPath
-		IfMatch string `header:"If-Match"`
+		IfMatch string `header:"If-Match" doc:"ETags: it is deleted only if the present one is among them."`
 	}
 	subscriberAnswer struct {
 		Status int
@@ -80,7 +80,7 @@ type (
 )
 
 func (s *server) subscriberOperations() {
-	handle(s, operation{method: http.MethodPost, path: "/subscribers", id: "create-subscriber", summary: "Create a subscriber", tag: "Subscribers", status: http.StatusCreated, who: operatorOnly, errors: []int{http.StatusConflict}}, s.createSubscriber)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers", id: "create-subscriber", summary: "Create a subscriber", tag: "Subscribers", status: http.StatusCreated, who: operatorOnly, shows: true, errors: []int{http.StatusConflict}}, s.createSubscriber)
 	handle(s, operation{method: http.MethodGet, path: "/subscribers/{id}", id: "get-subscriber", summary: "Read a subscriber's current state", tag: "Subscribers"}, s.getSubscriber)
 	handle(s, operation{method: http.MethodPatch, path: "/subscribers/{id}", id: "change-subscriber", summary: "Change a subscriber", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusPreconditionFailed}}, s.changeSubscriber)
 	handle(s, operation{method: http.MethodDelete, path: "/subscribers/{id}", id: "delete-subscriber", summary: "Delete a subscriber", tag: "Subscribers", status: http.StatusNoContent, who: operatorOnly, errors: []int{http.StatusConflict, http.StatusPreconditionFailed}}, s.deleteSubscriber)

@@ -13,21 +13,21 @@ import (
 
 // Subscription is a subscriber's registered callback URL with its filter.
 type Subscription struct {
-	ID             string     `json:"id"`
-	SubscriberID   string     `json:"subscriber_id"`
-	URL            string     `json:"url"`
+	ID             string     `json:"id" doc:"The subscription's id."`
+	SubscriberID   string     `json:"subscriber_id" doc:"Whose it is."`
+	URL            string     `json:"url" doc:"Where events are posted to."`
 	EventTypes     []string   `json:"event_types" nullable:"false" doc:"Exact types, prefix.* or *."`
-	Description    string     `json:"description"`
+	Description    string     `json:"description" doc:"For people."`
 	Implicit       bool       `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
-	Status         string     `json:"status" enum:"active,paused,disabled,closing"`
-	CreatedAt      time.Time  `json:"created_at"`
+	Status         string     `json:"status" enum:"active,paused,disabled,closing" doc:"While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends."`
+	CreatedAt      time.Time  `json:"created_at" doc:"When it was registered."`
 	FailingSince   *time.Time `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
-	DisabledAt     *time.Time `json:"disabled_at"`
-	DisabledReason *string    `json:"disabled_reason"`
+	DisabledAt     *time.Time `json:"disabled_at" doc:"When it was disabled; null unless it is."`
+	DisabledReason *string    `json:"disabled_reason" doc:"Why it was disabled; null unless it is."`
 	LastSuccessAt  *time.Time `json:"last_success_at" doc:"To the minute."`
-	LastFailureAt  *time.Time `json:"last_failure_at"`
+	LastFailureAt  *time.Time `json:"last_failure_at" doc:"When an attempt failed last; null if none did."`
 	Backlog        int64      `json:"backlog" doc:"How many of its deliveries have not ended."`
-	DeadLettered   int64      `json:"dead_lettered"`
+	DeadLettered   int64      `json:"dead_lettered" doc:"How many dead letters are kept."`
 }
 
 func viewSubscription(s sender.Subscription) Subscription {
@@ -44,23 +44,23 @@ func viewSubscription(s sender.Subscription) Subscription {
 type NewSubscription struct {
 	URL          string   `json:"url" doc:"Where events are posted to."`
 	EventTypes   []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
-	Description  string   `json:"description,omitempty"`
+	Description  string   `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
 	SubscriberID string   `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
 
 // SubscriptionChange lists the fields to change. A field that is left out stays as it is.
 type SubscriptionChange struct {
-	URL         *string  `json:"url,omitempty"`
+	URL         *string  `json:"url,omitempty" doc:"Another one. Attempts that begin later go there."`
 	EventTypes  []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *."`
-	Description *string  `json:"description,omitempty"`
+	Description *string  `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
 	Status      string   `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
 	Resume      string   `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
 }
 
 // TestSent is the answer to a request for a test event.
 type TestSent struct {
-	EventID    string `json:"event_id"`
-	DeliveryID string `json:"delivery_id"`
+	EventID    string `json:"event_id" doc:"The test event's id."`
+	DeliveryID string `json:"delivery_id" doc:"The id of its delivery."`
 }
 
 type (
@@ -74,7 +74,7 @@ type (
 	}
 	listSubscriptions struct {
 		Page
-		Status       string `query:"status" enum:"active,paused,disabled,closing"`
+		Status       string `query:"status" enum:"active,paused,disabled,closing" doc:"Subscriptions of one status."`
 		Implicit     bool   `query:"implicit" doc:"List the implicit ones, too."`
 		SubscriberID string `query:"subscriber_id" doc:"For the operator: whose."`
 	}
@@ -115,7 +115,16 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 	if err := errors.Join(textOnly("body.description", in.Body.Description), textOnly("body.subscriber_id", owner)); err != nil {
 		return nil, err
 	}
+	if err := s.challengedOnce(ctx, c, in.Key, owner, in.Body.URL, "body.url"); err != nil {
+		if errors.Is(err, sender.ErrNotFound) {
+			err = invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
+		}
+		return nil, err
+	}
 	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Subscription, error) {
+		if err := s.roomForSubscription(ctx, tx, c); err != nil {
+			return Subscription{}, err
+		}
 		made, err := s.registry.SubscribeTx(ctx, tx, sender.NewSubscription{
 			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description,
 		})
@@ -185,6 +194,9 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 			return nil, err
 		}
 	}
+	if err := s.challengedAnew(ctx, c, in); err != nil {
+		return nil, err
+	}
 	var sub sender.Subscription
 	err = s.db.inTx(ctx, func(tx *sql.Tx) (err error) {
 		if sub, err = s.own(ctx, tx, c, in.ID); err != nil {
@@ -212,6 +224,18 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 		return nil, err
 	}
 	return &answer[Subscription]{viewSubscription(sub)}, nil
+}
+
+// challengedAnew is challenged, for a URL that is another one.
+func (s *server) challengedAnew(ctx context.Context, c caller, in *changeSubscription) error {
+	if s.challenger == nil || in.Body.URL == nil {
+		return nil
+	}
+	was, err := s.getSubscription(ctx, c, &in.SubscriptionPath)
+	if err != nil || was.Body.URL == *in.Body.URL {
+		return err
+	}
+	return s.challenged(ctx, was.Body.SubscriberID, in.ID, *in.Body.URL, "body.url")
 }
 
 func resumeOf(change SubscriptionChange) (sender.Resume, error) {

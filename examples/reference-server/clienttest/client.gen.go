@@ -19,43 +19,43 @@ import (
 
 // Defines values for AttemptErrorClass.
 const (
-	Blocked     AttemptErrorClass = "blocked"
-	Connect     AttemptErrorClass = "connect"
-	Dns         AttemptErrorClass = "dns"
-	Empty       AttemptErrorClass = ""
-	Interrupted AttemptErrorClass = "interrupted"
-	Protocol    AttemptErrorClass = "protocol"
-	Redirect    AttemptErrorClass = "redirect"
-	Reset       AttemptErrorClass = "reset"
-	Status      AttemptErrorClass = "status"
-	Timeout     AttemptErrorClass = "timeout"
-	Tls         AttemptErrorClass = "tls"
+	AttemptErrorClassBlocked     AttemptErrorClass = "blocked"
+	AttemptErrorClassConnect     AttemptErrorClass = "connect"
+	AttemptErrorClassDns         AttemptErrorClass = "dns"
+	AttemptErrorClassEmpty       AttemptErrorClass = ""
+	AttemptErrorClassInterrupted AttemptErrorClass = "interrupted"
+	AttemptErrorClassProtocol    AttemptErrorClass = "protocol"
+	AttemptErrorClassRedirect    AttemptErrorClass = "redirect"
+	AttemptErrorClassReset       AttemptErrorClass = "reset"
+	AttemptErrorClassStatus      AttemptErrorClass = "status"
+	AttemptErrorClassTimeout     AttemptErrorClass = "timeout"
+	AttemptErrorClassTls         AttemptErrorClass = "tls"
 )
 
 // Valid indicates whether the value is a known member of the AttemptErrorClass enum.
 func (e AttemptErrorClass) Valid() bool {
 	switch e {
-	case Blocked:
+	case AttemptErrorClassBlocked:
 		return true
-	case Connect:
+	case AttemptErrorClassConnect:
 		return true
-	case Dns:
+	case AttemptErrorClassDns:
 		return true
-	case Empty:
+	case AttemptErrorClassEmpty:
 		return true
-	case Interrupted:
+	case AttemptErrorClassInterrupted:
 		return true
-	case Protocol:
+	case AttemptErrorClassProtocol:
 		return true
-	case Redirect:
+	case AttemptErrorClassRedirect:
 		return true
-	case Reset:
+	case AttemptErrorClassReset:
 		return true
-	case Status:
+	case AttemptErrorClassStatus:
 		return true
-	case Timeout:
+	case AttemptErrorClassTimeout:
 		return true
-	case Tls:
+	case AttemptErrorClassTls:
 		return true
 	default:
 		return false
@@ -166,19 +166,37 @@ func (e JobStatus) Valid() bool {
 
 // Defines values for NewJobKind.
 const (
-	ExportEvents      NewJobKind = "export_events"
-	ImportSubscribers NewJobKind = "import_subscribers"
-	Replay            NewJobKind = "replay"
+	NewJobKindExportEvents      NewJobKind = "export_events"
+	NewJobKindImportSubscribers NewJobKind = "import_subscribers"
+	NewJobKindReplay            NewJobKind = "replay"
 )
 
 // Valid indicates whether the value is a known member of the NewJobKind enum.
 func (e NewJobKind) Valid() bool {
 	switch e {
-	case ExportEvents:
+	case NewJobKindExportEvents:
 		return true
-	case ImportSubscribers:
+	case NewJobKindImportSubscribers:
 		return true
-	case Replay:
+	case NewJobKindReplay:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReplayDeliveriesStatus.
+const (
+	ReplayDeliveriesStatusDeadLettered ReplayDeliveriesStatus = "dead_lettered"
+	ReplayDeliveriesStatusDelivered    ReplayDeliveriesStatus = "delivered"
+)
+
+// Valid indicates whether the value is a known member of the ReplayDeliveriesStatus enum.
+func (e ReplayDeliveriesStatus) Valid() bool {
+	switch e {
+	case ReplayDeliveriesStatusDeadLettered:
+		return true
+	case ReplayDeliveriesStatusDelivered:
 		return true
 	default:
 		return false
@@ -257,6 +275,78 @@ func (e ListDeliveriesParamsStatus) Valid() bool {
 	}
 }
 
+// Defines values for ListDeliveriesParamsErrorClass.
+const (
+	ListDeliveriesParamsErrorClassBlocked     ListDeliveriesParamsErrorClass = "blocked"
+	ListDeliveriesParamsErrorClassConnect     ListDeliveriesParamsErrorClass = "connect"
+	ListDeliveriesParamsErrorClassDns         ListDeliveriesParamsErrorClass = "dns"
+	ListDeliveriesParamsErrorClassInterrupted ListDeliveriesParamsErrorClass = "interrupted"
+	ListDeliveriesParamsErrorClassProtocol    ListDeliveriesParamsErrorClass = "protocol"
+	ListDeliveriesParamsErrorClassRedirect    ListDeliveriesParamsErrorClass = "redirect"
+	ListDeliveriesParamsErrorClassReset       ListDeliveriesParamsErrorClass = "reset"
+	ListDeliveriesParamsErrorClassStatus      ListDeliveriesParamsErrorClass = "status"
+	ListDeliveriesParamsErrorClassTimeout     ListDeliveriesParamsErrorClass = "timeout"
+	ListDeliveriesParamsErrorClassTls         ListDeliveriesParamsErrorClass = "tls"
+)
+
+// Valid indicates whether the value is a known member of the ListDeliveriesParamsErrorClass enum.
+func (e ListDeliveriesParamsErrorClass) Valid() bool {
+	switch e {
+	case ListDeliveriesParamsErrorClassBlocked:
+		return true
+	case ListDeliveriesParamsErrorClassConnect:
+		return true
+	case ListDeliveriesParamsErrorClassDns:
+		return true
+	case ListDeliveriesParamsErrorClassInterrupted:
+		return true
+	case ListDeliveriesParamsErrorClassProtocol:
+		return true
+	case ListDeliveriesParamsErrorClassRedirect:
+		return true
+	case ListDeliveriesParamsErrorClassReset:
+		return true
+	case ListDeliveriesParamsErrorClassStatus:
+		return true
+	case ListDeliveriesParamsErrorClassTimeout:
+		return true
+	case ListDeliveriesParamsErrorClassTls:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListNoticesParamsKind.
+const (
+	DeliveryDeadLettered ListNoticesParamsKind = "delivery.dead_lettered"
+	NetworkUnreachable   ListNoticesParamsKind = "network.unreachable"
+	ProxyFailing         ListNoticesParamsKind = "proxy.failing"
+	ReplayFinished       ListNoticesParamsKind = "replay.finished"
+	SubscriptionDisabled ListNoticesParamsKind = "subscription.disabled"
+	SubscriptionFailing  ListNoticesParamsKind = "subscription.failing"
+)
+
+// Valid indicates whether the value is a known member of the ListNoticesParamsKind enum.
+func (e ListNoticesParamsKind) Valid() bool {
+	switch e {
+	case DeliveryDeadLettered:
+		return true
+	case NetworkUnreachable:
+		return true
+	case ProxyFailing:
+		return true
+	case ReplayFinished:
+		return true
+	case SubscriptionDisabled:
+		return true
+	case SubscriptionFailing:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListSubscriptionsParamsStatus.
 const (
 	ListSubscriptionsParamsStatusActive   ListSubscriptionsParamsStatus = "active"
@@ -283,18 +373,29 @@ func (e ListSubscriptionsParamsStatus) Valid() bool {
 
 // Attempt defines model for Attempt.
 type Attempt struct {
-	DurationMs int64   `json:"duration_ms"`
-	Error      *string `json:"error"`
+	// DurationMs From the dial to the end of the answer, in milliseconds.
+	DurationMs int64 `json:"duration_ms"`
+
+	// Error What went wrong, for people; null for success.
+	Error *string `json:"error"`
 
 	// ErrorClass Empty for success.
 	ErrorClass AttemptErrorClass `json:"error_class"`
 
 	// NextAttemptAt When another was to follow.
-	NextAttemptAt   *time.Time `json:"next_attempt_at"`
-	Number          int64      `json:"number"`
-	ResponseSnippet *string    `json:"response_snippet"`
-	StartedAt       time.Time  `json:"started_at"`
-	StatusCode      *int64     `json:"status_code"`
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+
+	// Number 1, 2, 3 …
+	Number int64 `json:"number"`
+
+	// ResponseSnippet The beginning of the answer's body.
+	ResponseSnippet *string `json:"response_snippet"`
+
+	// StartedAt When it began.
+	StartedAt time.Time `json:"started_at"`
+
+	// StatusCode What it was answered with; null without an answer.
+	StatusCode *int64 `json:"status_code"`
 }
 
 // AttemptErrorClass Empty for success.
@@ -302,18 +403,27 @@ type AttemptErrorClass string
 
 // CreatedSubscriber defines model for CreatedSubscriber.
 type CreatedSubscriber struct {
+	// Attributes A JSON object of the service's own.
 	Attributes map[string]interface{} `json:"attributes"`
-	CreatedAt  time.Time              `json:"created_at"`
 
-	// Id Examples: sub_ada
-	Id   string `json:"id"`
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Id The subscriber's id.
+	//
+	// Examples: sub_ada
+	Id string `json:"id"`
+
+	// Name What people call it.
 	Name string `json:"name"`
 
 	// SigningSecret What its deliveries are signed with. It is shown here alone.
 	SigningSecret string `json:"signing_secret"`
 
 	// Token The subscriber's bearer token. It is shown here alone.
-	Token     string    `json:"token"`
+	Token string `json:"token"`
+
+	// UpdatedAt When it was last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// Version One higher with every change; that of its last event.
@@ -322,51 +432,77 @@ type CreatedSubscriber struct {
 
 // Delivery defines model for Delivery.
 type Delivery struct {
-	AttemptCount int64     `json:"attempt_count"`
-	Event        EventInfo `json:"event"`
-	Id           string    `json:"id"`
+	// AttemptCount How many attempts have ended.
+	AttemptCount int64 `json:"attempt_count"`
+
+	// Event Which event is delivered.
+	Event EventInfo `json:"event"`
+
+	// Id The delivery's id.
+	Id string `json:"id"`
 
 	// LastErrorClass Of the last attempt; empty if it succeeded, or there was none.
-	LastErrorClass string         `json:"last_error_class"`
-	NextAttemptAt  *time.Time     `json:"next_attempt_at"`
-	Status         DeliveryStatus `json:"status"`
+	LastErrorClass string `json:"last_error_class"`
+
+	// NextAttemptAt When the next attempt is due; null if none is planned.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+
+	// Status How far it has come.
+	Status DeliveryStatus `json:"status"`
 
 	// SubscriberId The subscription's owner.
-	SubscriberId   string `json:"subscriber_id"`
+	SubscriberId string `json:"subscriber_id"`
+
+	// SubscriptionId To which subscription.
 	SubscriptionId string `json:"subscription_id"`
-	Url            string `json:"url"`
+
+	// Url Where it is posted to.
+	Url string `json:"url"`
 }
 
-// DeliveryStatus defines model for Delivery.Status.
+// DeliveryStatus How far it has come.
 type DeliveryStatus string
 
 // DeliveryRecord defines model for DeliveryRecord.
 type DeliveryRecord struct {
+	// AttemptCount How many attempts have ended.
 	AttemptCount int64 `json:"attempt_count"`
 
 	// Attempts Oldest first.
 	Attempts []Attempt `json:"attempts"`
-	Event    EventInfo `json:"event"`
-	Id       string    `json:"id"`
+
+	// Event Which event is delivered.
+	Event EventInfo `json:"event"`
+
+	// Id The delivery's id.
+	Id string `json:"id"`
 
 	// LastErrorClass Of the last attempt; empty if it succeeded, or there was none.
-	LastErrorClass string     `json:"last_error_class"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
+	LastErrorClass string `json:"last_error_class"`
+
+	// NextAttemptAt When the next attempt is due; null if none is planned.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
 	// Payload The exact body that is posted.
-	Payload string               `json:"payload"`
-	Status  DeliveryRecordStatus `json:"status"`
+	Payload string `json:"payload"`
+
+	// Status How far it has come.
+	Status DeliveryRecordStatus `json:"status"`
 
 	// SubscriberId The subscription's owner.
-	SubscriberId   string `json:"subscriber_id"`
+	SubscriberId string `json:"subscriber_id"`
+
+	// SubscriptionId To which subscription.
 	SubscriptionId string `json:"subscription_id"`
-	Url            string `json:"url"`
+
+	// Url Where it is posted to.
+	Url string `json:"url"`
 
 	// Why What it waits for, in a sentence.
 	Why string `json:"why"`
 }
 
-// DeliveryRecordStatus defines model for DeliveryRecord.Status.
+// DeliveryRecordStatus How far it has come.
 type DeliveryRecordStatus string
 
 // Detail defines model for Detail.
@@ -381,24 +517,43 @@ type Detail struct {
 // Event defines model for Event.
 type Event struct {
 	// Data What the producer has added.
-	Data       interface{} `json:"data,omitempty"`
-	Id         string      `json:"id"`
-	Object     Object      `json:"object"`
-	OccurredAt *time.Time  `json:"occurred_at,omitempty"`
+	Data interface{} `json:"data,omitempty"`
+
+	// Id The event's id: deduplicate by it.
+	Id string `json:"id"`
+
+	// Object What it is about.
+	Object Object `json:"object"`
+
+	// OccurredAt When it happened.
+	OccurredAt *time.Time `json:"occurred_at,omitempty"`
 
 	// Redacted What it said was removed.
-	Redacted *bool  `json:"redacted,omitempty"`
-	Type     string `json:"type"`
-	Version  int64  `json:"version"`
+	Redacted *bool `json:"redacted,omitempty"`
+
+	// Type Words joined by full stops, such as order.paid.
+	Type string `json:"type"`
+
+	// Version Higher with each change of the object.
+	Version int64 `json:"version"`
 }
 
 // EventInfo defines model for EventInfo.
 type EventInfo struct {
+	// CreatedAt When it was published.
 	CreatedAt time.Time `json:"created_at"`
-	Id        string    `json:"id"`
-	Object    Object    `json:"object"`
-	Type      string    `json:"type"`
-	Version   int64     `json:"version"`
+
+	// Id What receivers deduplicate by.
+	Id string `json:"id"`
+
+	// Object What the event is about.
+	Object Object `json:"object"`
+
+	// Type Words joined by full stops, such as order.paid.
+	Type string `json:"type"`
+
+	// Version Higher with each change of the object.
+	Version int64 `json:"version"`
 }
 
 // EventPage defines model for EventPage.
@@ -417,66 +572,193 @@ type EventRecord struct {
 
 	// Deliveries Those that the caller may see; the first 200. GET /deliveries?event_id= lists them all.
 	Deliveries []Delivery `json:"deliveries"`
-	Id         string     `json:"id"`
-	Object     Object     `json:"object"`
+
+	// Id The event's id: deduplicate by it.
+	Id string `json:"id"`
+
+	// Object What it is about.
+	Object Object `json:"object"`
+
+	// OccurredAt When it happened.
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
 
 	// Redacted What it said was removed.
-	Redacted *bool  `json:"redacted,omitempty"`
-	Type     string `json:"type"`
-	Version  int64  `json:"version"`
+	Redacted *bool `json:"redacted,omitempty"`
+
+	// Type Words joined by full stops, such as order.paid.
+	Type string `json:"type"`
+
+	// Version Higher with each change of the object.
+	Version int64 `json:"version"`
+}
+
+// ExportEvents defines model for ExportEvents.
+type ExportEvents struct {
+	// EventType An exact type, prefix.* or *, which is the default.
+	EventType *string `json:"event_type,omitempty"`
+
+	// Since Events that were published at it or later.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Until Events that were published before it.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// ExportLink defines model for ExportLink.
+type ExportLink struct {
+	// Events How many events it has.
+	Events int64 `json:"events"`
+
+	// Url Where the list is read, with the same token.
+	Url string `json:"url"`
 }
 
 // Health defines model for Health.
 type Health struct {
-	Status  HealthStatus `json:"status"`
-	Version string       `json:"version"`
+	// Status It says so, or the answer is 503.
+	Status HealthStatus `json:"status"`
+
+	// Version The program's version.
+	//
+	// Examples: v1.0.0
+	Version string `json:"version"`
 }
 
-// HealthStatus defines model for Health.Status.
+// HealthStatus It says so, or the answer is 503.
 type HealthStatus string
+
+// ImportError defines model for ImportError.
+type ImportError struct {
+	// Id As it was given; empty if it was not.
+	Id string `json:"id"`
+
+	// Index Its place in the input, from 0.
+	Index int64 `json:"index"`
+
+	// Message What was wrong.
+	Message string `json:"message"`
+}
+
+// ImportSubscribers defines model for ImportSubscribers.
+type ImportSubscribers struct {
+	// Subscribers In any number, as far as the body allows.
+	Subscribers []ImportedSubscriber `json:"subscribers"`
+}
+
+// Imported defines model for Imported.
+type Imported struct {
+	// Created How many were created.
+	Created int64 `json:"created"`
+
+	// Errors What was wrong with them: the first 1,000.
+	Errors []ImportError `json:"errors"`
+
+	// Failed How many could not be.
+	Failed int64 `json:"failed"`
+
+	// Updated How many were updated.
+	Updated int64 `json:"updated"`
+}
+
+// ImportedSubscriber defines model for ImportedSubscriber.
+type ImportedSubscriber struct {
+	// Attributes Replaces the attributes as a whole; without it they stay.
+	Attributes *map[string]interface{} `json:"attributes,omitempty"`
+
+	// Id That of one that is there updates it. Made up if it is left out.
+	Id *string `json:"id,omitempty"`
+
+	// Name Up to 255 characters.
+	Name *string `json:"name,omitempty"`
+}
 
 // Job defines model for Job.
 type Job struct {
-	CallbackUrl *string    `json:"callback_url,omitempty"`
-	CreatedAt   time.Time  `json:"created_at"`
-	Error       *string    `json:"error"`
-	FinishedAt  *time.Time `json:"finished_at"`
-	Id          string     `json:"id"`
-	Kind        string     `json:"kind"`
-	Progress    *Progress  `json:"progress"`
+	// CallbackUrl Where job.completed is posted to.
+	CallbackUrl *string `json:"callback_url,omitempty"`
+
+	// CreatedAt When it was accepted.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Error Why it failed; null unless it did.
+	Error *string `json:"error"`
+
+	// FinishedAt When it ended; null until then.
+	FinishedAt *time.Time `json:"finished_at"`
+
+	// Id The job's id.
+	Id string `json:"id"`
+
+	// Kind What kind of work it is.
+	Kind string `json:"kind"`
+
+	// Progress How much is done; null until it has begun.
+	Progress *Progress `json:"progress"`
 
 	// Result What came of it, as its kind says; null unless it succeeded.
-	Result    interface{} `json:"result"`
-	StartedAt *time.Time  `json:"started_at"`
-	Status    JobStatus   `json:"status"`
+	Result *Job_Result `json:"result"`
+
+	// StartedAt When it began; null until then.
+	StartedAt *time.Time `json:"started_at"`
+
+	// Status How far it has come.
+	Status JobStatus `json:"status"`
 }
 
-// JobStatus defines model for Job.Status.
+// JobResult3 defines model for Job.Result.3.
+type JobResult3 = []Event
+
+// Job_Result What came of it, as its kind says; null unless it succeeded.
+type Job_Result struct {
+	union json.RawMessage
+}
+
+// JobStatus How far it has come.
 type JobStatus string
 
 // ListDelivery defines model for ListDelivery.
 type ListDelivery struct {
-	Data       []Delivery `json:"data"`
-	NextCursor *string    `json:"next_cursor"`
+	// Data The entries.
+	Data []Delivery `json:"data"`
+
+	// NextCursor What the following page is asked for with; null after the last.
+	NextCursor *string `json:"next_cursor"`
 }
 
 // ListJob defines model for ListJob.
 type ListJob struct {
-	Data       []Job   `json:"data"`
+	// Data The entries.
+	Data []Job `json:"data"`
+
+	// NextCursor What the following page is asked for with; null after the last.
 	NextCursor *string `json:"next_cursor"`
 }
 
 // ListNotice defines model for ListNotice.
 type ListNotice struct {
-	Data       []Notice `json:"data"`
-	NextCursor *string  `json:"next_cursor"`
+	// Data The entries.
+	Data []Notice `json:"data"`
+
+	// NextCursor What the following page is asked for with; null after the last.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// ListSubscriber defines model for ListSubscriber.
+type ListSubscriber struct {
+	// Data The entries.
+	Data []Subscriber `json:"data"`
+
+	// NextCursor What the following page is asked for with; null after the last.
+	NextCursor *string `json:"next_cursor"`
 }
 
 // ListSubscription defines model for ListSubscription.
 type ListSubscription struct {
-	Data       []Subscription `json:"data"`
-	NextCursor *string        `json:"next_cursor"`
+	// Data The entries.
+	Data []Subscription `json:"data"`
+
+	// NextCursor What the following page is asked for with; null after the last.
+	NextCursor *string `json:"next_cursor"`
 }
 
 // NewEvent defines model for NewEvent.
@@ -503,24 +785,41 @@ type NewJob struct {
 	CallbackUrl *string `json:"callback_url,omitempty"`
 
 	// Input As the kind says: ImportSubscribers, ReplayDeliveries or ExportEvents.
-	Input interface{} `json:"input"`
-	Kind  NewJobKind  `json:"kind"`
+	Input NewJob_Input `json:"input"`
+
+	// Kind What kind of work.
+	Kind NewJobKind `json:"kind"`
 }
 
-// NewJobKind defines model for NewJob.Kind.
+// NewJob_Input As the kind says: ImportSubscribers, ReplayDeliveries or ExportEvents.
+type NewJob_Input struct {
+	union json.RawMessage
+}
+
+// NewJobKind What kind of work.
 type NewJobKind string
+
+// NewRedaction defines model for NewRedaction.
+type NewRedaction struct {
+	// Object What the events are about.
+	Object Object `json:"object"`
+}
 
 // NewSubscriber defines model for NewSubscriber.
 type NewSubscriber struct {
+	// Attributes A JSON object of the service's own.
 	Attributes *map[string]interface{} `json:"attributes,omitempty"`
 
 	// Id Made up if it is left out. One that is or was in use is refused.
-	Id   *string `json:"id,omitempty"`
-	Name string  `json:"name"`
+	Id *string `json:"id,omitempty"`
+
+	// Name What people call it.
+	Name string `json:"name"`
 }
 
 // NewSubscription defines model for NewSubscription.
 type NewSubscription struct {
+	// Description For people: up to 1024 bytes.
 	Description *string `json:"description,omitempty"`
 
 	// EventTypes Exact types, prefix.* or *, which is the default when it is left out.
@@ -535,23 +834,37 @@ type NewSubscription struct {
 
 // Notice defines model for Notice.
 type Notice struct {
+	// AcknowledgedAt When somebody acknowledged it; null until then.
 	AcknowledgedAt *time.Time `json:"acknowledged_at"`
-	CreatedAt      time.Time  `json:"created_at"`
-	DeliveryId     *string    `json:"delivery_id"`
-	Detail         string     `json:"detail"`
-	Id             string     `json:"id"`
+
+	// CreatedAt When it happened.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DeliveryId The delivery that it is about; null if it is about none.
+	DeliveryId *string `json:"delivery_id"`
+
+	// Detail What has happened, in a sentence.
+	Detail string `json:"detail"`
+
+	// Id The notice's id.
+	Id string `json:"id"`
 
 	// Kind Also the type of the event that tells of it.
 	Kind string `json:"kind"`
 
 	// SubscriberId Whom it is for.
-	SubscriberId   string  `json:"subscriber_id"`
+	SubscriberId string `json:"subscriber_id"`
+
+	// SubscriptionId The subscription that it is about; null if it is about none.
 	SubscriptionId *string `json:"subscription_id"`
 }
 
 // Object defines model for Object.
 type Object struct {
-	Id   string `json:"id"`
+	// Id Its id, among the objects of its type.
+	Id string `json:"id"`
+
+	// Type Words joined by full stops.
 	Type string `json:"type"`
 }
 
@@ -578,14 +891,62 @@ type Problem struct {
 
 // Progress defines model for Progress.
 type Progress struct {
-	Done  int64 `json:"done"`
+	// Done What is done.
+	Done int64 `json:"done"`
+
+	// Total What there is to be done, as far as it is known.
 	Total int64 `json:"total"`
 }
 
 // PublishedEvent defines model for PublishedEvent.
 type PublishedEvent struct {
-	Id      string `json:"id"`
-	Version int64  `json:"version"`
+	// Id The event's id.
+	Id string `json:"id"`
+
+	// Version That of the object now.
+	Version int64 `json:"version"`
+}
+
+// Redacted defines model for Redacted.
+type Redacted struct {
+	// Events How many events lost their bodies.
+	Events int64 `json:"events"`
+}
+
+// ReplayDeliveries defines model for ReplayDeliveries.
+type ReplayDeliveries struct {
+	// DryRun Only count.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// EventType An exact type, prefix.* or *, which is the default.
+	EventType *string `json:"event_type,omitempty"`
+
+	// RatePerSecond 0: as fast as there is room.
+	RatePerSecond *float64 `json:"rate_per_second,omitempty"`
+
+	// Since Events that were published at it or later.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Status The default is dead_lettered.
+	Status *ReplayDeliveriesStatus `json:"status,omitempty"`
+
+	// SubscriptionId Of one subscription.
+	SubscriptionId *string `json:"subscription_id,omitempty"`
+
+	// Until Events that were published before it.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// ReplayDeliveriesStatus The default is dead_lettered.
+type ReplayDeliveriesStatus string
+
+// Replayed defines model for Replayed.
+type Replayed struct {
+	// Matched How many deliveries matched.
+	Matched int64 `json:"matched"`
+
+	// Replayed How many were sent again.
+	Replayed int64 `json:"replayed"`
 }
 
 // RotateSecret defines model for RotateSecret.
@@ -599,6 +960,7 @@ type RotateSecret struct {
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
+	// PreviousValidUntil When the last of the older secrets ends.
 	PreviousValidUntil time.Time `json:"previous_valid_until"`
 
 	// SigningSecret It is shown here alone.
@@ -622,12 +984,21 @@ type ShownSecret struct {
 
 // Subscriber defines model for Subscriber.
 type Subscriber struct {
+	// Attributes A JSON object of the service's own.
 	Attributes map[string]interface{} `json:"attributes"`
-	CreatedAt  time.Time              `json:"created_at"`
 
-	// Id Examples: sub_ada
-	Id        string    `json:"id"`
-	Name      string    `json:"name"`
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Id The subscriber's id.
+	//
+	// Examples: sub_ada
+	Id string `json:"id"`
+
+	// Name What people call it.
+	Name string `json:"name"`
+
+	// UpdatedAt When it was last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// Version One higher with every change; that of its last event.
@@ -638,42 +1009,65 @@ type Subscriber struct {
 type SubscriberChange struct {
 	// Attributes Replaces the attributes as a whole.
 	Attributes *map[string]interface{} `json:"attributes,omitempty"`
-	Name       *string                 `json:"name,omitempty"`
+
+	// Name What people call it.
+	Name *string `json:"name,omitempty"`
 }
 
 // Subscription defines model for Subscription.
 type Subscription struct {
 	// Backlog How many of its deliveries have not ended.
-	Backlog        int64      `json:"backlog"`
-	CreatedAt      time.Time  `json:"created_at"`
-	DeadLettered   int64      `json:"dead_lettered"`
-	Description    string     `json:"description"`
-	DisabledAt     *time.Time `json:"disabled_at"`
-	DisabledReason *string    `json:"disabled_reason"`
+	Backlog int64 `json:"backlog"`
+
+	// CreatedAt When it was registered.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DeadLettered How many dead letters are kept.
+	DeadLettered int64 `json:"dead_lettered"`
+
+	// Description For people.
+	Description string `json:"description"`
+
+	// DisabledAt When it was disabled; null unless it is.
+	DisabledAt *time.Time `json:"disabled_at"`
+
+	// DisabledReason Why it was disabled; null unless it is.
+	DisabledReason *string `json:"disabled_reason"`
 
 	// EventTypes Exact types, prefix.* or *.
 	EventTypes []string `json:"event_types"`
 
 	// FailingSince Since when no attempt has succeeded; kept while it is disabled.
 	FailingSince *time.Time `json:"failing_since"`
-	Id           string     `json:"id"`
+
+	// Id The subscription's id.
+	Id string `json:"id"`
 
 	// Implicit It stands for the callback URLs of one origin, of jobs.
-	Implicit      bool       `json:"implicit"`
+	Implicit bool `json:"implicit"`
+
+	// LastFailureAt When an attempt failed last; null if none did.
 	LastFailureAt *time.Time `json:"last_failure_at"`
 
 	// LastSuccessAt To the minute.
-	LastSuccessAt *time.Time         `json:"last_success_at"`
-	Status        SubscriptionStatus `json:"status"`
-	SubscriberId  string             `json:"subscriber_id"`
-	Url           string             `json:"url"`
+	LastSuccessAt *time.Time `json:"last_success_at"`
+
+	// Status While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends.
+	Status SubscriptionStatus `json:"status"`
+
+	// SubscriberId Whose it is.
+	SubscriberId string `json:"subscriber_id"`
+
+	// Url Where events are posted to.
+	Url string `json:"url"`
 }
 
-// SubscriptionStatus defines model for Subscription.Status.
+// SubscriptionStatus While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends.
 type SubscriptionStatus string
 
 // SubscriptionChange defines model for SubscriptionChange.
 type SubscriptionChange struct {
+	// Description For people: up to 1024 bytes.
 	Description *string `json:"description,omitempty"`
 
 	// EventTypes Exact types, prefix.* or *.
@@ -684,7 +1078,9 @@ type SubscriptionChange struct {
 
 	// Status active also enables a disabled one.
 	Status *SubscriptionChangeStatus `json:"status,omitempty"`
-	Url    *string                   `json:"url,omitempty"`
+
+	// Url Another one. Attempts that begin later go there.
+	Url *string `json:"url,omitempty"`
 }
 
 // SubscriptionChangeStatus active also enables a disabled one.
@@ -692,22 +1088,41 @@ type SubscriptionChangeStatus string
 
 // TestSent defines model for TestSent.
 type TestSent struct {
+	// DeliveryId The id of its delivery.
 	DeliveryId string `json:"delivery_id"`
-	EventId    string `json:"event_id"`
+
+	// EventId The test event's id.
+	EventId string `json:"event_id"`
 }
 
 // ListDeliveriesParams defines parameters for ListDeliveries.
 type ListDeliveriesParams struct {
+	// Limit How many entries a page has at most.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next_cursor of the page before.
-	Cursor         *string                     `form:"cursor,omitempty" json:"cursor,omitempty"`
-	Status         *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
-	SubscriptionId *string                     `form:"subscription_id,omitempty" json:"subscription_id,omitempty"`
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Status Deliveries of one status.
+	Status *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// SubscriptionId To one subscription.
+	SubscriptionId *string `form:"subscription_id,omitempty" json:"subscription_id,omitempty"`
+
+	// SubscriberId To the subscriptions of one subscriber; of another than the caller there are none, unless the operator asks.
+	SubscriberId *string `form:"subscriber_id,omitempty" json:"subscriber_id,omitempty"`
 
 	// EventType Exact, prefix.* or *.
 	EventType *string `form:"event_type,omitempty" json:"event_type,omitempty"`
-	EventId   *string `form:"event_id,omitempty" json:"event_id,omitempty"`
+
+	// EventId Of one event.
+	EventId *string `form:"event_id,omitempty" json:"event_id,omitempty"`
+
+	// ErrorClass How the last attempt failed.
+	ErrorClass *ListDeliveriesParamsErrorClass `form:"error_class,omitempty" json:"error_class,omitempty"`
+
+	// StatusCode What the last attempt was answered with.
+	StatusCode *int64 `form:"status_code,omitempty" json:"status_code,omitempty"`
 
 	// Since The event was published at it or later.
 	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
@@ -719,6 +1134,9 @@ type ListDeliveriesParams struct {
 // ListDeliveriesParamsStatus defines parameters for ListDeliveries.
 type ListDeliveriesParamsStatus string
 
+// ListDeliveriesParamsErrorClass defines parameters for ListDeliveries.
+type ListDeliveriesParamsErrorClass string
+
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
 	// After The next_cursor of the page before. Without it, from the oldest event that is kept.
@@ -726,7 +1144,9 @@ type ListEventsParams struct {
 
 	// Cursor The same, by the name that it has in every other list.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
-	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Limit How many events a page has at most.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Wait For how many seconds an empty answer is held open.
 	Wait *int64 `form:"wait,omitempty" json:"wait,omitempty"`
@@ -740,6 +1160,7 @@ type PublishEventParams struct {
 
 // ListJobsParams defines parameters for ListJobs.
 type ListJobsParams struct {
+	// Limit How many entries a page has at most.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next_cursor of the page before.
@@ -754,10 +1175,32 @@ type SubmitJobParams struct {
 
 // ListNoticesParams defines parameters for ListNotices.
 type ListNoticesParams struct {
+	// Limit How many entries a page has at most.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next_cursor of the page before.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Kind What it tells of.
+	Kind *ListNoticesParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Unacknowledged Only those that nobody has acknowledged.
+	Unacknowledged *bool `form:"unacknowledged,omitempty" json:"unacknowledged,omitempty"`
+}
+
+// ListNoticesParamsKind defines parameters for ListNotices.
+type ListNoticesParamsKind string
+
+// ListSubscribersParams defines parameters for ListSubscribers.
+type ListSubscribersParams struct {
+	// Limit How many entries a page has at most.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next_cursor of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Name Those whose names begin with it, letter for letter.
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
 }
 
 // CreateSubscriberParams defines parameters for CreateSubscriber.
@@ -768,11 +1211,13 @@ type CreateSubscriberParams struct {
 
 // DeleteSubscriberParams defines parameters for DeleteSubscriber.
 type DeleteSubscriberParams struct {
+	// IfMatch ETags: it is deleted only if the present one is among them.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // GetSubscriberParams defines parameters for GetSubscriber.
 type GetSubscriberParams struct {
+	// IfNoneMatch ETags: if the present one is among them, the answer is 304.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
@@ -796,10 +1241,13 @@ type RotateTokenParams struct {
 
 // ListSubscriptionsParams defines parameters for ListSubscriptions.
 type ListSubscriptionsParams struct {
+	// Limit How many entries a page has at most.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next_cursor of the page before.
-	Cursor *string                        `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Status Subscriptions of one status.
 	Status *ListSubscriptionsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
 	// Implicit List the implicit ones, too.
@@ -833,10 +1281,14 @@ type ReceiveEventJSONBody struct {
 	Id string `json:"id"`
 
 	// Object What the event is about.
-	Object     Object    `json:"object"`
+	Object Object `json:"object"`
+
+	// OccurredAt When it happened.
 	OccurredAt time.Time `json:"occurred_at"`
 
-	// Type Examples: subscriber.updated
+	// Type Words joined by full stops.
+	//
+	// Examples: subscriber.updated
 	Type string `json:"type"`
 
 	// Version It is higher with each change of the object.
@@ -858,6 +1310,9 @@ type PublishEventJSONRequestBody = NewEvent
 // SubmitJobJSONRequestBody defines body for SubmitJob for application/json ContentType.
 type SubmitJobJSONRequestBody = NewJob
 
+// RedactObjectJSONRequestBody defines body for RedactObject for application/json ContentType.
+type RedactObjectJSONRequestBody = NewRedaction
+
 // CreateSubscriberJSONRequestBody defines body for CreateSubscriber for application/json ContentType.
 type CreateSubscriberJSONRequestBody = NewSubscriber
 
@@ -875,6 +1330,208 @@ type ChangeSubscriptionJSONRequestBody = SubscriptionChange
 
 // ReceiveEventJSONRequestBody defines body for ReceiveEvent for application/json ContentType.
 type ReceiveEventJSONRequestBody ReceiveEventJSONBody
+
+// AsImported returns the union data inside the Job_Result as a Imported
+func (t Job_Result) AsImported() (Imported, error) {
+	var body Imported
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromImported overwrites any union data inside the Job_Result as the provided Imported
+func (t *Job_Result) FromImported(v Imported) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeImported performs a merge with any union data inside the Job_Result, using the provided Imported
+func (t *Job_Result) MergeImported(v Imported) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsReplayed returns the union data inside the Job_Result as a Replayed
+func (t Job_Result) AsReplayed() (Replayed, error) {
+	var body Replayed
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromReplayed overwrites any union data inside the Job_Result as the provided Replayed
+func (t *Job_Result) FromReplayed(v Replayed) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeReplayed performs a merge with any union data inside the Job_Result, using the provided Replayed
+func (t *Job_Result) MergeReplayed(v Replayed) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsExportLink returns the union data inside the Job_Result as a ExportLink
+func (t Job_Result) AsExportLink() (ExportLink, error) {
+	var body ExportLink
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromExportLink overwrites any union data inside the Job_Result as the provided ExportLink
+func (t *Job_Result) FromExportLink(v ExportLink) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeExportLink performs a merge with any union data inside the Job_Result, using the provided ExportLink
+func (t *Job_Result) MergeExportLink(v ExportLink) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsJobResult3 returns the union data inside the Job_Result as a JobResult3
+func (t Job_Result) AsJobResult3() (JobResult3, error) {
+	var body JobResult3
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromJobResult3 overwrites any union data inside the Job_Result as the provided JobResult3
+func (t *Job_Result) FromJobResult3(v JobResult3) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeJobResult3 performs a merge with any union data inside the Job_Result, using the provided JobResult3
+func (t *Job_Result) MergeJobResult3(v JobResult3) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t Job_Result) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *Job_Result) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsImportSubscribers returns the union data inside the NewJob_Input as a ImportSubscribers
+func (t NewJob_Input) AsImportSubscribers() (ImportSubscribers, error) {
+	var body ImportSubscribers
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromImportSubscribers overwrites any union data inside the NewJob_Input as the provided ImportSubscribers
+func (t *NewJob_Input) FromImportSubscribers(v ImportSubscribers) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeImportSubscribers performs a merge with any union data inside the NewJob_Input, using the provided ImportSubscribers
+func (t *NewJob_Input) MergeImportSubscribers(v ImportSubscribers) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsReplayDeliveries returns the union data inside the NewJob_Input as a ReplayDeliveries
+func (t NewJob_Input) AsReplayDeliveries() (ReplayDeliveries, error) {
+	var body ReplayDeliveries
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromReplayDeliveries overwrites any union data inside the NewJob_Input as the provided ReplayDeliveries
+func (t *NewJob_Input) FromReplayDeliveries(v ReplayDeliveries) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeReplayDeliveries performs a merge with any union data inside the NewJob_Input, using the provided ReplayDeliveries
+func (t *NewJob_Input) MergeReplayDeliveries(v ReplayDeliveries) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsExportEvents returns the union data inside the NewJob_Input as a ExportEvents
+func (t NewJob_Input) AsExportEvents() (ExportEvents, error) {
+	var body ExportEvents
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromExportEvents overwrites any union data inside the NewJob_Input as the provided ExportEvents
+func (t *NewJob_Input) FromExportEvents(v ExportEvents) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeExportEvents performs a merge with any union data inside the NewJob_Input, using the provided ExportEvents
+func (t *NewJob_Input) MergeExportEvents(v ExportEvents) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t NewJob_Input) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *NewJob_Input) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -952,35 +1609,35 @@ type ClientInterface interface {
 
 	// ListDeliveries List deliveries, newest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /deliveries (the `ListDeliveries` operationId).
 	ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetDelivery Read a delivery's record
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads a delivery with the exact body that is posted, each attempt, and a sentence that says what it waits for. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /deliveries/{id} (the `GetDelivery` operationId).
 	GetDelivery(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Redeliver Send a delivery again, now
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
 	Redeliver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEvents Read the events by cursor, oldest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PublishEventWithBody Publish an event
 	//
-	// For the operator's token alone.
+	// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -989,7 +1646,7 @@ type ClientInterface interface {
 
 	// PublishEvent Publish an event
 	//
-	// For the operator's token alone.
+	// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -998,28 +1655,28 @@ type ClientInterface interface {
 
 	// GetEvent Read an event, with its deliveries
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads an event and what became of it. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /events/{id} (the `GetEvent` operationId).
 	GetEvent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Health Tell whether the database answers
 	//
-	// It needs no token.
+	// Answers 200 once the database answers, and else 503: is it alive? It needs no token.
 	//
 	// Corresponds with GET /healthz (the `Health` operationId).
 	Health(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListJobs List the caller's jobs, newest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /jobs (the `ListJobs` operationId).
 	ListJobs(ctx context.Context, params *ListJobsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SubmitJobWithBody Submit a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1028,7 +1685,7 @@ type ClientInterface interface {
 
 	// SubmitJob Submit a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1037,49 +1694,81 @@ type ClientInterface interface {
 
 	// GetJob Read a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads the truth about a job: its status, how far it has come, and what came of it. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /jobs/{id} (the `GetJob` operationId).
 	GetJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelJob Cancel a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
 	CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetExport Read what a job of the kind export_events has found
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads the events that a job has found, once it has succeeded. They are kept for as long as events are, and at most for 30 days. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /jobs/{id}/events (the `GetExport` operationId).
 	GetExport(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMetrics Metrics, as Prometheus reads them
 	//
-	// For the operator's token alone.
+	// Figures of this process, and totals that are read from the database. For the operator's token alone.
 	//
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListNotices List notices, newest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /notices (the `ListNotices` operationId).
 	ListNotices(ctx context.Context, params *ListNoticesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AcknowledgeNotice Acknowledge a notice
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
 	AcknowledgeNotice(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Ready Tell whether the service can work
+	//
+	// Answers 200 once the tables fit this version and the database takes writes, and else 503: may it get requests? It needs no token.
+	//
+	// Corresponds with GET /readyz (the `Ready` operationId).
+	Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RedactObjectWithBody Remove the bodies of an object's events
+	//
+	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /redactions (the `RedactObject` operationId).
+	RedactObjectWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RedactObject Remove the bodies of an object's events
+	//
+	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /redactions (the `RedactObject` operationId).
+	RedactObject(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSubscribers List subscribers, newest first
+	//
+	// Lists the customers that are not deleted; name restricts the list to those whose names begin with it. For the operator's token alone.
+	//
+	// Corresponds with GET /subscribers (the `ListSubscribers` operationId).
+	ListSubscribers(ctx context.Context, params *ListSubscribersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreateSubscriberWithBody Create a subscriber
 	//
-	// For the operator's token alone.
+	// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1088,7 +1777,7 @@ type ClientInterface interface {
 
 	// CreateSubscriber Create a subscriber
 	//
-	// For the operator's token alone.
+	// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1097,28 +1786,28 @@ type ClientInterface interface {
 
 	// GetOperatorSecret Show the operator's signing secret
 	//
-	// For the operator's token alone.
+	// Shows the secret that signs the deliveries of the operator's own subscriptions. For the operator's token alone.
 	//
 	// Corresponds with GET /subscribers/sub_operator/secret (the `GetOperatorSecret` operationId).
 	GetOperatorSecret(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteSubscriber Delete a subscriber
 	//
-	// For the operator's token alone.
+	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
 	//
 	// Corresponds with DELETE /subscribers/{id} (the `DeleteSubscriber` operationId).
 	DeleteSubscriber(ctx context.Context, id string, params *DeleteSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSubscriber Read a subscriber's current state
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads the current state, as thin events ask for. Its ETag is made from the version. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /subscribers/{id} (the `GetSubscriber` operationId).
 	GetSubscriber(ctx context.Context, id string, params *GetSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeSubscriberWithBody Change a subscriber
 	//
-	// For the operator's token alone.
+	// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1127,30 +1816,37 @@ type ClientInterface interface {
 
 	// ChangeSubscriber Change a subscriber
 	//
-	// For the operator's token alone.
+	// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 	ChangeSubscriber(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// RedactSubscriber Remove the bodies of a subscriber's events
+	//
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	//
+	// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
+	RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ActivateSecret Sign with the new secret from now on
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
 	ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetireSecret End the previous secret now
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
 	RetireSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RotateSecretWithBody Replace the signing secret, with an overlap
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1159,7 +1855,7 @@ type ClientInterface interface {
 
 	// RotateSecret Replace the signing secret, with an overlap
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1168,21 +1864,21 @@ type ClientInterface interface {
 
 	// RotateToken Replace the bearer token
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Makes a new bearer token; the one before ends now. A subscriber that was imported gets its first one this way. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /subscribers/{id}/token/rotate (the `RotateToken` operationId).
 	RotateToken(ctx context.Context, id string, params *RotateTokenParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSubscriptions List subscriptions, oldest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /subscriptions (the `ListSubscriptions` operationId).
 	ListSubscriptions(ctx context.Context, params *ListSubscriptionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateSubscriptionWithBody Register a callback URL
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1191,7 +1887,7 @@ type ClientInterface interface {
 
 	// CreateSubscription Register a callback URL
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1200,21 +1896,21 @@ type ClientInterface interface {
 
 	// DeleteSubscription Delete a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
 	DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSubscription Read a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads a subscription with its health and how much waits for it. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /subscriptions/{id} (the `GetSubscription` operationId).
 	GetSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeSubscriptionWithBody Change, pause or resume a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1223,7 +1919,7 @@ type ClientInterface interface {
 
 	// ChangeSubscription Change, pause or resume a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1232,7 +1928,7 @@ type ClientInterface interface {
 
 	// TestSubscription Send a test event to a subscription alone
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /subscriptions/{id}/test (the `TestSubscription` operationId).
 	TestSubscription(ctx context.Context, id string, params *TestSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1240,7 +1936,7 @@ type ClientInterface interface {
 
 // ListDeliveries List deliveries, newest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /deliveries (the `ListDeliveries` operationId).
 func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1257,7 +1953,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParam
 
 // GetDelivery Read a delivery's record
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads a delivery with the exact body that is posted, each attempt, and a sentence that says what it waits for. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /deliveries/{id} (the `GetDelivery` operationId).
 func (c *Client) GetDelivery(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1274,7 +1970,7 @@ func (c *Client) GetDelivery(ctx context.Context, id string, reqEditors ...Reque
 
 // Redeliver Send a delivery again, now
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
 func (c *Client) Redeliver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1291,7 +1987,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, reqEditors ...Request
 
 // ListEvents Read the events by cursor, oldest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1308,7 +2004,7 @@ func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEd
 
 // PublishEventWithBody Publish an event
 //
-// For the operator's token alone.
+// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1327,7 +2023,7 @@ func (c *Client) PublishEventWithBody(ctx context.Context, params *PublishEventP
 
 // PublishEvent Publish an event
 //
-// For the operator's token alone.
+// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1346,7 +2042,7 @@ func (c *Client) PublishEvent(ctx context.Context, params *PublishEventParams, b
 
 // GetEvent Read an event, with its deliveries
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads an event and what became of it. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /events/{id} (the `GetEvent` operationId).
 func (c *Client) GetEvent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1363,7 +2059,7 @@ func (c *Client) GetEvent(ctx context.Context, id string, reqEditors ...RequestE
 
 // Health Tell whether the database answers
 //
-// It needs no token.
+// Answers 200 once the database answers, and else 503: is it alive? It needs no token.
 //
 // Corresponds with GET /healthz (the `Health` operationId).
 func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1380,7 +2076,7 @@ func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // ListJobs List the caller's jobs, newest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /jobs (the `ListJobs` operationId).
 func (c *Client) ListJobs(ctx context.Context, params *ListJobsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1397,7 +2093,7 @@ func (c *Client) ListJobs(ctx context.Context, params *ListJobsParams, reqEditor
 
 // SubmitJobWithBody Submit a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1416,7 +2112,7 @@ func (c *Client) SubmitJobWithBody(ctx context.Context, params *SubmitJobParams,
 
 // SubmitJob Submit a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1435,7 +2131,7 @@ func (c *Client) SubmitJob(ctx context.Context, params *SubmitJobParams, body Su
 
 // GetJob Read a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads the truth about a job: its status, how far it has come, and what came of it. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /jobs/{id} (the `GetJob` operationId).
 func (c *Client) GetJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1452,7 +2148,7 @@ func (c *Client) GetJob(ctx context.Context, id string, reqEditors ...RequestEdi
 
 // CancelJob Cancel a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
 func (c *Client) CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1469,7 +2165,7 @@ func (c *Client) CancelJob(ctx context.Context, id string, reqEditors ...Request
 
 // GetExport Read what a job of the kind export_events has found
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads the events that a job has found, once it has succeeded. They are kept for as long as events are, and at most for 30 days. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /jobs/{id}/events (the `GetExport` operationId).
 func (c *Client) GetExport(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1486,7 +2182,7 @@ func (c *Client) GetExport(ctx context.Context, id string, reqEditors ...Request
 
 // GetMetrics Metrics, as Prometheus reads them
 //
-// For the operator's token alone.
+// Figures of this process, and totals that are read from the database. For the operator's token alone.
 //
 // Corresponds with GET /metrics (the `GetMetrics` operationId).
 func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1503,7 +2199,7 @@ func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // ListNotices List notices, newest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /notices (the `ListNotices` operationId).
 func (c *Client) ListNotices(ctx context.Context, params *ListNoticesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1520,7 +2216,7 @@ func (c *Client) ListNotices(ctx context.Context, params *ListNoticesParams, req
 
 // AcknowledgeNotice Acknowledge a notice
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
 func (c *Client) AcknowledgeNotice(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1535,9 +2231,81 @@ func (c *Client) AcknowledgeNotice(ctx context.Context, id string, reqEditors ..
 	return c.Client.Do(req)
 }
 
+// Ready Tell whether the service can work
+//
+// Answers 200 once the tables fit this version and the database takes writes, and else 503: may it get requests? It needs no token.
+//
+// Corresponds with GET /readyz (the `Ready` operationId).
+func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RedactObjectWithBody Remove the bodies of an object's events
+//
+// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /redactions (the `RedactObject` operationId).
+func (c *Client) RedactObjectWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedactObjectRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RedactObject Remove the bodies of an object's events
+//
+// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /redactions (the `RedactObject` operationId).
+func (c *Client) RedactObject(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedactObjectRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSubscribers List subscribers, newest first
+//
+// Lists the customers that are not deleted; name restricts the list to those whose names begin with it. For the operator's token alone.
+//
+// Corresponds with GET /subscribers (the `ListSubscribers` operationId).
+func (c *Client) ListSubscribers(ctx context.Context, params *ListSubscribersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSubscribersRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CreateSubscriberWithBody Create a subscriber
 //
-// For the operator's token alone.
+// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1556,7 +2324,7 @@ func (c *Client) CreateSubscriberWithBody(ctx context.Context, params *CreateSub
 
 // CreateSubscriber Create a subscriber
 //
-// For the operator's token alone.
+// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1575,7 +2343,7 @@ func (c *Client) CreateSubscriber(ctx context.Context, params *CreateSubscriberP
 
 // GetOperatorSecret Show the operator's signing secret
 //
-// For the operator's token alone.
+// Shows the secret that signs the deliveries of the operator's own subscriptions. For the operator's token alone.
 //
 // Corresponds with GET /subscribers/sub_operator/secret (the `GetOperatorSecret` operationId).
 func (c *Client) GetOperatorSecret(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1592,7 +2360,7 @@ func (c *Client) GetOperatorSecret(ctx context.Context, reqEditors ...RequestEdi
 
 // DeleteSubscriber Delete a subscriber
 //
-// For the operator's token alone.
+// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
 //
 // Corresponds with DELETE /subscribers/{id} (the `DeleteSubscriber` operationId).
 func (c *Client) DeleteSubscriber(ctx context.Context, id string, params *DeleteSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1609,7 +2377,7 @@ func (c *Client) DeleteSubscriber(ctx context.Context, id string, params *Delete
 
 // GetSubscriber Read a subscriber's current state
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads the current state, as thin events ask for. Its ETag is made from the version. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /subscribers/{id} (the `GetSubscriber` operationId).
 func (c *Client) GetSubscriber(ctx context.Context, id string, params *GetSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1626,7 +2394,7 @@ func (c *Client) GetSubscriber(ctx context.Context, id string, params *GetSubscr
 
 // ChangeSubscriberWithBody Change a subscriber
 //
-// For the operator's token alone.
+// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1645,7 +2413,7 @@ func (c *Client) ChangeSubscriberWithBody(ctx context.Context, id string, params
 
 // ChangeSubscriber Change a subscriber
 //
-// For the operator's token alone.
+// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1662,9 +2430,26 @@ func (c *Client) ChangeSubscriber(ctx context.Context, id string, params *Change
 	return c.Client.Do(req)
 }
 
+// RedactSubscriber Remove the bodies of a subscriber's events
+//
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+//
+// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
+func (c *Client) RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedactSubscriberRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ActivateSecret Sign with the new secret from now on
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
 func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1681,7 +2466,7 @@ func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...Re
 
 // RetireSecret End the previous secret now
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
 func (c *Client) RetireSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1698,7 +2483,7 @@ func (c *Client) RetireSecret(ctx context.Context, id string, reqEditors ...Requ
 
 // RotateSecretWithBody Replace the signing secret, with an overlap
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1717,7 +2502,7 @@ func (c *Client) RotateSecretWithBody(ctx context.Context, id string, params *Ro
 
 // RotateSecret Replace the signing secret, with an overlap
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1736,7 +2521,7 @@ func (c *Client) RotateSecret(ctx context.Context, id string, params *RotateSecr
 
 // RotateToken Replace the bearer token
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Makes a new bearer token; the one before ends now. A subscriber that was imported gets its first one this way. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /subscribers/{id}/token/rotate (the `RotateToken` operationId).
 func (c *Client) RotateToken(ctx context.Context, id string, params *RotateTokenParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1753,7 +2538,7 @@ func (c *Client) RotateToken(ctx context.Context, id string, params *RotateToken
 
 // ListSubscriptions List subscriptions, oldest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /subscriptions (the `ListSubscriptions` operationId).
 func (c *Client) ListSubscriptions(ctx context.Context, params *ListSubscriptionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1770,7 +2555,7 @@ func (c *Client) ListSubscriptions(ctx context.Context, params *ListSubscription
 
 // CreateSubscriptionWithBody Register a callback URL
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1789,7 +2574,7 @@ func (c *Client) CreateSubscriptionWithBody(ctx context.Context, params *CreateS
 
 // CreateSubscription Register a callback URL
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1808,7 +2593,7 @@ func (c *Client) CreateSubscription(ctx context.Context, params *CreateSubscript
 
 // DeleteSubscription Delete a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
 func (c *Client) DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1825,7 +2610,7 @@ func (c *Client) DeleteSubscription(ctx context.Context, id string, reqEditors .
 
 // GetSubscription Read a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads a subscription with its health and how much waits for it. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /subscriptions/{id} (the `GetSubscription` operationId).
 func (c *Client) GetSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1842,7 +2627,7 @@ func (c *Client) GetSubscription(ctx context.Context, id string, reqEditors ...R
 
 // ChangeSubscriptionWithBody Change, pause or resume a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1861,7 +2646,7 @@ func (c *Client) ChangeSubscriptionWithBody(ctx context.Context, id string, cont
 
 // ChangeSubscription Change, pause or resume a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1880,7 +2665,7 @@ func (c *Client) ChangeSubscription(ctx context.Context, id string, body ChangeS
 
 // TestSubscription Send a test event to a subscription alone
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /subscriptions/{id}/test (the `TestSubscription` operationId).
 func (c *Client) TestSubscription(ctx context.Context, id string, params *TestSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1971,6 +2756,18 @@ func NewListDeliveriesRequest(server string, params *ListDeliveriesParams) (*htt
 
 		}
 
+		if params.SubscriberId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "subscriber_id", *params.SubscriberId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.EventType != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "event_type", *params.EventType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -1986,6 +2783,30 @@ func NewListDeliveriesRequest(server string, params *ListDeliveriesParams) (*htt
 		if params.EventId != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "event_id", *params.EventId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ErrorClass != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "error_class", *params.ErrorClass, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.StatusCode != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "status_code", *params.StatusCode, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -2609,6 +3430,30 @@ func NewListNoticesRequest(server string, params *ListNoticesParams) (*http.Requ
 
 		}
 
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Unacknowledged != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "unacknowledged", *params.Unacknowledged, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -2650,6 +3495,151 @@ func NewAcknowledgeNoticeRequest(server string, id string) (*http.Request, error
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReadyRequest constructs an http.Request for the Ready method
+func NewReadyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/readyz")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRedactObjectRequest calls the generic RedactObject builder with application/json body
+func NewRedactObjectRequest(server string, body RedactObjectJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRedactObjectRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRedactObjectRequestWithBody constructs an http.Request for the RedactObject method, with any body, and a specified content type
+func NewRedactObjectRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/redactions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListSubscribersRequest constructs an http.Request for the ListSubscribers method
+func NewListSubscribersRequest(server string, params *ListSubscribersParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/subscribers")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Name != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "name", *params.Name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -2894,6 +3884,40 @@ func NewChangeSubscriberRequestWithBody(server string, id string, params *Change
 			req.Header.Set("If-Match", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewRedactSubscriberRequest constructs an http.Request for the RedactSubscriber method
+func NewRedactSubscriberRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/subscribers/%s/redact", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -3445,7 +4469,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListDeliveriesWithResponse List deliveries, newest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3454,7 +4478,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetDeliveryWithResponse Read a delivery's record
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads a delivery with the exact body that is posted, each attempt, and a sentence that says what it waits for. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3463,7 +4487,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedeliverWithResponse Send a delivery again, now
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3472,7 +4496,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Read the events by cursor, oldest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3481,7 +4505,7 @@ type ClientWithResponsesInterface interface {
 
 	// PublishEventWithBodyWithResponse Publish an event
 	//
-	// For the operator's token alone.
+	// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3490,7 +4514,7 @@ type ClientWithResponsesInterface interface {
 
 	// PublishEventWithResponse Publish an event
 	//
-	// For the operator's token alone.
+	// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3499,7 +4523,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventWithResponse Read an event, with its deliveries
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads an event and what became of it. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3508,7 +4532,7 @@ type ClientWithResponsesInterface interface {
 
 	// HealthWithResponse Tell whether the database answers
 	//
-	// It needs no token.
+	// Answers 200 once the database answers, and else 503: is it alive? It needs no token.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3517,7 +4541,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListJobsWithResponse List the caller's jobs, newest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3526,7 +4550,7 @@ type ClientWithResponsesInterface interface {
 
 	// SubmitJobWithBodyWithResponse Submit a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3535,7 +4559,7 @@ type ClientWithResponsesInterface interface {
 
 	// SubmitJobWithResponse Submit a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3544,7 +4568,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetJobWithResponse Read a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads the truth about a job: its status, how far it has come, and what came of it. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3553,7 +4577,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelJobWithResponse Cancel a job
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3562,7 +4586,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetExportWithResponse Read what a job of the kind export_events has found
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads the events that a job has found, once it has succeeded. They are kept for as long as events are, and at most for 30 days. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3571,7 +4595,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMetricsWithResponse Metrics, as Prometheus reads them
 	//
-	// For the operator's token alone.
+	// Figures of this process, and totals that are read from the database. For the operator's token alone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3580,7 +4604,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListNoticesWithResponse List notices, newest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3589,16 +4613,52 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeNoticeWithResponse Acknowledge a notice
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
 	AcknowledgeNoticeWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*AcknowledgeNoticeResponse, error)
 
+	// ReadyWithResponse Tell whether the service can work
+	//
+	// Answers 200 once the tables fit this version and the database takes writes, and else 503: may it get requests? It needs no token.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /readyz (the `Ready` operationId).
+	ReadyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyResponse, error)
+
+	// RedactObjectWithBodyWithResponse Remove the bodies of an object's events
+	//
+	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /redactions (the `RedactObject` operationId).
+	RedactObjectWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error)
+
+	// RedactObjectWithResponse Remove the bodies of an object's events
+	//
+	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /redactions (the `RedactObject` operationId).
+	RedactObjectWithResponse(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error)
+
+	// ListSubscribersWithResponse List subscribers, newest first
+	//
+	// Lists the customers that are not deleted; name restricts the list to those whose names begin with it. For the operator's token alone.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /subscribers (the `ListSubscribers` operationId).
+	ListSubscribersWithResponse(ctx context.Context, params *ListSubscribersParams, reqEditors ...RequestEditorFn) (*ListSubscribersResponse, error)
+
 	// CreateSubscriberWithBodyWithResponse Create a subscriber
 	//
-	// For the operator's token alone.
+	// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3607,7 +4667,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSubscriberWithResponse Create a subscriber
 	//
-	// For the operator's token alone.
+	// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3616,7 +4676,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetOperatorSecretWithResponse Show the operator's signing secret
 	//
-	// For the operator's token alone.
+	// Shows the secret that signs the deliveries of the operator's own subscriptions. For the operator's token alone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3625,7 +4685,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSubscriberWithResponse Delete a subscriber
 	//
-	// For the operator's token alone.
+	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3634,7 +4694,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSubscriberWithResponse Read a subscriber's current state
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads the current state, as thin events ask for. Its ETag is made from the version. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3643,7 +4703,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeSubscriberWithBodyWithResponse Change a subscriber
 	//
-	// For the operator's token alone.
+	// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3652,16 +4712,25 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeSubscriberWithResponse Change a subscriber
 	//
-	// For the operator's token alone.
+	// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 	ChangeSubscriberWithResponse(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriberResponse, error)
 
+	// RedactSubscriberWithResponse Remove the bodies of a subscriber's events
+	//
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
+	RedactSubscriberWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RedactSubscriberResponse, error)
+
 	// ActivateSecretWithResponse Sign with the new secret from now on
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3670,7 +4739,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetireSecretWithResponse End the previous secret now
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3679,7 +4748,7 @@ type ClientWithResponsesInterface interface {
 
 	// RotateSecretWithBodyWithResponse Replace the signing secret, with an overlap
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3688,7 +4757,7 @@ type ClientWithResponsesInterface interface {
 
 	// RotateSecretWithResponse Replace the signing secret, with an overlap
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3697,7 +4766,7 @@ type ClientWithResponsesInterface interface {
 
 	// RotateTokenWithResponse Replace the bearer token
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Makes a new bearer token; the one before ends now. A subscriber that was imported gets its first one this way. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3706,7 +4775,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSubscriptionsWithResponse List subscriptions, oldest first
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3715,7 +4784,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSubscriptionWithBodyWithResponse Register a callback URL
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3724,7 +4793,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSubscriptionWithResponse Register a callback URL
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3733,7 +4802,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSubscriptionWithResponse Delete a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3742,7 +4811,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSubscriptionWithResponse Read a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Reads a subscription with its health and how much waits for it. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3751,7 +4820,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeSubscriptionWithBodyWithResponse Change, pause or resume a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3760,7 +4829,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeSubscriptionWithResponse Change, pause or resume a subscription
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3769,12 +4838,22 @@ type ClientWithResponsesInterface interface {
 
 	// TestSubscriptionWithResponse Send a test event to a subscription alone
 	//
-	// For the operator, and for a subscriber about its own: another's answers 404.
+	// Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscriptions/{id}/test (the `TestSubscription` operationId).
 	TestSubscriptionWithResponse(ctx context.Context, id string, params *TestSubscriptionParams, reqEditors ...RequestEditorFn) (*TestSubscriptionResponse, error)
+}
+
+// ListDeliveriesResponse429Headers the declared response headers of an HTTP 429 response for ListDeliveries
+type ListDeliveriesResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListDeliveriesResponse503Headers the declared response headers of an HTTP 503 response for ListDeliveries
+type ListDeliveriesResponse503Headers struct {
+	RetryAfter *int
 }
 
 type ListDeliveriesResponse struct {
@@ -3784,12 +4863,20 @@ type ListDeliveriesResponse struct {
 	JSON200 *ListDelivery
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListDeliveriesResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListDeliveriesResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -3802,9 +4889,19 @@ func (r ListDeliveriesResponse) GetApplicationproblemJSON401() *Problem {
 	return r.ApplicationproblemJSON401
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ListDeliveriesResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ListDeliveriesResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListDeliveriesResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3846,6 +4943,16 @@ func (r ListDeliveriesResponse) ContentType() string {
 	return ""
 }
 
+// GetDeliveryResponse429Headers the declared response headers of an HTTP 429 response for GetDelivery
+type GetDeliveryResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetDeliveryResponse503Headers the declared response headers of an HTTP 503 response for GetDelivery
+type GetDeliveryResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetDeliveryResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -3855,12 +4962,20 @@ type GetDeliveryResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetDeliveryResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetDeliveryResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -3878,9 +4993,19 @@ func (r GetDeliveryResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetDeliveryResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r GetDeliveryResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetDeliveryResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -3922,6 +5047,16 @@ func (r GetDeliveryResponse) ContentType() string {
 	return ""
 }
 
+// RedeliverResponse429Headers the declared response headers of an HTTP 429 response for Redeliver
+type RedeliverResponse429Headers struct {
+	RetryAfter *int
+}
+
+// RedeliverResponse503Headers the declared response headers of an HTTP 503 response for Redeliver
+type RedeliverResponse503Headers struct {
+	RetryAfter *int
+}
+
 type RedeliverResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -3933,6 +5068,10 @@ type RedeliverResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -3941,10 +5080,16 @@ type RedeliverResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RedeliverResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RedeliverResponse503Headers
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -3967,6 +5112,16 @@ func (r RedeliverResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r RedeliverResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RedeliverResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r RedeliverResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -3985,6 +5140,11 @@ func (r RedeliverResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r RedeliverResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RedeliverResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4026,6 +5186,16 @@ func (r RedeliverResponse) ContentType() string {
 	return ""
 }
 
+// ListEventsResponse429Headers the declared response headers of an HTTP 429 response for ListEvents
+type ListEventsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListEventsResponse503Headers the declared response headers of an HTTP 503 response for ListEvents
+type ListEventsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListEventsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4033,14 +5203,22 @@ type ListEventsResponse struct {
 	JSON200 *EventPage
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON410 the response for an HTTP 410 `application/problem+json` response
 	ApplicationproblemJSON410 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListEventsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListEventsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4053,6 +5231,11 @@ func (r ListEventsResponse) GetApplicationproblemJSON401() *Problem {
 	return r.ApplicationproblemJSON401
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON410 returns the response for an HTTP 410 `application/problem+json` response
 func (r ListEventsResponse) GetApplicationproblemJSON410() *Problem {
 	return r.ApplicationproblemJSON410
@@ -4061,6 +5244,11 @@ func (r ListEventsResponse) GetApplicationproblemJSON410() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ListEventsResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4107,6 +5295,16 @@ type PublishEventResponse201Headers struct {
 	Location *string
 }
 
+// PublishEventResponse429Headers the declared response headers of an HTTP 429 response for PublishEvent
+type PublishEventResponse429Headers struct {
+	RetryAfter *int
+}
+
+// PublishEventResponse503Headers the declared response headers of an HTTP 503 response for PublishEvent
+type PublishEventResponse503Headers struct {
+	RetryAfter *int
+}
+
 type PublishEventResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4118,6 +5316,10 @@ type PublishEventResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -4126,12 +5328,18 @@ type PublishEventResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *PublishEventResponse201Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PublishEventResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PublishEventResponse503Headers
 }
 
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
@@ -4154,6 +5362,16 @@ func (r PublishEventResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r PublishEventResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r PublishEventResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r PublishEventResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -4172,6 +5390,11 @@ func (r PublishEventResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r PublishEventResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PublishEventResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4213,6 +5436,16 @@ func (r PublishEventResponse) ContentType() string {
 	return ""
 }
 
+// GetEventResponse429Headers the declared response headers of an HTTP 429 response for GetEvent
+type GetEventResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetEventResponse503Headers the declared response headers of an HTTP 503 response for GetEvent
+type GetEventResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetEventResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4222,12 +5455,20 @@ type GetEventResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetEventResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetEventResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4245,9 +5486,19 @@ func (r GetEventResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetEventResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r GetEventResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetEventResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4289,20 +5540,34 @@ func (r GetEventResponse) ContentType() string {
 	return ""
 }
 
+// HealthResponse503Headers the declared response headers of an HTTP 503 response for Health
+type HealthResponse503Headers struct {
+	RetryAfter *int
+}
+
 type HealthResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Health
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *HealthResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r HealthResponse) GetJSON200() *Health {
 	return r.JSON200
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r HealthResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4344,6 +5609,16 @@ func (r HealthResponse) ContentType() string {
 	return ""
 }
 
+// ListJobsResponse429Headers the declared response headers of an HTTP 429 response for ListJobs
+type ListJobsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListJobsResponse503Headers the declared response headers of an HTTP 503 response for ListJobs
+type ListJobsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListJobsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4351,12 +5626,20 @@ type ListJobsResponse struct {
 	JSON200 *ListJob
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListJobsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListJobsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4369,9 +5652,19 @@ func (r ListJobsResponse) GetApplicationproblemJSON401() *Problem {
 	return r.ApplicationproblemJSON401
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ListJobsResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ListJobsResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListJobsResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4418,6 +5711,16 @@ type SubmitJobResponse202Headers struct {
 	Location *string
 }
 
+// SubmitJobResponse429Headers the declared response headers of an HTTP 429 response for SubmitJob
+type SubmitJobResponse429Headers struct {
+	RetryAfter *int
+}
+
+// SubmitJobResponse503Headers the declared response headers of an HTTP 503 response for SubmitJob
+type SubmitJobResponse503Headers struct {
+	RetryAfter *int
+}
+
 type SubmitJobResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4429,6 +5732,10 @@ type SubmitJobResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -4437,12 +5744,18 @@ type SubmitJobResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
 	// Headers202 the parsed response headers for an HTTP 202 response
 	Headers202 *SubmitJobResponse202Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SubmitJobResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *SubmitJobResponse503Headers
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -4465,6 +5778,16 @@ func (r SubmitJobResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r SubmitJobResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r SubmitJobResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r SubmitJobResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -4483,6 +5806,11 @@ func (r SubmitJobResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r SubmitJobResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SubmitJobResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4524,6 +5852,16 @@ func (r SubmitJobResponse) ContentType() string {
 	return ""
 }
 
+// GetJobResponse429Headers the declared response headers of an HTTP 429 response for GetJob
+type GetJobResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetJobResponse503Headers the declared response headers of an HTTP 503 response for GetJob
+type GetJobResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetJobResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4533,12 +5871,20 @@ type GetJobResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetJobResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetJobResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4556,9 +5902,19 @@ func (r GetJobResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetJobResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r GetJobResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetJobResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4600,6 +5956,16 @@ func (r GetJobResponse) ContentType() string {
 	return ""
 }
 
+// CancelJobResponse429Headers the declared response headers of an HTTP 429 response for CancelJob
+type CancelJobResponse429Headers struct {
+	RetryAfter *int
+}
+
+// CancelJobResponse503Headers the declared response headers of an HTTP 503 response for CancelJob
+type CancelJobResponse503Headers struct {
+	RetryAfter *int
+}
+
 type CancelJobResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4611,6 +5977,10 @@ type CancelJobResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -4619,10 +5989,16 @@ type CancelJobResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CancelJobResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CancelJobResponse503Headers
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -4645,6 +6021,16 @@ func (r CancelJobResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r CancelJobResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r CancelJobResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r CancelJobResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -4663,6 +6049,11 @@ func (r CancelJobResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r CancelJobResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CancelJobResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4704,6 +6095,16 @@ func (r CancelJobResponse) ContentType() string {
 	return ""
 }
 
+// GetExportResponse429Headers the declared response headers of an HTTP 429 response for GetExport
+type GetExportResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetExportResponse503Headers the declared response headers of an HTTP 503 response for GetExport
+type GetExportResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetExportResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4713,14 +6114,22 @@ type GetExportResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetExportResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetExportResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4738,6 +6147,11 @@ func (r GetExportResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetExportResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r GetExportResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -4746,6 +6160,11 @@ func (r GetExportResponse) GetApplicationproblemJSON409() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r GetExportResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetExportResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4787,6 +6206,11 @@ func (r GetExportResponse) ContentType() string {
 	return ""
 }
 
+// GetMetricsResponse429Headers the declared response headers of an HTTP 429 response for GetMetrics
+type GetMetricsResponse429Headers struct {
+	RetryAfter *int
+}
+
 type GetMetricsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4794,6 +6218,14 @@ type GetMetricsResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetMetricsResponse429Headers
 }
 
 // GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -4804,6 +6236,21 @@ func (r GetMetricsResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetMetricsResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetBody returns the raw response body bytes
@@ -4835,6 +6282,16 @@ func (r GetMetricsResponse) ContentType() string {
 	return ""
 }
 
+// ListNoticesResponse429Headers the declared response headers of an HTTP 429 response for ListNotices
+type ListNoticesResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListNoticesResponse503Headers the declared response headers of an HTTP 503 response for ListNotices
+type ListNoticesResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListNoticesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4842,12 +6299,20 @@ type ListNoticesResponse struct {
 	JSON200 *ListNotice
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListNoticesResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListNoticesResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4860,9 +6325,19 @@ func (r ListNoticesResponse) GetApplicationproblemJSON401() *Problem {
 	return r.ApplicationproblemJSON401
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ListNoticesResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ListNoticesResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListNoticesResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -4904,6 +6379,16 @@ func (r ListNoticesResponse) ContentType() string {
 	return ""
 }
 
+// AcknowledgeNoticeResponse429Headers the declared response headers of an HTTP 429 response for AcknowledgeNotice
+type AcknowledgeNoticeResponse429Headers struct {
+	RetryAfter *int
+}
+
+// AcknowledgeNoticeResponse503Headers the declared response headers of an HTTP 503 response for AcknowledgeNotice
+type AcknowledgeNoticeResponse503Headers struct {
+	RetryAfter *int
+}
+
 type AcknowledgeNoticeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4915,16 +6400,26 @@ type AcknowledgeNoticeResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AcknowledgeNoticeResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *AcknowledgeNoticeResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -4947,6 +6442,16 @@ func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON413() *Problem {
 	return r.ApplicationproblemJSON413
@@ -4960,6 +6465,11 @@ func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5001,10 +6511,325 @@ func (r AcknowledgeNoticeResponse) ContentType() string {
 	return ""
 }
 
+// ReadyResponse503Headers the declared response headers of an HTTP 503 response for Ready
+type ReadyResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ReadyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Health
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ReadyResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReadyResponse) GetJSON200() *Health {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ReadyResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r ReadyResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ReadyResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RedactObjectResponse429Headers the declared response headers of an HTTP 429 response for RedactObject
+type RedactObjectResponse429Headers struct {
+	RetryAfter *int
+}
+
+// RedactObjectResponse503Headers the declared response headers of an HTTP 503 response for RedactObject
+type RedactObjectResponse503Headers struct {
+	RetryAfter *int
+}
+
+type RedactObjectResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Redacted
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RedactObjectResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RedactObjectResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RedactObjectResponse) GetJSON200() *Redacted {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r RedactObjectResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RedactObjectResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RedactObjectResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RedactObjectResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListSubscribersResponse429Headers the declared response headers of an HTTP 429 response for ListSubscribers
+type ListSubscribersResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListSubscribersResponse503Headers the declared response headers of an HTTP 503 response for ListSubscribers
+type ListSubscribersResponse503Headers struct {
+	RetryAfter *int
+}
+
+type ListSubscribersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ListSubscriber
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListSubscribersResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListSubscribersResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSubscribersResponse) GetJSON200() *ListSubscriber {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSubscribersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSubscribersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSubscribersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSubscribersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateSubscriberResponse201Headers the declared response headers of an HTTP 201 response for CreateSubscriber
 type CreateSubscriberResponse201Headers struct {
 	ETag     *string
 	Location *string
+}
+
+// CreateSubscriberResponse429Headers the declared response headers of an HTTP 429 response for CreateSubscriber
+type CreateSubscriberResponse429Headers struct {
+	RetryAfter *int
+}
+
+// CreateSubscriberResponse503Headers the declared response headers of an HTTP 503 response for CreateSubscriber
+type CreateSubscriberResponse503Headers struct {
+	RetryAfter *int
 }
 
 type CreateSubscriberResponse struct {
@@ -5018,6 +6843,10 @@ type CreateSubscriberResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -5026,12 +6855,18 @@ type CreateSubscriberResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *CreateSubscriberResponse201Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreateSubscriberResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CreateSubscriberResponse503Headers
 }
 
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
@@ -5054,6 +6889,16 @@ func (r CreateSubscriberResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r CreateSubscriberResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r CreateSubscriberResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r CreateSubscriberResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -5072,6 +6917,11 @@ func (r CreateSubscriberResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r CreateSubscriberResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CreateSubscriberResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5113,6 +6963,16 @@ func (r CreateSubscriberResponse) ContentType() string {
 	return ""
 }
 
+// GetOperatorSecretResponse429Headers the declared response headers of an HTTP 429 response for GetOperatorSecret
+type GetOperatorSecretResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetOperatorSecretResponse503Headers the declared response headers of an HTTP 503 response for GetOperatorSecret
+type GetOperatorSecretResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetOperatorSecretResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5122,10 +6982,18 @@ type GetOperatorSecretResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetOperatorSecretResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetOperatorSecretResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -5141,6 +7009,16 @@ func (r GetOperatorSecretResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetOperatorSecretResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetOperatorSecretResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetOperatorSecretResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5182,6 +7060,16 @@ func (r GetOperatorSecretResponse) ContentType() string {
 	return ""
 }
 
+// DeleteSubscriberResponse429Headers the declared response headers of an HTTP 429 response for DeleteSubscriber
+type DeleteSubscriberResponse429Headers struct {
+	RetryAfter *int
+}
+
+// DeleteSubscriberResponse503Headers the declared response headers of an HTTP 503 response for DeleteSubscriber
+type DeleteSubscriberResponse503Headers struct {
+	RetryAfter *int
+}
+
 type DeleteSubscriberResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5191,16 +7079,24 @@ type DeleteSubscriberResponse struct {
 	ApplicationproblemJSON403 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON412 the response for an HTTP 412 `application/problem+json` response
 	ApplicationproblemJSON412 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *DeleteSubscriberResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *DeleteSubscriberResponse503Headers
 }
 
 // GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -5218,6 +7114,11 @@ func (r DeleteSubscriberResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r DeleteSubscriberResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r DeleteSubscriberResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -5231,6 +7132,11 @@ func (r DeleteSubscriberResponse) GetApplicationproblemJSON412() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r DeleteSubscriberResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r DeleteSubscriberResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5277,6 +7183,16 @@ type GetSubscriberResponse200Headers struct {
 	ETag *string
 }
 
+// GetSubscriberResponse429Headers the declared response headers of an HTTP 429 response for GetSubscriber
+type GetSubscriberResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetSubscriberResponse503Headers the declared response headers of an HTTP 503 response for GetSubscriber
+type GetSubscriberResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetSubscriberResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5286,14 +7202,22 @@ type GetSubscriberResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetSubscriberResponse200Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetSubscriberResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetSubscriberResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -5311,9 +7235,19 @@ func (r GetSubscriberResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetSubscriberResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r GetSubscriberResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetSubscriberResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5360,6 +7294,16 @@ type ChangeSubscriberResponse200Headers struct {
 	ETag *string
 }
 
+// ChangeSubscriberResponse429Headers the declared response headers of an HTTP 429 response for ChangeSubscriber
+type ChangeSubscriberResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ChangeSubscriberResponse503Headers the declared response headers of an HTTP 503 response for ChangeSubscriber
+type ChangeSubscriberResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ChangeSubscriberResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5373,6 +7317,10 @@ type ChangeSubscriberResponse struct {
 	ApplicationproblemJSON403 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON412 the response for an HTTP 412 `application/problem+json` response
 	ApplicationproblemJSON412 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -5381,12 +7329,18 @@ type ChangeSubscriberResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ChangeSubscriberResponse200Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ChangeSubscriberResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ChangeSubscriberResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -5414,6 +7368,16 @@ func (r ChangeSubscriberResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ChangeSubscriberResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ChangeSubscriberResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
 func (r ChangeSubscriberResponse) GetApplicationproblemJSON412() *Problem {
 	return r.ApplicationproblemJSON412
@@ -5432,6 +7396,11 @@ func (r ChangeSubscriberResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ChangeSubscriberResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ChangeSubscriberResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5473,6 +7442,155 @@ func (r ChangeSubscriberResponse) ContentType() string {
 	return ""
 }
 
+// RedactSubscriberResponse429Headers the declared response headers of an HTTP 429 response for RedactSubscriber
+type RedactSubscriberResponse429Headers struct {
+	RetryAfter *int
+}
+
+// RedactSubscriberResponse503Headers the declared response headers of an HTTP 503 response for RedactSubscriber
+type RedactSubscriberResponse503Headers struct {
+	RetryAfter *int
+}
+
+type RedactSubscriberResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Redacted
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RedactSubscriberResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RedactSubscriberResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RedactSubscriberResponse) GetJSON200() *Redacted {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r RedactSubscriberResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RedactSubscriberResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RedactSubscriberResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RedactSubscriberResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ActivateSecretResponse429Headers the declared response headers of an HTTP 429 response for ActivateSecret
+type ActivateSecretResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ActivateSecretResponse503Headers the declared response headers of an HTTP 503 response for ActivateSecret
+type ActivateSecretResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ActivateSecretResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5482,16 +7600,26 @@ type ActivateSecretResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ActivateSecretResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ActivateSecretResponse503Headers
 }
 
 // GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
@@ -5509,6 +7637,16 @@ func (r ActivateSecretResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r ActivateSecretResponse) GetApplicationproblemJSON413() *Problem {
 	return r.ApplicationproblemJSON413
@@ -5522,6 +7660,11 @@ func (r ActivateSecretResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ActivateSecretResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5563,6 +7706,16 @@ func (r ActivateSecretResponse) ContentType() string {
 	return ""
 }
 
+// RetireSecretResponse429Headers the declared response headers of an HTTP 429 response for RetireSecret
+type RetireSecretResponse429Headers struct {
+	RetryAfter *int
+}
+
+// RetireSecretResponse503Headers the declared response headers of an HTTP 503 response for RetireSecret
+type RetireSecretResponse503Headers struct {
+	RetryAfter *int
+}
+
 type RetireSecretResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5572,16 +7725,26 @@ type RetireSecretResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RetireSecretResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RetireSecretResponse503Headers
 }
 
 // GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
@@ -5599,6 +7762,16 @@ func (r RetireSecretResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r RetireSecretResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RetireSecretResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r RetireSecretResponse) GetApplicationproblemJSON413() *Problem {
 	return r.ApplicationproblemJSON413
@@ -5612,6 +7785,11 @@ func (r RetireSecretResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r RetireSecretResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RetireSecretResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5653,6 +7831,16 @@ func (r RetireSecretResponse) ContentType() string {
 	return ""
 }
 
+// RotateSecretResponse429Headers the declared response headers of an HTTP 429 response for RotateSecret
+type RotateSecretResponse429Headers struct {
+	RetryAfter *int
+}
+
+// RotateSecretResponse503Headers the declared response headers of an HTTP 503 response for RotateSecret
+type RotateSecretResponse503Headers struct {
+	RetryAfter *int
+}
+
 type RotateSecretResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5664,6 +7852,10 @@ type RotateSecretResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -5672,10 +7864,16 @@ type RotateSecretResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RotateSecretResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RotateSecretResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -5698,6 +7896,16 @@ func (r RotateSecretResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r RotateSecretResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RotateSecretResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r RotateSecretResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -5716,6 +7924,11 @@ func (r RotateSecretResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r RotateSecretResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RotateSecretResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5757,6 +7970,16 @@ func (r RotateSecretResponse) ContentType() string {
 	return ""
 }
 
+// RotateTokenResponse429Headers the declared response headers of an HTTP 429 response for RotateToken
+type RotateTokenResponse429Headers struct {
+	RetryAfter *int
+}
+
+// RotateTokenResponse503Headers the declared response headers of an HTTP 503 response for RotateToken
+type RotateTokenResponse503Headers struct {
+	RetryAfter *int
+}
+
 type RotateTokenResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5768,6 +7991,10 @@ type RotateTokenResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -5776,10 +8003,16 @@ type RotateTokenResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RotateTokenResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RotateTokenResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -5802,6 +8035,16 @@ func (r RotateTokenResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r RotateTokenResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RotateTokenResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r RotateTokenResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -5820,6 +8063,11 @@ func (r RotateTokenResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r RotateTokenResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RotateTokenResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5861,6 +8109,16 @@ func (r RotateTokenResponse) ContentType() string {
 	return ""
 }
 
+// ListSubscriptionsResponse429Headers the declared response headers of an HTTP 429 response for ListSubscriptions
+type ListSubscriptionsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListSubscriptionsResponse503Headers the declared response headers of an HTTP 503 response for ListSubscriptions
+type ListSubscriptionsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListSubscriptionsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5868,12 +8126,20 @@ type ListSubscriptionsResponse struct {
 	JSON200 *ListSubscription
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListSubscriptionsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListSubscriptionsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -5886,9 +8152,19 @@ func (r ListSubscriptionsResponse) GetApplicationproblemJSON401() *Problem {
 	return r.ApplicationproblemJSON401
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ListSubscriptionsResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ListSubscriptionsResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListSubscriptionsResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -5935,6 +8211,16 @@ type CreateSubscriptionResponse201Headers struct {
 	Location *string
 }
 
+// CreateSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for CreateSubscription
+type CreateSubscriptionResponse429Headers struct {
+	RetryAfter *int
+}
+
+// CreateSubscriptionResponse503Headers the declared response headers of an HTTP 503 response for CreateSubscription
+type CreateSubscriptionResponse503Headers struct {
+	RetryAfter *int
+}
+
 type CreateSubscriptionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5946,6 +8232,10 @@ type CreateSubscriptionResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -5954,12 +8244,18 @@ type CreateSubscriptionResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *CreateSubscriptionResponse201Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreateSubscriptionResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CreateSubscriptionResponse503Headers
 }
 
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
@@ -5982,6 +8278,16 @@ func (r CreateSubscriptionResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r CreateSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r CreateSubscriptionResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r CreateSubscriptionResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -6000,6 +8306,11 @@ func (r CreateSubscriptionResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r CreateSubscriptionResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CreateSubscriptionResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -6041,6 +8352,16 @@ func (r CreateSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// DeleteSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for DeleteSubscription
+type DeleteSubscriptionResponse429Headers struct {
+	RetryAfter *int
+}
+
+// DeleteSubscriptionResponse503Headers the declared response headers of an HTTP 503 response for DeleteSubscription
+type DeleteSubscriptionResponse503Headers struct {
+	RetryAfter *int
+}
+
 type DeleteSubscriptionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6048,12 +8369,20 @@ type DeleteSubscriptionResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *DeleteSubscriptionResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *DeleteSubscriptionResponse503Headers
 }
 
 // GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -6066,9 +8395,19 @@ func (r DeleteSubscriptionResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r DeleteSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r DeleteSubscriptionResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r DeleteSubscriptionResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -6110,6 +8449,16 @@ func (r DeleteSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// GetSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for GetSubscription
+type GetSubscriptionResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetSubscriptionResponse503Headers the declared response headers of an HTTP 503 response for GetSubscription
+type GetSubscriptionResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetSubscriptionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6119,12 +8468,20 @@ type GetSubscriptionResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetSubscriptionResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetSubscriptionResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -6142,9 +8499,19 @@ func (r GetSubscriptionResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r GetSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r GetSubscriptionResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetSubscriptionResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -6186,6 +8553,16 @@ func (r GetSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// ChangeSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for ChangeSubscription
+type ChangeSubscriptionResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ChangeSubscriptionResponse503Headers the declared response headers of an HTTP 503 response for ChangeSubscription
+type ChangeSubscriptionResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ChangeSubscriptionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6197,6 +8574,10 @@ type ChangeSubscriptionResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -6205,10 +8586,16 @@ type ChangeSubscriptionResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ChangeSubscriptionResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ChangeSubscriptionResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -6231,6 +8618,16 @@ func (r ChangeSubscriptionResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r ChangeSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ChangeSubscriptionResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r ChangeSubscriptionResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -6249,6 +8646,11 @@ func (r ChangeSubscriptionResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r ChangeSubscriptionResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ChangeSubscriptionResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -6290,6 +8692,16 @@ func (r ChangeSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// TestSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for TestSubscription
+type TestSubscriptionResponse429Headers struct {
+	RetryAfter *int
+}
+
+// TestSubscriptionResponse503Headers the declared response headers of an HTTP 503 response for TestSubscription
+type TestSubscriptionResponse503Headers struct {
+	RetryAfter *int
+}
+
 type TestSubscriptionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6301,6 +8713,10 @@ type TestSubscriptionResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -6309,10 +8725,16 @@ type TestSubscriptionResponse struct {
 	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *TestSubscriptionResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *TestSubscriptionResponse503Headers
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -6335,6 +8757,16 @@ func (r TestSubscriptionResponse) GetApplicationproblemJSON404() *Problem {
 	return r.ApplicationproblemJSON404
 }
 
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r TestSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r TestSubscriptionResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r TestSubscriptionResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -6353,6 +8785,11 @@ func (r TestSubscriptionResponse) GetApplicationproblemJSON415() *Problem {
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r TestSubscriptionResponse) GetApplicationproblemJSON422() *Problem {
 	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r TestSubscriptionResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
 }
 
 // GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
@@ -6396,7 +8833,7 @@ func (r TestSubscriptionResponse) ContentType() string {
 
 // ListDeliveriesWithResponse List deliveries, newest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6411,7 +8848,7 @@ func (c *ClientWithResponses) ListDeliveriesWithResponse(ctx context.Context, pa
 
 // GetDeliveryWithResponse Read a delivery's record
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads a delivery with the exact body that is posted, each attempt, and a sentence that says what it waits for. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6426,7 +8863,7 @@ func (c *ClientWithResponses) GetDeliveryWithResponse(ctx context.Context, id st
 
 // RedeliverWithResponse Send a delivery again, now
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6441,7 +8878,7 @@ func (c *ClientWithResponses) RedeliverWithResponse(ctx context.Context, id stri
 
 // ListEventsWithResponse Read the events by cursor, oldest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6456,7 +8893,7 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params
 
 // PublishEventWithBodyWithResponse Publish an event
 //
-// For the operator's token alone.
+// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6471,7 +8908,7 @@ func (c *ClientWithResponses) PublishEventWithBodyWithResponse(ctx context.Conte
 
 // PublishEventWithResponse Publish an event
 //
-// For the operator's token alone.
+// Publishes an event for a service that has nothing but HTTP. It is durable once it is answered. Without a version it gets its object's next; without subscriber_id it goes to every subscription that asks for its type. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6486,7 +8923,7 @@ func (c *ClientWithResponses) PublishEventWithResponse(ctx context.Context, para
 
 // GetEventWithResponse Read an event, with its deliveries
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads an event and what became of it. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6501,7 +8938,7 @@ func (c *ClientWithResponses) GetEventWithResponse(ctx context.Context, id strin
 
 // HealthWithResponse Tell whether the database answers
 //
-// It needs no token.
+// Answers 200 once the database answers, and else 503: is it alive? It needs no token.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6516,7 +8953,7 @@ func (c *ClientWithResponses) HealthWithResponse(ctx context.Context, reqEditors
 
 // ListJobsWithResponse List the caller's jobs, newest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6531,7 +8968,7 @@ func (c *ClientWithResponses) ListJobsWithResponse(ctx context.Context, params *
 
 // SubmitJobWithBodyWithResponse Submit a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6546,7 +8983,7 @@ func (c *ClientWithResponses) SubmitJobWithBodyWithResponse(ctx context.Context,
 
 // SubmitJobWithResponse Submit a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6561,7 +8998,7 @@ func (c *ClientWithResponses) SubmitJobWithResponse(ctx context.Context, params 
 
 // GetJobWithResponse Read a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads the truth about a job: its status, how far it has come, and what came of it. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6576,7 +9013,7 @@ func (c *ClientWithResponses) GetJobWithResponse(ctx context.Context, id string,
 
 // CancelJobWithResponse Cancel a job
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6591,7 +9028,7 @@ func (c *ClientWithResponses) CancelJobWithResponse(ctx context.Context, id stri
 
 // GetExportWithResponse Read what a job of the kind export_events has found
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads the events that a job has found, once it has succeeded. They are kept for as long as events are, and at most for 30 days. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6606,7 +9043,7 @@ func (c *ClientWithResponses) GetExportWithResponse(ctx context.Context, id stri
 
 // GetMetricsWithResponse Metrics, as Prometheus reads them
 //
-// For the operator's token alone.
+// Figures of this process, and totals that are read from the database. For the operator's token alone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6621,7 +9058,7 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 
 // ListNoticesWithResponse List notices, newest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6636,7 +9073,7 @@ func (c *ClientWithResponses) ListNoticesWithResponse(ctx context.Context, param
 
 // AcknowledgeNoticeWithResponse Acknowledge a notice
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6649,9 +9086,69 @@ func (c *ClientWithResponses) AcknowledgeNoticeWithResponse(ctx context.Context,
 	return ParseAcknowledgeNoticeResponse(rsp)
 }
 
+// ReadyWithResponse Tell whether the service can work
+//
+// Answers 200 once the tables fit this version and the database takes writes, and else 503: may it get requests? It needs no token.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /readyz (the `Ready` operationId).
+func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyResponse, error) {
+	rsp, err := c.Ready(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadyResponse(rsp)
+}
+
+// RedactObjectWithBodyWithResponse Remove the bodies of an object's events
+//
+// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /redactions (the `RedactObject` operationId).
+func (c *ClientWithResponses) RedactObjectWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error) {
+	rsp, err := c.RedactObjectWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRedactObjectResponse(rsp)
+}
+
+// RedactObjectWithResponse Remove the bodies of an object's events
+//
+// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /redactions (the `RedactObject` operationId).
+func (c *ClientWithResponses) RedactObjectWithResponse(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error) {
+	rsp, err := c.RedactObject(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRedactObjectResponse(rsp)
+}
+
+// ListSubscribersWithResponse List subscribers, newest first
+//
+// Lists the customers that are not deleted; name restricts the list to those whose names begin with it. For the operator's token alone.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /subscribers (the `ListSubscribers` operationId).
+func (c *ClientWithResponses) ListSubscribersWithResponse(ctx context.Context, params *ListSubscribersParams, reqEditors ...RequestEditorFn) (*ListSubscribersResponse, error) {
+	rsp, err := c.ListSubscribers(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSubscribersResponse(rsp)
+}
+
 // CreateSubscriberWithBodyWithResponse Create a subscriber
 //
-// For the operator's token alone.
+// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6666,7 +9163,7 @@ func (c *ClientWithResponses) CreateSubscriberWithBodyWithResponse(ctx context.C
 
 // CreateSubscriberWithResponse Create a subscriber
 //
-// For the operator's token alone.
+// Creates a customer, with a bearer token and a signing secret that are shown here alone, and publishes subscriber.created in the same transaction. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6681,7 +9178,7 @@ func (c *ClientWithResponses) CreateSubscriberWithResponse(ctx context.Context, 
 
 // GetOperatorSecretWithResponse Show the operator's signing secret
 //
-// For the operator's token alone.
+// Shows the secret that signs the deliveries of the operator's own subscriptions. For the operator's token alone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6696,7 +9193,7 @@ func (c *ClientWithResponses) GetOperatorSecretWithResponse(ctx context.Context,
 
 // DeleteSubscriberWithResponse Delete a subscriber
 //
-// For the operator's token alone.
+// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6711,7 +9208,7 @@ func (c *ClientWithResponses) DeleteSubscriberWithResponse(ctx context.Context, 
 
 // GetSubscriberWithResponse Read a subscriber's current state
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads the current state, as thin events ask for. Its ETag is made from the version. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6726,7 +9223,7 @@ func (c *ClientWithResponses) GetSubscriberWithResponse(ctx context.Context, id 
 
 // ChangeSubscriberWithBodyWithResponse Change a subscriber
 //
-// For the operator's token alone.
+// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6741,7 +9238,7 @@ func (c *ClientWithResponses) ChangeSubscriberWithBodyWithResponse(ctx context.C
 
 // ChangeSubscriberWithResponse Change a subscriber
 //
-// For the operator's token alone.
+// Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6754,9 +9251,24 @@ func (c *ClientWithResponses) ChangeSubscriberWithResponse(ctx context.Context, 
 	return ParseChangeSubscriberResponse(rsp)
 }
 
+// RedactSubscriberWithResponse Remove the bodies of a subscriber's events
+//
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
+func (c *ClientWithResponses) RedactSubscriberWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RedactSubscriberResponse, error) {
+	rsp, err := c.RedactSubscriber(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRedactSubscriberResponse(rsp)
+}
+
 // ActivateSecretWithResponse Sign with the new secret from now on
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6771,7 +9283,7 @@ func (c *ClientWithResponses) ActivateSecretWithResponse(ctx context.Context, id
 
 // RetireSecretWithResponse End the previous secret now
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6786,7 +9298,7 @@ func (c *ClientWithResponses) RetireSecretWithResponse(ctx context.Context, id s
 
 // RotateSecretWithBodyWithResponse Replace the signing secret, with an overlap
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6801,7 +9313,7 @@ func (c *ClientWithResponses) RotateSecretWithBodyWithResponse(ctx context.Conte
 
 // RotateSecretWithResponse Replace the signing secret, with an overlap
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Makes a new signing secret. In the overlap Webhook-Signature carries signatures of both; an overlap of 0 ends every older secret at once and is never refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6816,7 +9328,7 @@ func (c *ClientWithResponses) RotateSecretWithResponse(ctx context.Context, id s
 
 // RotateTokenWithResponse Replace the bearer token
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Makes a new bearer token; the one before ends now. A subscriber that was imported gets its first one this way. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6831,7 +9343,7 @@ func (c *ClientWithResponses) RotateTokenWithResponse(ctx context.Context, id st
 
 // ListSubscriptionsWithResponse List subscriptions, oldest first
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6846,7 +9358,7 @@ func (c *ClientWithResponses) ListSubscriptionsWithResponse(ctx context.Context,
 
 // CreateSubscriptionWithBodyWithResponse Register a callback URL
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6861,7 +9373,7 @@ func (c *ClientWithResponses) CreateSubscriptionWithBodyWithResponse(ctx context
 
 // CreateSubscriptionWithResponse Register a callback URL
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6876,7 +9388,7 @@ func (c *ClientWithResponses) CreateSubscriptionWithResponse(ctx context.Context
 
 // DeleteSubscriptionWithResponse Delete a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6891,7 +9403,7 @@ func (c *ClientWithResponses) DeleteSubscriptionWithResponse(ctx context.Context
 
 // GetSubscriptionWithResponse Read a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Reads a subscription with its health and how much waits for it. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6906,7 +9418,7 @@ func (c *ClientWithResponses) GetSubscriptionWithResponse(ctx context.Context, i
 
 // ChangeSubscriptionWithBodyWithResponse Change, pause or resume a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6921,7 +9433,7 @@ func (c *ClientWithResponses) ChangeSubscriptionWithBodyWithResponse(ctx context
 
 // ChangeSubscriptionWithResponse Change, pause or resume a subscription
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6936,7 +9448,7 @@ func (c *ClientWithResponses) ChangeSubscriptionWithResponse(ctx context.Context
 
 // TestSubscriptionWithResponse Send a test event to a subscription alone
 //
-// For the operator, and for a subscriber about its own: another's answers 404.
+// Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6977,12 +9489,26 @@ func ParseListDeliveriesResponse(rsp *http.Response) (*ListDeliveriesResponse, e
 		}
 		response.ApplicationproblemJSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -6998,6 +9524,29 @@ func ParseListDeliveriesResponse(rsp *http.Response) (*ListDeliveriesResponse, e
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ListDeliveriesResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListDeliveriesResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7038,12 +9587,26 @@ func ParseGetDeliveryResponse(rsp *http.Response) (*GetDeliveryResponse, error) 
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7059,6 +9622,29 @@ func ParseGetDeliveryResponse(rsp *http.Response) (*GetDeliveryResponse, error) 
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetDeliveryResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetDeliveryResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7106,6 +9692,20 @@ func ParseRedeliverResponse(rsp *http.Response) (*RedeliverResponse, error) {
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7134,6 +9734,13 @@ func ParseRedeliverResponse(rsp *http.Response) (*RedeliverResponse, error) {
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7148,6 +9755,29 @@ func ParseRedeliverResponse(rsp *http.Response) (*RedeliverResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers RedeliverResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers RedeliverResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7181,6 +9811,13 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.ApplicationproblemJSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 410:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7194,6 +9831,13 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7209,6 +9853,29 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ListEventsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListEventsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7256,6 +9923,20 @@ func ParsePublishEventResponse(rsp *http.Response) (*PublishEventResponse, error
 		}
 		response.ApplicationproblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7284,6 +9965,13 @@ func ParsePublishEventResponse(rsp *http.Response) (*PublishEventResponse, error
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7311,6 +9999,26 @@ func ParsePublishEventResponse(rsp *http.Response) (*PublishEventResponse, error
 			headers.Location = &value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 429:
+		var headers PublishEventResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers PublishEventResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7351,12 +10059,26 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7372,6 +10094,29 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetEventResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetEventResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7398,6 +10143,13 @@ func ParseHealthResponse(rsp *http.Response) (*HealthResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7412,6 +10164,19 @@ func ParseHealthResponse(rsp *http.Response) (*HealthResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 503:
+		var headers HealthResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7445,12 +10210,26 @@ func ParseListJobsResponse(rsp *http.Response) (*ListJobsResponse, error) {
 		}
 		response.ApplicationproblemJSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7466,6 +10245,29 @@ func ParseListJobsResponse(rsp *http.Response) (*ListJobsResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ListJobsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListJobsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7513,6 +10315,20 @@ func ParseSubmitJobResponse(rsp *http.Response) (*SubmitJobResponse, error) {
 		}
 		response.ApplicationproblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7541,6 +10357,13 @@ func ParseSubmitJobResponse(rsp *http.Response) (*SubmitJobResponse, error) {
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7568,6 +10391,26 @@ func ParseSubmitJobResponse(rsp *http.Response) (*SubmitJobResponse, error) {
 			headers.Location = &value
 		}
 		response.Headers202 = &headers
+	case rsp.StatusCode == 429:
+		var headers SubmitJobResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers SubmitJobResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7608,12 +10451,26 @@ func ParseGetJobResponse(rsp *http.Response) (*GetJobResponse, error) {
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7629,6 +10486,29 @@ func ParseGetJobResponse(rsp *http.Response) (*GetJobResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetJobResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetJobResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7676,6 +10556,20 @@ func ParseCancelJobResponse(rsp *http.Response) (*CancelJobResponse, error) {
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7704,6 +10598,13 @@ func ParseCancelJobResponse(rsp *http.Response) (*CancelJobResponse, error) {
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7718,6 +10619,29 @@ func ParseCancelJobResponse(rsp *http.Response) (*CancelJobResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers CancelJobResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers CancelJobResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7758,6 +10682,13 @@ func ParseGetExportResponse(rsp *http.Response) (*GetExportResponse, error) {
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7771,6 +10702,13 @@ func ParseGetExportResponse(rsp *http.Response) (*GetExportResponse, error) {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7786,6 +10724,29 @@ func ParseGetExportResponse(rsp *http.Response) (*GetExportResponse, error) {
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetExportResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetExportResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7819,6 +10780,40 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 		}
 		response.ApplicationproblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetMetricsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	}
 
 	return response, nil
@@ -7852,12 +10847,26 @@ func ParseListNoticesResponse(rsp *http.Response) (*ListNoticesResponse, error) 
 		}
 		response.ApplicationproblemJSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -7873,6 +10882,29 @@ func ParseListNoticesResponse(rsp *http.Response) (*ListNoticesResponse, error) 
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ListNoticesResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListNoticesResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -7920,6 +10952,20 @@ func ParseAcknowledgeNoticeResponse(rsp *http.Response) (*AcknowledgeNoticeRespo
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7941,6 +10987,13 @@ func ParseAcknowledgeNoticeResponse(rsp *http.Response) (*AcknowledgeNoticeRespo
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7955,6 +11008,313 @@ func ParseAcknowledgeNoticeResponse(rsp *http.Response) (*AcknowledgeNoticeRespo
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers AcknowledgeNoticeResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers AcknowledgeNoticeResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReadyResponse parses an HTTP response from a ReadyWithResponse call
+func ParseReadyResponse(rsp *http.Response) (*ReadyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Health
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 503:
+		var headers ReadyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRedactObjectResponse parses an HTTP response from a RedactObjectWithResponse call
+func ParseRedactObjectResponse(rsp *http.Response) (*RedactObjectResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RedactObjectResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Redacted
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers RedactObjectResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers RedactObjectResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListSubscribersResponse parses an HTTP response from a ListSubscribersWithResponse call
+func ParseListSubscribersResponse(rsp *http.Response) (*ListSubscribersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSubscribersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ListSubscriber
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ListSubscribersResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListSubscribersResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8002,6 +11362,20 @@ func ParseCreateSubscriberResponse(rsp *http.Response) (*CreateSubscriberRespons
 		}
 		response.ApplicationproblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8029,6 +11403,13 @@ func ParseCreateSubscriberResponse(rsp *http.Response) (*CreateSubscriberRespons
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -8064,6 +11445,26 @@ func ParseCreateSubscriberResponse(rsp *http.Response) (*CreateSubscriberRespons
 			headers.Location = &value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreateSubscriberResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers CreateSubscriberResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8104,6 +11505,20 @@ func ParseGetOperatorSecretResponse(rsp *http.Response) (*GetOperatorSecretRespo
 		}
 		response.ApplicationproblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8118,6 +11533,29 @@ func ParseGetOperatorSecretResponse(rsp *http.Response) (*GetOperatorSecretRespo
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetOperatorSecretResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetOperatorSecretResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8161,6 +11599,13 @@ func ParseDeleteSubscriberResponse(rsp *http.Response) (*DeleteSubscriberRespons
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8182,6 +11627,13 @@ func ParseDeleteSubscriberResponse(rsp *http.Response) (*DeleteSubscriberRespons
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8196,6 +11648,29 @@ func ParseDeleteSubscriberResponse(rsp *http.Response) (*DeleteSubscriberRespons
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers DeleteSubscriberResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers DeleteSubscriberResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8236,12 +11711,26 @@ func ParseGetSubscriberResponse(rsp *http.Response) (*GetSubscriberResponse, err
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -8270,6 +11759,26 @@ func ParseGetSubscriberResponse(rsp *http.Response) (*GetSubscriberResponse, err
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetSubscriberResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetSubscriberResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8324,6 +11833,20 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8352,6 +11875,13 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8379,6 +11909,159 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 429:
+		var headers ChangeSubscriberResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ChangeSubscriberResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRedactSubscriberResponse parses an HTTP response from a RedactSubscriberWithResponse call
+func ParseRedactSubscriberResponse(rsp *http.Response) (*RedactSubscriberResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RedactSubscriberResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Redacted
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers RedactSubscriberResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers RedactSubscriberResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8422,6 +12105,20 @@ func ParseActivateSecretResponse(rsp *http.Response) (*ActivateSecretResponse, e
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8443,6 +12140,13 @@ func ParseActivateSecretResponse(rsp *http.Response) (*ActivateSecretResponse, e
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8457,6 +12161,29 @@ func ParseActivateSecretResponse(rsp *http.Response) (*ActivateSecretResponse, e
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ActivateSecretResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ActivateSecretResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8500,6 +12227,20 @@ func ParseRetireSecretResponse(rsp *http.Response) (*RetireSecretResponse, error
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8521,6 +12262,13 @@ func ParseRetireSecretResponse(rsp *http.Response) (*RetireSecretResponse, error
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8535,6 +12283,29 @@ func ParseRetireSecretResponse(rsp *http.Response) (*RetireSecretResponse, error
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers RetireSecretResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers RetireSecretResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8582,6 +12353,20 @@ func ParseRotateSecretResponse(rsp *http.Response) (*RotateSecretResponse, error
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8610,6 +12395,13 @@ func ParseRotateSecretResponse(rsp *http.Response) (*RotateSecretResponse, error
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8624,6 +12416,29 @@ func ParseRotateSecretResponse(rsp *http.Response) (*RotateSecretResponse, error
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers RotateSecretResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers RotateSecretResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8671,6 +12486,20 @@ func ParseRotateTokenResponse(rsp *http.Response) (*RotateTokenResponse, error) 
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8699,6 +12528,13 @@ func ParseRotateTokenResponse(rsp *http.Response) (*RotateTokenResponse, error) 
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8713,6 +12549,29 @@ func ParseRotateTokenResponse(rsp *http.Response) (*RotateTokenResponse, error) 
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers RotateTokenResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers RotateTokenResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8746,12 +12605,26 @@ func ParseListSubscriptionsResponse(rsp *http.Response) (*ListSubscriptionsRespo
 		}
 		response.ApplicationproblemJSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -8767,6 +12640,29 @@ func ParseListSubscriptionsResponse(rsp *http.Response) (*ListSubscriptionsRespo
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ListSubscriptionsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListSubscriptionsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8814,6 +12710,20 @@ func ParseCreateSubscriptionResponse(rsp *http.Response) (*CreateSubscriptionRes
 		}
 		response.ApplicationproblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8842,6 +12752,13 @@ func ParseCreateSubscriptionResponse(rsp *http.Response) (*CreateSubscriptionRes
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8869,6 +12786,26 @@ func ParseCreateSubscriptionResponse(rsp *http.Response) (*CreateSubscriptionRes
 			headers.Location = &value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreateSubscriptionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers CreateSubscriptionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8905,12 +12842,26 @@ func ParseDeleteSubscriptionResponse(rsp *http.Response) (*DeleteSubscriptionRes
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -8926,6 +12877,29 @@ func ParseDeleteSubscriptionResponse(rsp *http.Response) (*DeleteSubscriptionRes
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers DeleteSubscriptionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers DeleteSubscriptionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -8966,12 +12940,26 @@ func ParseGetSubscriptionResponse(rsp *http.Response) (*GetSubscriptionResponse,
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
@@ -8987,6 +12975,29 @@ func ParseGetSubscriptionResponse(rsp *http.Response) (*GetSubscriptionResponse,
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers GetSubscriptionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetSubscriptionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -9034,6 +13045,20 @@ func ParseChangeSubscriptionResponse(rsp *http.Response) (*ChangeSubscriptionRes
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -9062,6 +13087,13 @@ func ParseChangeSubscriptionResponse(rsp *http.Response) (*ChangeSubscriptionRes
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -9076,6 +13108,29 @@ func ParseChangeSubscriptionResponse(rsp *http.Response) (*ChangeSubscriptionRes
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers ChangeSubscriptionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ChangeSubscriptionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -9123,6 +13178,20 @@ func ParseTestSubscriptionResponse(rsp *http.Response) (*TestSubscriptionRespons
 		}
 		response.ApplicationproblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -9151,6 +13220,13 @@ func ParseTestSubscriptionResponse(rsp *http.Response) (*TestSubscriptionRespons
 		}
 		response.ApplicationproblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -9165,6 +13241,29 @@ func ParseTestSubscriptionResponse(rsp *http.Response) (*TestSubscriptionRespons
 		}
 		response.ApplicationproblemJSON503 = &dest
 
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers TestSubscriptionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers TestSubscriptionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil

@@ -80,7 +80,7 @@ func TestClientIsOfThisDocument(t *testing.T) {
 			n++
 		}
 	}
-	require.Equal(t, 30, n)
+	require.Equal(t, 34, n)
 }
 
 // A subscription is made, an event published and delivered, read by push, by pull and
@@ -134,16 +134,22 @@ func TestGeneratedClient(t *testing.T) {
 	require.Len(t, delivery.Attempts, 1)
 	require.EqualValues(t, http.StatusOK, *delivery.Attempts[0].StatusCode)
 
-	job, err := own.SubmitJobWithResponse(ctx, nil, clienttest.NewJob{Kind: "export_events", Input: map[string]any{"event_type": "order.*"}})
+	var input clienttest.NewJob_Input
+	types := "order.*"
+	require.NoError(t, input.FromExportEvents(clienttest.ExportEvents{EventType: &types}))
+	job, err := own.SubmitJobWithResponse(ctx, nil, clienttest.NewJob{Kind: "export_events", Input: input})
 	require.NoError(t, err)
 	require.NotNil(t, job.JSON202, "%s", job.Body)
 	require.Nil(t, job.JSON202.Progress, "it has not begun")
-	eventually(t, func() *clienttest.Job {
+	done := eventually(t, func() *clienttest.Job {
 		r, err := own.GetJobWithResponse(ctx, job.JSON202.Id)
 		require.NoError(t, err)
 		require.NotNil(t, r.JSON200, "%s", r.Body)
 		return r.JSON200
 	}, func(j *clienttest.Job) bool { return j.Status == "succeeded" })
+	listed, err := done.Result.AsJobResult3()
+	require.NoError(t, err)
+	require.Len(t, listed, 1, "the result has a type")
 	export, err := own.GetExportWithResponse(ctx, job.JSON202.Id)
 	require.NoError(t, err)
 	require.NotNil(t, export.JSON200, "%s", export.Body)

@@ -1,0 +1,59 @@
+package main_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// With -challenge no URL is called before its owner has said so: not a registered one, not
+// a changed one, and not a job's.
+func TestChallenge(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-challenge", "-workers=false")
+		c := s.customer("c")
+		stranger, own := newEndpoint(t), newEndpoint(t)
+		own.with(func(w http.ResponseWriter, _ *http.Request) {
+			posts := own.received()
+			var body struct {
+				Type string `json:"type"`
+				Data struct {
+					Token string `json:"token"`
+				} `json:"data"`
+			}
+			last := posts[len(posts)-1]
+			mac := hmac.New(sha256.New, []byte(c.secret))
+			mac.Write([]byte(last.header.Get("Webhook-Timestamp") + "." + string(last.body)))
+			if json.Unmarshal(last.body, &body) != nil || body.Type != "webhook.challenge" ||
+				last.header.Get("Webhook-Hmac-Sha256") != hex(mac.Sum(nil)) {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(object{"token": body.Data.Token})
+		})
+		before := dump(t, p)
+		s.post(c.token, "/subscriptions", object{"url": stranger.URL}).refused(http.StatusUnprocessableEntity, "body.url")
+		s.post(operatorToken, "/subscriptions", object{"url": stranger.URL, "subscriber_id": c.id}).refused(http.StatusUnprocessableEntity, "body.url")
+		s.post(operatorToken, "/subscriptions", object{"url": stranger.URL, "subscriber_id": "sub_never"}).refused(http.StatusUnprocessableEntity, "body.subscriber_id")
+		s.post(c.token, "/subscriptions", object{"url": "ftp://x.example.com/"}).refused(http.StatusUnprocessableEntity, "body.url")
+		s.post(c.token, "/jobs", object{"kind": "export_events", "input": object{}, "callback_url": stranger.URL}).refused(http.StatusUnprocessableEntity, "body.callback_url")
+		require.Equal(t, before, dump(t, p))
+
+		made := s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated)
+		s.patch(c.token, "/subscriptions/"+made["id"].(string), object{"url": stranger.URL}).refused(http.StatusUnprocessableEntity, "body.url")
+		require.Len(t, own.received(), 1)
+		s.patch(c.token, "/subscriptions/"+made["id"].(string), object{"url": own.URL + "/a", "description": "the same URL"}).is(http.StatusOK)
+		require.Len(t, own.received(), 1)
+		s.patch(c.token, "/subscriptions/"+made["id"].(string), object{"url": own.URL + "/b"}).is(http.StatusOK)
+		s.post(c.token, "/jobs", object{"kind": "export_events", "input": object{}, "callback_url": own.URL}).is(http.StatusAccepted)
+		asked := len(own.received())
+		require.Equal(t, 3, asked)
+		require.Equal(t, made, s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated))
+		require.Len(t, own.received(), asked, "a repeat asks nobody")
+	})
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Of one kind there is a line a second, and nothing is left out without a word.
+func TestUnflooded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		calm := unflooded(slog.NewTextHandler(&out, nil))
+		log := slog.New(calm)
+		lines := func() int {
+			synctest.Wait()
+			return strings.Count(out.String(), "\n")
+		}
+		for i := range 1000 {
+			log.Error("a request failed", "operation", "publish-event", "try", i)
+		}
+		log.Error("a request failed", "operation", "list-jobs")
+		log.Info("as it is")
+		log.Info("as it is")
+		require.Equal(t, 4, lines())
+		time.Sleep(floodEvery)
+		require.Equal(t, 5, lines())
+		require.Contains(t, out.String(), "try=999 and_before_it=998")
+
+		log.Error("a request failed", "operation", "publish-event", "try", "late")
+		require.Equal(t, 5, lines())
+		time.Sleep(floodEvery)
+		require.Equal(t, 6, lines())
+		require.Contains(t, out.String(), "try=late\n", "nothing stands for others")
+		time.Sleep(3 * floodEvery)
+		require.Equal(t, 6, lines())
+		require.Empty(t, calm.floods.kinds, "what is over is forgotten")
+
+		log.With("process", "a").Warn("said", "n", 1)
+		log.With("process", "a").Warn("said", "n", 2)
+		calm.flush()
+		require.Contains(t, out.String(), "process=a n=2\n")
+		time.Sleep(3 * floodEvery)
+		require.Equal(t, 8, lines())
+
+		for i := range 5 {
+			log.Warn("a notice: it is not attempted any more", "notice_id", i)
+		}
+		require.Equal(t, 13, lines(), "each notice is logged")
+	})
+}

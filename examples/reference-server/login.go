@@ -1,0 +1,147 @@
+package main
+
+import (
+	"html/template"
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Wrong tokens of one address: so many at once, and then so many a second. A right one
+// counts for nothing.
+const (
+	guessesAtOnce   = 5
+	guessesASecond  = 0.5
+	proxiedAddress  = "X-Forwarded-For"
+	addressPrefixV6 = 64 // one customer's, as a rule
+)
+
+// signIn takes the operator's token.
+func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
+	to := r.PostFormValue("to")
+	if !strings.HasPrefix(to, consoleRoot+"/") || strings.HasPrefix(to, loginPath) || strings.HasPrefix(to, logoutPath) {
+		to = consoleRoot + "/"
+	}
+	from := addressOf(r)
+	if wait, ok := s.guesses.take(from); !ok {
+		after := max(1, int(math.Ceil(wait.Seconds())))
+		w.Header().Set("Retry-After", strconv.Itoa(after))
+		s.log.Warn("console: too many wrong tokens from one address", "from", from)
+		s.showLogin(w, r, http.StatusTooManyRequests, login{To: to, Said: "Too many wrong tokens came from your address. Wait " + strconv.Itoa(after) + " s, and try again."})
+		return
+	}
+	if token := strings.TrimSpace(r.PostFormValue("token")); !same(hashToken(token), s.operatorHash) {
+		s.log.Warn("console: somebody gave a token that is not the operator's", "from", from)
+		s.showLogin(w, r, http.StatusUnauthorized, login{To: to, Said: "That is not the operator's token."})
+		return
+	}
+	s.guesses.giveBack(from)
+	if err := s.sessions.begin(w, r); err != nil {
+		s.sorry(w, r, err)
+		return
+	}
+	s.log.Info("console: signed in", "from", from)
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func (s *server) signOut(w http.ResponseWriter, r *http.Request) {
+	if err := s.sessions.end(w, r); err != nil {
+		s.sorry(w, r, err)
+		return
+	}
+	http.Redirect(w, r, consoleRoot+"/", http.StatusSeeOther)
+}
+
+// addressOf is whom wrong tokens are counted for. A proxy on this machine or in its
+// private network says for whom it asks.
+func addressOf(r *http.Request) string {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	from := peer.Addr().Unmap()
+	if from.IsLoopback() || from.IsPrivate() {
+		said := strings.Split(strings.Join(r.Header.Values(proxiedAddress), ","), ",")
+		if named, err := netip.ParseAddr(strings.TrimSpace(said[len(said)-1])); err == nil {
+			from = named.Unmap()
+		}
+	}
+	if from.Is6() {
+		if prefix, err := from.WithZone("").Prefix(addressPrefixV6); err == nil {
+			return prefix.String()
+		}
+	}
+	return from.String()
+}
+
+type login struct {
+	To   string // where to go on
+	Said string // what was wrong; empty: nothing
+}
+
+const pageHead = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{.Title}} – Surehook reference server</title>
+<link rel="stylesheet" href="/console/style.css">
+</head>
+<body>
+<main>
+<h1>Surehook reference server</h1>
+`
+
+var (
+	loginPage = template.Must(template.New("login").Parse(pageHead + `{{with .Said}}<p role="alert" class="said">{{.}}</p>{{end}}
+<form method="post" action="/console/login">
+<fieldset><legend>Sign in</legend>
+<input type="hidden" name="to" value="{{.To}}">
+<div><label for="token">The operator's token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></div>
+<button>Sign in</button>
+</fieldset>
+</form>
+</main>
+</body>
+</html>
+`))
+	sorryPage = template.Must(template.New("sorry").Parse(pageHead + `<p role="alert" class="said">{{.Said}}</p>
+</main>
+</body>
+</html>
+`))
+)
+
+// Title is what the page is about.
+func (login) Title() string { return "Sign in" }
+
+func (s *server) showLogin(w http.ResponseWriter, r *http.Request, status int, l login) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="surehook"`)
+	s.showPage(w, r, status, loginPage, l)
+}
+
+// sorry answers a visitor of the console with what the API answers others.
+func (s *server) sorry(w http.ResponseWriter, r *http.Request, err error) {
+	p := refusal(err).logged(r.Context(), s.log, "console")
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	s.showPage(w, r, p.Status, sorryPage, struct{ Title, Said string }{p.Title, p.Detail})
+}
+
+func (s *server) showPage(w http.ResponseWriter, r *http.Request, status int, page *template.Template, data any) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if err := page.Execute(w, data); err != nil {
+		s.log.DebugContext(r.Context(), "a page was not sent whole", "error", err)
+	}
+}
