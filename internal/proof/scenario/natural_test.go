@@ -65,7 +65,7 @@ func tradeOnSQLite(t *testing.T) trade {
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		return db
 	}
-	source, copies, holder := open("service.db", "20000"), open("consumer.db", "1000"), open("consumer.db", "20000")
+	source, copies, holder := open("service.db", "20000"), open("consumer.db", "50"), open("consumer.db", "20000")
 	store, err := sqlite.New(source, nil)
 	require.NoError(t, err)
 	require.NoError(t, store.Migrate(t.Context()))
@@ -116,18 +116,18 @@ func tradeOnPostgres(t *testing.T) trade {
 	}}
 }
 
-// flaky is an endpoint that is out of order for every third stretch of requests, each time
-// in another way.
-func (tr trade) flaky(t *testing.T, inner http.Handler) http.Handler {
-	const stretch = 20
+// flaky is an endpoint that is out of order after each of some stretches of requests, each
+// time in another way.
+func (tr trade) flaky(t *testing.T, orders int, inner http.Handler) http.Handler {
+	well, out := int64(max(20, orders/10)), int64(max(10, orders/200))
 	var requests atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := requests.Add(1) / stretch
-		if n%3 != 2 {
+		n := requests.Add(1)
+		if n%(well+out) < well {
 			inner.ServeHTTP(w, r)
 			return
 		}
-		switch n / 3 % 4 {
+		switch n / (well + out) % 4 {
 		case 0:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case 1:
@@ -172,7 +172,7 @@ func (tr trade) run(t *testing.T) {
 		require.NoError(t, err)
 		receivers[form], err = surehook.NewReceiver(receiver.SQL(tr.copies, nil), tr.markers, form, secret.Reveal(), &surehook.ReceiverConfig{Receive: receiver.Config{Logger: quiet}})
 		require.NoError(t, err)
-		server := httptest.NewServer(tr.flaky(t, receivers[form].Handler(work)))
+		server := httptest.NewServer(tr.flaky(t, n, receivers[form].Handler(work)))
 		t.Cleanup(server.Close)
 		_, err = hooks.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: server.URL})
 		require.NoError(t, err)
