@@ -3,7 +3,6 @@ package surehook
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/surehook/surehook/dedup"
@@ -24,23 +23,9 @@ type ReceiverConfig struct {
 	// Tolerance is how far a timestamp may lie from now. The default is 300 s.
 	Tolerance time.Duration
 
-	// Reach is how far back the sender sends events again. The default is 28 days, which
-	// is that of a sender of this module.
-	Reach time.Duration
-
-	// Retention is how long markers are kept: Run removes those that are older. It must
-	// exceed Reach by dedup.RetentionMargin, and be the same for all receivers on one
-	// store. The default is 30 days.
-	Retention time.Duration
-
-	// Logger gets one record for each request. The default is slog.Default().
-	Logger *slog.Logger
-
-	// Now is the clock of timestamps and markers. The default is time.Now.
-	Now func() time.Time
-
-	// Receive has the rest: Envelope, Hooks, Timeout, MaxBodyBytes and so on. What
-	// NewReceiver and ReceiverConfig say themselves must be zero in it.
+	// Receive has all that the receiver itself can be told: Reach, Retention, Logger,
+	// Envelope, Hooks, Timeout, MaxBodyBytes and so on. Its Now is also the clock by which
+	// timestamps are checked. ScopeOf must be nil.
 	Receive receiver.Config
 }
 
@@ -57,7 +42,10 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 	if cfg != nil {
 		c = *cfg
 	}
-	errs := c.overlaps()
+	var errs []error
+	if c.Receive.ScopeOf != nil {
+		errs = append(errs, errors.New("surehook: ReceiverConfig.Receive.ScopeOf is set: NewReceiver has one scope; for several, use receiver.New"))
+	}
 	if scope == "" {
 		errs = append(errs, errors.New("surehook: NewReceiver needs a scope: a name for who sends, which no other sender into this database has"))
 	}
@@ -65,9 +53,7 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	r := c.Receive
-	r.Reach, r.Retention, r.Logger, r.Now = c.Reach, c.Retention, c.Logger, c.Now
-	return receiver.New(verifier, inTx, store, scope, &r)
+	return receiver.New(verifier, inTx, store, scope, &c.Receive)
 }
 
 func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
@@ -92,20 +78,5 @@ func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: c.Schemes, Tolerance: c.Tolerance, Now: c.Now})
-}
-
-// overlaps refuses settings of Receive that NewReceiver or ReceiverConfig has.
-func (c *ReceiverConfig) overlaps() []error {
-	r := &c.Receive
-	errs := overlaps("ReceiverConfig.Receive.%s is set: set ReceiverConfig.%s, by which markers are kept and removed", []overlap{
-		{"Reach", "Reach", r.Reach != 0},
-		{"Retention", "Retention", r.Retention != 0},
-		{"Logger", "Logger", r.Logger != nil},
-		{"Now", "Now", r.Now != nil},
-	})
-	if r.ScopeOf != nil {
-		errs = append(errs, errors.New("surehook: ReceiverConfig.Receive.ScopeOf is set: NewReceiver has one scope; for several, use receiver.New"))
-	}
-	return errs
+	return signing.NewVerifier(ring, &signing.VerifierConfig{Schemes: c.Schemes, Tolerance: c.Tolerance, Now: c.Receive.Now})
 }

@@ -133,29 +133,22 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 func (s *Sender[Tx]) Run(ctx context.Context) error { return s.Dispatcher.Run(ctx) }
 
 // overlaps refuses settings of Dispatch that all parts share: each is given once.
-func (c *SenderConfig) overlaps() []error {
+func (c *SenderConfig) overlaps() (errs []error) {
 	d := &c.Dispatch
-	return overlaps("SenderConfig.Dispatch.%s is set: set SenderConfig.%s, which all parts share", []overlap{
-		{"Network", "Network", !reflect.ValueOf(d.Network).IsZero()},
-		{"Retention", "Retention", d.Retention != sender.Retention{}},
-		{"Timeout", "Timeout", d.Timeout != 0},
-		{"Proxies", "Proxies", d.Proxies != nil},
-		{"Schemes", "Schemes", d.Schemes != nil},
-		{"UserAgent", "UserAgent", d.UserAgent != ""},
-		{"Logger", "Logger", d.Logger != nil},
-	})
-}
-
-// overlap is a setting of an inner configuration that the outer one has too.
-type overlap struct {
-	inner, outer string // its names
-	set          bool   // in the inner one
-}
-
-func overlaps(format string, settings []overlap) (errs []error) {
-	for _, s := range settings {
-		if s.set {
-			errs = append(errs, fmt.Errorf("surehook: "+format, s.inner, s.outer))
+	for _, shared := range []struct {
+		field string
+		set   bool // in Dispatch
+	}{
+		{"Network", !reflect.ValueOf(d.Network).IsZero()},
+		{"Retention", d.Retention != sender.Retention{}},
+		{"Timeout", d.Timeout != 0},
+		{"Proxies", d.Proxies != nil},
+		{"Schemes", d.Schemes != nil},
+		{"UserAgent", d.UserAgent != ""},
+		{"Logger", d.Logger != nil},
+	} {
+		if shared.set {
+			errs = append(errs, fmt.Errorf("surehook: SenderConfig.Dispatch.%[1]s is set: set SenderConfig.%[1]s, which all parts share", shared.field))
 		}
 	}
 	return errs

@@ -52,16 +52,8 @@ func TestOverlappingSettings(t *testing.T) {
 		_, err := newSender(t, &surehook.SenderConfig{Dispatch: d})
 		require.EqualError(t, err, "surehook: SenderConfig.Dispatch."+field+" is set: set SenderConfig."+field+", which all parts share")
 	}
-	for want, r := range map[string]receiver.Config{
-		"several, use receiver.New":                  {ScopeOf: func(signing.Verified) string { return "" }},
-		"set ReceiverConfig.Reach":                   {Reach: time.Hour},
-		"set ReceiverConfig.Retention, by which":     {Retention: time.Hour},
-		"set ReceiverConfig.Logger, by which":        {Logger: slog.Default()},
-		"ReceiverConfig.Receive.Now is set: set Rec": {Now: time.Now},
-	} {
-		_, err := newReceiver(&surehook.ReceiverConfig{Receive: r})
-		require.ErrorContains(t, err, want)
-	}
+	_, err := newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{ScopeOf: func(signing.Verified) string { return "" }}})
+	require.EqualError(t, err, "surehook: ReceiverConfig.Receive.ScopeOf is set: NewReceiver has one scope; for several, use receiver.New")
 }
 
 // What a part refuses, the door refuses, and all of it at once.
@@ -90,9 +82,9 @@ func TestProblemsOfParts(t *testing.T) {
 	for _, part := range []string{"needs a scope", "surehook: the secret: ", "OlderSecrets[0]: "} {
 		require.ErrorContains(t, err, part)
 	}
-	_, err = newReceiver(&surehook.ReceiverConfig{Reach: 30 * 24 * time.Hour})
+	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{Reach: 30 * 24 * time.Hour}})
 	require.ErrorContains(t, err, "720h0m0s", "markers must outlast the reach")
-	_, err = newReceiver(&surehook.ReceiverConfig{Retention: 10 * 24 * time.Hour})
+	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{Retention: 10 * 24 * time.Hour}})
 	require.ErrorContains(t, err, "672h0m0s", "which is that of a sender by default")
 }
 
@@ -199,7 +191,8 @@ func TestTolerance(t *testing.T) {
 	for tolerance, want := range map[time.Duration]bool{0: false, 500 * time.Second: true} {
 		store, secret := inbound.New(), signing.GenerateSecret()
 		r, err := surehook.NewReceiver(store.InTx, store, "billing", secret.Reveal(), &surehook.ReceiverConfig{
-			Tolerance: tolerance, Now: func() time.Time { return time.Now().Add(400 * time.Second) }, Logger: slog.New(slog.DiscardHandler),
+			Tolerance: tolerance,
+			Receive:   receiver.Config{Now: func() time.Time { return time.Now().Add(400 * time.Second) }, Logger: slog.New(slog.DiscardHandler)},
 		})
 		require.NoError(t, err)
 		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, secret), receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))

@@ -36,7 +36,7 @@ func (r Result) challengeAnswer() (string, bool) {
 
 // answerChallenge is the end of a verified challenge.
 func (r *Receiver[Tx]) answerChallenge(ctx context.Context, ev Event, answer json.RawMessage) Result {
-	r.counts.challenged.Add(1)
+	r.counts.add(&r.counts.Challenged)
 	r.log().LogAttrs(ctx, slog.LevelInfo, "receiver: challenge answered", eventAttrs(ev)...)
 	if hook := r.cfg.Hooks.Challenged; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,10 @@ func (w warehouse[Tx]) test(t *testing.T, names ...string) {
 	if race.Enabled {
 		n = 300
 	}
+	if text := os.Getenv("SUREHOOK_ORDERS"); text != "" {
+		_, err := fmt.Sscan(text, &n)
+		require.NoError(t, err, "SUREHOOK_ORDERS")
+	}
 	events := orders(n)
 	forms := w.forms(t)
 	for _, name := range names {
@@ -130,11 +135,14 @@ func (w warehouse[Tx]) test(t *testing.T, names ...string) {
 			require.Greater(t, stats.Stale, int64(n/4), "there was disorder")
 			require.EqualValues(t, stats.Stale, n-have, "each order whose creation was overtaken is missing, and the count says so")
 		}
+		t.Logf("%s: %d orders, %d messages, %d orders kept, %+v", name, n, len(events), have, stats)
 	}
 }
 
 // None of 2,000 orders in disorder is lost if payments are facts, or if each event has the
 // order's whole state. The form that comes to mind first loses a part of them.
+//
+//	SUREHOOK_ORDERS=10000 go test -run TestNaturalConsumer -v ./receiver
 func TestNaturalConsumerOnSQLite(t *testing.T) {
 	b, db := onSQLite(t)
 	_, err := db.Exec("CREATE TABLE orders (id TEXT PRIMARY KEY, paid BOOLEAN NOT NULL); CREATE TABLE payments (id TEXT NOT NULL)")

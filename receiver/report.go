@@ -22,31 +22,23 @@ func (r *Receiver[Tx]) begin(ctx context.Context, header http.Header) context.Co
 }
 
 func (r *Receiver[Tx]) rejected(ctx context.Context, err *Error) {
-	r.counts.rejected.Add(1)
-	level := slog.LevelWarn
-	if err.Status() == http.StatusInternalServerError {
-		level = slog.LevelError
-	}
-	r.log().LogAttrs(ctx, level, "receiver: request rejected", failureAttrs(err)...)
+	r.counts.add(&r.counts.Rejected)
+	r.log().LogAttrs(ctx, err.level(), "receiver: request rejected", failureAttrs(err)...)
 	if hook := r.cfg.Hooks.Rejected; hook != nil {
 		r.hook(ctx, func() { hook(ctx, err) })
 	}
 }
 
 func (r *Receiver[Tx]) failed(ctx context.Context, ev Event, err *Error) {
-	r.counts.failed.Add(1)
-	level := slog.LevelWarn
-	if err.Status() == http.StatusInternalServerError {
-		level = slog.LevelError
-	}
-	r.log().LogAttrs(ctx, level, "receiver: event not applied", append(eventAttrs(ev), failureAttrs(err)...)...)
+	r.counts.add(&r.counts.Failed)
+	r.log().LogAttrs(ctx, err.level(), "receiver: event not applied", append(eventAttrs(ev), failureAttrs(err)...)...)
 	if hook := r.cfg.Hooks.Failed; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev, err) })
 	}
 }
 
 func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause error) {
-	r.counts.add(res)
+	r.counts.add(r.counts.of(res))
 	if res == DeadLettered {
 		r.log().LogAttrs(ctx, slog.LevelError, "receiver: event set aside as a dead letter", append(eventAttrs(ev), slog.Any("error", cause))...)
 		if hook := r.cfg.Hooks.DeadLettered; hook != nil {
@@ -106,6 +98,14 @@ func eventAttrs(ev Event) []slog.Attr {
 		slog.String("event_id", ev.ID), slog.String("event_type", ev.Type),
 		slog.String("scope", ev.Scope), slog.String("key_id", ev.Verified.KeyID),
 	}
+}
+
+// level is Error for a fault on this side.
+func (e *Error) level() slog.Level {
+	if e.Status() == http.StatusInternalServerError {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
 }
 
 func failureAttrs(err *Error) []slog.Attr {

@@ -1,10 +1,9 @@
 package receiver
 
-import "sync/atomic"
+import "sync"
 
 // Stats counts what became of requests and of events that were applied in other ways,
-// since New. An event that is recorded and applied later counts twice. Each number is
-// exact; they are read one after the other.
+// since New. An event that is recorded and applied later counts twice.
 type Stats struct {
 	Applied      int64
 	Duplicate    int64
@@ -18,36 +17,43 @@ type Stats struct {
 	Failed       int64 // verified, and could not be applied then
 }
 
-// Stats returns the counts, which are this process's. [Receiver.ApplyDeadLetter] is not
-// counted.
+// Stats returns the counts of one moment, which are this process's.
+// [Receiver.ApplyDeadLetter] is not counted.
 func (r *Receiver[Tx]) Stats() Stats {
-	c := &r.counts
-	return Stats{
-		Applied: c.applied.Load(), Duplicate: c.duplicate.Load(), Stale: c.stale.Load(), DeadLettered: c.deadLettered.Load(),
-		Ignored: c.ignored.Load(), Reapplied: c.reapplied.Load(), Recorded: c.recorded.Load(), Challenged: c.challenged.Load(),
-		Rejected: c.rejected.Load(), Failed: c.failed.Load(),
-	}
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	return r.counts.Stats
 }
 
+// counts are the Stats as they grow.
 type counts struct {
-	applied, duplicate, stale, deadLettered, ignored, reapplied, recorded, challenged, rejected, failed atomic.Int64
+	mu sync.Mutex
+	Stats
 }
 
-func (c *counts) add(res Result) {
+// add counts one more in a field of its Stats.
+func (c *counts) add(field *int64) {
+	c.mu.Lock()
+	*field++
+	c.mu.Unlock()
+}
+
+// of is the field of a result.
+func (s *Stats) of(res Result) *int64 {
 	switch res {
-	case Applied:
-		c.applied.Add(1)
 	case Duplicate:
-		c.duplicate.Add(1)
+		return &s.Duplicate
 	case Stale:
-		c.stale.Add(1)
+		return &s.Stale
 	case DeadLettered:
-		c.deadLettered.Add(1)
+		return &s.DeadLettered
 	case Ignored:
-		c.ignored.Add(1)
+		return &s.Ignored
 	case Reapplied:
-		c.reapplied.Add(1)
+		return &s.Reapplied
 	case Recorded:
-		c.recorded.Add(1)
+		return &s.Recorded
+	default: // Applied
+		return &s.Applied
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -213,18 +214,42 @@ func missed(t *testing.T, b both) {
 	require.Zero(t, again.Applied)
 	require.Equal(t, len(mine), again.Duplicates)
 
+	reapplied(ctx, t, b, rcv, c, mine)
+
 	// Without posts, as behind NAT, all events come by the feed, as soon as they are there.
 	require.NoError(t, registry.Pause(ctx, sub.ID))
 	running, end := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(running) }()
 	publish(30)
-	require.Eventually(t, func() bool { return len(column(t, b.db, "SELECT id FROM effects")) == len(mine) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(column(t, b.db, "SELECT DISTINCT id FROM effects")) == len(mine) }, time.Minute, 10*time.Millisecond)
 	end()
 	require.NoError(t, <-done)
 	// The events that were held meanwhile come as duplicates.
 	require.NoError(t, registry.Resume(ctx, sub.ID, sender.Resume{}))
 	require.Eventually(t, func() bool { return delivered() == len(mine) }, time.Minute, 10*time.Millisecond)
-	require.ElementsMatch(t, mine, column(t, b.db, "SELECT id FROM effects"))
+	require.ElementsMatch(t, mine, column(t, b.db, "SELECT DISTINCT id FROM effects"))
 	t.Logf("%d events, of which posts had missed %d", len(mine), len(report.Missed))
+}
+
+// What is asked for by event, by object and by time is applied again by the next run that
+// reads it, once, and by no other.
+func reapplied(ctx context.Context, t *testing.T, b both, rcv *receiver.Receiver[*sql.Tx], c *catchup.Catchup[*sql.Tx], mine []string) {
+	again := func(req receiver.ReapplyRequest, want []string) {
+		t.Helper()
+		effects := column(t, b.db, "SELECT id FROM effects")
+		_, err := rcv.Reapply(ctx, req)
+		require.NoError(t, err)
+		require.ElementsMatch(t, effects, column(t, b.db, "SELECT id FROM effects"), "by itself it changes nothing")
+		for _, n := range []int{len(want), 0} {
+			report, err := c.Reconcile(ctx, "")
+			require.NoError(t, err)
+			require.Equal(t, catchup.Report{Seen: len(mine), Reapplied: n, Duplicates: len(mine) - n, Next: report.Next}, report)
+			require.ElementsMatch(t, slices.Concat(effects, want), column(t, b.db, "SELECT id FROM effects"))
+		}
+	}
+	again(receiver.ReapplyRequest{Event: mine[3]}, mine[3:4])
+	again(receiver.ReapplyRequest{Object: dedup.Object{Type: "thing", ID: "0-0"}}, mine[:1])
+	again(receiver.ReapplyRequest{From: time.Now().Add(-time.Hour)}, mine)
+	again(receiver.ReapplyRequest{From: time.Now().Add(-time.Hour), Until: time.Now().Add(-time.Hour / 2)}, nil)
 }

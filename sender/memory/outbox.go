@@ -59,12 +59,7 @@ func (s *Store) PublishTx(ctx context.Context, tx *Tx, drafts []sender.Draft) ([
 func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 	k := key{d.KeyScope, d.Key}
 	if first, found := s.published[k]; found {
-		if first.hash != d.KeyHash {
-			return sender.Ref{}, fmt.Errorf("%w: key %q in scope %q", sender.ErrIdempotencyKey, d.Key, d.KeyScope)
-		}
-		ref := first.ref
-		ref.Duplicate = true
-		return ref, nil
+		return rules.Duplicate(d, first.ref, first.hash[:])
 	}
 	to := addressee{d.Subscriber, d.Subscription}
 	if _, err := s.findSubscriber(to.subscriber); err != nil && to.subscriber != "" {

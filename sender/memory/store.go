@@ -39,7 +39,7 @@ type Config struct {
 type Store struct {
 	clock  func() time.Time
 	open   *semaphore.Weighted // held by the transaction that is open
-	nested inside.Mark         // of InTx, whose function must not begin another one
+	nested inside.Calls        // of InTx, whose function must not begin another one
 	woken  chan struct{}
 
 	// The rest belongs to the transaction that is open. It is changed only in ways that
@@ -93,7 +93,6 @@ func New(cfg *Config) (*Store, error) {
 	s := &Store{
 		clock:        time.Now,
 		open:         semaphore.NewWeighted(1),
-		nested:       inside.New(),
 		woken:        make(chan struct{}, 1),
 		eventByID:    map[string]*event{},
 		versions:     map[sender.Object]int64{},

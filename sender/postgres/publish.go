@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -248,9 +247,8 @@ func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err erro
 		return sender.Ref{}, false, nil
 	case err != nil:
 		return sender.Ref{}, false, fail("looking for an idempotency key", err)
-	case len(hash) != sha256.Size || [sha256.Size]byte(hash) != d.KeyHash:
-		return sender.Ref{}, false, fmt.Errorf("%w: key %q in scope %q", sender.ErrIdempotencyKey, d.Key, d.KeyScope)
 	}
-	ref.Duplicate, ref.Delivery = true, onlyDelivery(ref.ID, subscription)
-	return ref, true, nil
+	ref.Delivery = onlyDelivery(ref.ID, subscription)
+	ref, err = rules.Duplicate(d, ref, hash)
+	return ref, err == nil, err
 }

@@ -21,8 +21,12 @@ type Owned struct {
 func (r *Replays) ForSubscriber(id string) *Owned { return &Owned{all: r, subscriber: id} }
 
 // Create is [Replays.Create] for the subscriber's deliveries. Filter.Subscriber may be left
-// out.
+// out. Only the operator can send again what is beyond the reach: Force is refused with
+// ErrInvalid.
 func (o *Owned) Create(ctx context.Context, n Request) (Replay, error) {
+	if n.Force {
+		return Replay{}, fmt.Errorf("%w replay: Force is set: a subscriber cannot send again what is beyond the reach: leave Force out, or have the operator use Replays.Create", sender.ErrInvalid)
+	}
 	var err error
 	if n.Filter.Subscriber, err = o.bound(n.Filter.Subscriber); err != nil {
 		return Replay{}, err

@@ -74,6 +74,9 @@ func TestOwnedReplays(t *testing.T) {
 			require.EqualError(t, err, strings.ReplaceAll(unknown.Error(), "sub_unknown", "sub_b"), name)
 		}
 
+		_, err := mine.Create(ctx, replay.Request{Force: true})
+		require.ErrorIs(t, err, sender.ErrInvalid, "that is the operator's")
+		require.ErrorContains(t, err, "Force")
 		own, err := mine.Create(ctx, replay.Request{})
 		require.NoError(t, err)
 		another, err := theirs.Create(ctx, replay.Request{})

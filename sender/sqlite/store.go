@@ -44,7 +44,7 @@ type Store struct {
 	db      *sql.DB
 	clock   func() time.Time
 	writing *semaphore.Weighted // first come, first served
-	inTx    inside.Mark         // of InTx, whose function must not wait for a turn
+	inTx    inside.Calls        // of InTx, whose function must not wait for a turn
 	woken   chan struct{}
 
 	othersWroteAt atomic.Int64 // when somebody other than a dispatcher wrote last, or was about to
@@ -79,7 +79,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: New needs a *sql.DB")
 	}
-	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), inTx: inside.New(), woken: make(chan struct{}, 1), bodies: map[int64][]byte{}}
+	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1), woken: make(chan struct{}, 1), bodies: map[int64][]byte{}}
 	logger := slog.Default()
 	if cfg != nil {
 		logger = cmp.Or(cfg.Logger, logger)

@@ -43,8 +43,7 @@ func catchUp(t testing.TB, db *sql.DB, feed string, limit int) *catchup.Catchup[
 	return c
 }
 
-// newFeed serves n events, and signals on asked when it is asked for a page. Its cursors
-// say how many events were read.
+// newFeed serves n events, each about an object of its own: see serveFeed.
 func newFeed(t *testing.T, n int, asked chan<- struct{}) (url string, ids []string) {
 	var events []json.RawMessage
 	for i := range n {
@@ -52,6 +51,12 @@ func newFeed(t *testing.T, n int, asked chan<- struct{}) (url string, ids []stri
 		ids = append(ids, id)
 		events = append(events, json.RawMessage(fmt.Sprintf(`{"id":%q,"type":"thing.made","object":{"type":"thing","id":%q},"version":1}`, id, id)))
 	}
+	return serveFeed(t, events, asked), ids
+}
+
+// serveFeed serves events, and signals on asked when it is asked for a page. Its cursors
+// say how many events were read.
+func serveFeed(t *testing.T, events []json.RawMessage, asked chan<- struct{}) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case asked <- struct{}{}:
@@ -63,12 +68,12 @@ func newFeed(t *testing.T, n int, asked chan<- struct{}) (url string, ids []stri
 			http.Error(w, "wrong", http.StatusBadRequest)
 			return
 		}
-		to := min(from+limit, n)
+		to := min(from+limit, len(events))
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": events[from:to], "next_cursor": fmt.Sprint("at ", to)})
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, ids
+	return server.URL
 }
 
 // passed returns how many events a cursor has passed.

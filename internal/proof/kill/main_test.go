@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
@@ -25,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	killtest.Serve(
-		dedupOnSQLite, dedupOnPostgres, receiving, takingOnSQLite, takingOnPostgres, catchingUp,
+		dedupOnSQLite, dedupOnPostgres, receiving, takingOnSQLite, takingOnPostgres, catchingUp, repairingOnSQLite, repairingOnPostgres,
 		stepping, replayingOnSQLite, replayingOnPostgres, working, producingOnSQLite, producingOnPostgres,
 	)
 	os.Exit(m.Run())
@@ -95,11 +96,16 @@ func testKeys(t testing.TB) *sender.Keys {
 }
 
 func newReceiver[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store[Tx], secret signing.Secret) *receiver.Receiver[Tx] {
+	return newReceiverAt(t, inTx, store, secret, nil)
+}
+
+// newReceiverAt is newReceiver with a clock for markers.
+func newReceiverAt[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store[Tx], secret signing.Secret, now func() time.Time) *receiver.Receiver[Tx] {
 	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, inTx, store, "default", &receiver.Config{Logger: quiet})
+	rcv, err := receiver.New(verifier, inTx, store, "default", &receiver.Config{Logger: quiet, Now: now})
 	require.NoError(t, err)
 	return rcv
 }

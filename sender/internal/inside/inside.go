@@ -2,7 +2,7 @@
 // goroutine: then it must not wait for the other one's end.
 //
 // Go does not say which goroutine runs, and a context is not handed on to every function. But
-// a goroutine can read its own stack. So a Mark writes its number there, as calls of four
+// a goroutine can read its own stack. So a call writes its number there, as calls of four
 // functions that stand for the digits. That costs a call some nanoseconds, and a look some
 // microseconds; a goroutine's id, from runtime.Stack, would cost each call more than a look.
 package inside
@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -19,56 +20,74 @@ import (
 // ErrInTx refuses a call inside the function of a store's InTx.
 var ErrInTx = fmt.Errorf("%w call: it is made inside the function of InTx, whose end it would wait for: use PublishTx with the transaction that you have, or the method whose name ends in Tx", sender.ErrInvalid)
 
-// Mark is the number of whoever makes calls that must not be made inside each other.
-type Mark uint16
+// Calls are calls of which one is under way at a time, and which must not be made inside each
+// other. The zero value is ready. It is safe for concurrent use.
+type Calls struct {
+	underWay atomic.Uint32 // the number of the call, and begun; 0: none is
+}
 
-// digits is how many digits of two bits a Mark has.
+const begun = 1 << 16
+
+// Call calls fn. While fn runs, Called is true on its goroutine. No other Call may be under
+// way.
+func (c *Calls) Call(fn func() error) error {
+	n := number(rand.Uint32()) // it differs from those of other Calls, and of calls that a panic has left on the stack
+	c.underWay.Store(begun | uint32(n))
+	defer c.underWay.Store(0)
+	return n.rest(digits, fn)
+}
+
+// Called tells whether it is called inside the call that is under way. It cannot see that it
+// is if another goroutine makes the call, even one that waits for this one.
+func (c *Calls) Called() bool {
+	n := c.underWay.Load()
+	return n != 0 && number(n).onStack()
+}
+
+// number is a call's.
+type number uint16
+
+// digits is how many digits of two bits a number has.
 const digits = 8
 
-// New returns a random Mark.
-func New() Mark { return Mark(rand.Uint32()) }
-
-// Call calls fn. While fn runs, Called is true on its goroutine.
-func (m Mark) Call(fn func() error) error { return m.rest(digits, fn) }
-
 // rest writes the digits that are left, the lowest first.
-func (m Mark) rest(left int, fn func() error) error {
+func (n number) rest(left int, fn func() error) error {
 	if left == 0 {
 		return fn()
 	}
-	switch m & 3 {
+	switch n & 3 {
 	case 0:
-		return (m >> 2).zero(left-1, fn)
+		return (n >> 2).zero(left-1, fn)
 	case 1:
-		return (m >> 2).one(left-1, fn)
+		return (n >> 2).one(left-1, fn)
 	case 2:
-		return (m >> 2).two(left-1, fn)
+		return (n >> 2).two(left-1, fn)
 	}
-	return (m >> 2).three(left-1, fn)
+	return (n >> 2).three(left-1, fn)
 }
 
 //go:noinline
-func (m Mark) zero(left int, fn func() error) error { return m.rest(left, fn) }
+func (n number) zero(left int, fn func() error) error { return n.rest(left, fn) }
 
 //go:noinline
-func (m Mark) one(left int, fn func() error) error { return m.rest(left, fn) }
+func (n number) one(left int, fn func() error) error { return n.rest(left, fn) }
 
 //go:noinline
-func (m Mark) two(left int, fn func() error) error { return m.rest(left, fn) }
+func (n number) two(left int, fn func() error) error { return n.rest(left, fn) }
 
 //go:noinline
-func (m Mark) three(left int, fn func() error) error { return m.rest(left, fn) }
+func (n number) three(left int, fn func() error) error { return n.rest(left, fn) }
 
-// Called tells whether it is called inside a Call of the same Mark. It cannot see a Call of
-// another goroutine, even of one that waits for this one.
-func (m Mark) Called() bool {
-	var read Mark
+// onStack tells whether a call with the number is on the stack of this goroutine. While a
+// panic unwinds the stack, that may be one that has ended.
+func (n number) onStack() bool {
+	var read number
 	found := 0
 	pcs := make([]uintptr, 64)
 	for skip := 2; ; skip += len(pcs) {
-		n := runtime.Callers(skip, pcs)
-		frames := runtime.CallersFrames(pcs[:n])
-		for more := n > 0; more; {
+		got := runtime.Callers(skip, pcs)
+		frames := runtime.CallersFrames(pcs[:got])
+		for more := got > 0; more; {
 			var f runtime.Frame
 			f, more = frames.Next()
 			digit, ok := digitOf(f.Function)
@@ -76,19 +95,19 @@ func (m Mark) Called() bool {
 				continue
 			}
 			read, found = read<<2|digit, found+1
-			if found%digits == 0 && read == m {
+			if found%digits == 0 && read == n {
 				return true
 			}
 		}
-		if n < len(pcs) {
+		if got < len(pcs) {
 			return false
 		}
 	}
 }
 
 // digitOf returns the digit for which a function stands.
-func digitOf(function string) (Mark, bool) {
-	_, name, ok := strings.Cut(function, "/sender/internal/inside.Mark.")
+func digitOf(function string) (number, bool) {
+	_, name, ok := strings.Cut(function, "/sender/internal/inside.number.")
 	if !ok {
 		return 0, false
 	}

@@ -2,6 +2,7 @@ package inside_test
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,66 +10,74 @@ import (
 	"github.com/surehook/surehook/sender/internal/inside"
 )
 
-// deep calls fn below n more frames.
-func deep(n int, fn func() error) error {
-	if n == 0 {
-		return fn()
-	}
-	err := deep(n-1, fn)
-	return err
-}
-
 func TestCalled(t *testing.T) {
-	for _, m := range []inside.Mark{0, 1, 0xffff, 0x1b1b, 0xe4e4, inside.New()} {
-		other := m ^ 0x0100
-		require.False(t, m.Called())
-		for _, depth := range []int{0, 1, 50, 63, 200} { // the stack is read in parts
-			ran := 0
-			require.NoError(t, m.Call(func() error {
-				return deep(depth, func() error {
-					ran++
-					require.True(t, m.Called(), "mark %x at depth %d", m, depth)
-					require.False(t, other.Called())
-					elsewhere := make(chan bool)
-					go func() { elsewhere <- m.Called() }()
-					require.False(t, <-elsewhere, "another goroutine is not inside")
-					return other.Call(func() error {
-						return deep(depth, func() error {
-							require.True(t, m.Called(), "mark %x around another at depth %d", m, depth)
-							require.True(t, other.Called())
-							require.False(t, (m ^ 0x8000).Called())
-							return nil
-						})
-					})
-				})
-			}))
-			require.Equal(t, 1, ran)
-		}
-		require.False(t, m.Called())
+	var calls, others inside.Calls
+	for range 100 { // each with another number
+		ran := false
+		require.False(t, calls.Called())
+		require.NoError(t, calls.Call(func() error {
+			ran = true
+			require.True(t, calls.Called())
+			require.False(t, others.Called())
+			elsewhere := make(chan bool)
+			go func() { elsewhere <- calls.Called() }()
+			require.False(t, <-elsewhere, "another goroutine is not inside")
+			return others.Call(func() error {
+				require.True(t, calls.Called())
+				require.True(t, others.Called())
+				return nil
+			})
+		}))
+		require.True(t, ran)
+		require.False(t, calls.Called())
 	}
 	failed := errors.New("failed")
-	require.ErrorIs(t, inside.New().Call(func() error { return failed }), failed)
+	require.ErrorIs(t, calls.Call(func() error { return failed }), failed)
+	require.False(t, calls.Called())
 }
 
-// A call that panics is no longer on the stack.
-func TestCalledAfterAPanic(t *testing.T) {
-	m := inside.New()
-	require.Panics(t, func() { _ = m.Call(func() error { panic("on purpose") }) })
-	require.False(t, m.Called())
+// A call that panics, or ends its goroutine, has ended for those who run deferred functions
+// around it, though its frames are still on the stack. By then another goroutine's call may be
+// under way.
+func TestCalledWhileTheStackUnwinds(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panic":  func() { panic("on purpose") },
+		"goexit": runtime.Goexit,
+	} {
+		var calls inside.Calls
+		within, around := make(chan bool, 1), make(chan bool, 1)
+		go func() {
+			defer func() {
+				_ = recover()
+				begun, over := make(chan struct{}), make(chan struct{})
+				go func() { _ = calls.Call(func() error { close(begun); <-over; return nil }) }()
+				<-begun
+				around <- calls.Called()
+				close(over)
+			}()
+			_ = calls.Call(func() error {
+				defer func() { within <- calls.Called() }()
+				end()
+				return nil
+			})
+		}()
+		require.True(t, <-within, "%s: it is still inside", name)
+		require.False(t, <-around, "%s: it is outside", name)
+	}
 }
 
 func BenchmarkCall(b *testing.B) {
-	m := inside.New()
+	var calls inside.Calls
 	for b.Loop() {
-		_ = m.Call(func() error { return nil })
+		_ = calls.Call(func() error { return nil })
 	}
 }
 
 func BenchmarkCalled(b *testing.B) {
-	m := inside.New()
-	_ = deep(20, func() error {
+	var calls inside.Calls
+	_ = calls.Call(func() error {
 		for b.Loop() {
-			m.Called()
+			calls.Called()
 		}
 		return nil
 	})
