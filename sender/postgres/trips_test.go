@@ -34,6 +34,11 @@ func TestTripsOfATransaction(t *testing.T) {
 	pub, err := sender.NewPublisher(s, nil)
 	require.NoError(t, err)
 	event := sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}}
+	nobodys := func(subscriber string) sender.Event {
+		e := event
+		e.Subscriber, e.IfSubscriberExists = subscriber, true
+		return e
+	}
 	for _, c := range []struct {
 		what  string
 		run   func() error
@@ -53,6 +58,13 @@ func TestTripsOfATransaction(t *testing.T) {
 			_, err := pub.PublishMany(t.Context(), []sender.Event{event, event, event})
 			return err
 		}, 2},
+		{"many events for nobody", func() error {
+			refs, err := pub.PublishMany(t.Context(), []sender.Event{nobodys("a"), nobodys("b"), nobodys("c")})
+			if err == nil {
+				require.Equal(t, sender.Ref{Dropped: true}, refs[2])
+			}
+			return err
+		}, 3},
 		{"nothing", func() error { return pub.InTx(t.Context(), func(pgx.Tx) error { return nil }) }, 0},
 	} {
 		for range 2 { // statements are prepared
