@@ -38,9 +38,9 @@ func TestCheckReadsTheLedger(t *testing.T) {
 	require.NoError(t, s.Check(ctx), "a newer release leaves this one working")
 	require.NoError(t, s.Migrate(ctx))
 
-	p.exec(t, `INSERT INTO {}.surehook_migrations (set_name, version, needs) VALUES ('sender', 3, 3)`)
+	p.exec(t, `INSERT INTO {}.surehook_migrations (set_name, version, needs) VALUES ('sender', 4, 4)`)
 	for _, err := range []error{s.Check(ctx), s.Migrate(ctx)} {
-		require.ErrorContains(t, err, "sender: the database is at version 3, for releases that know version 3, and this one knows 1: run a newer release")
+		require.ErrorContains(t, err, "sender: the database is at version 4, for releases that know version 4, and this one knows 2: run a newer release")
 	}
 	require.ErrorIs(t, s.Check(ctx), sender.ErrUnfit)
 }

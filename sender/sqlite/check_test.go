@@ -65,10 +65,10 @@ func TestCheckNamesWhatToSet(t *testing.T) {
 		newer(t, db, 1)
 		require.NoError(t, s.Check(t.Context()), "that leaves this one working")
 		require.NoError(t, s.Migrate(t.Context()))
-		_, err := db.ExecContext(t.Context(), `INSERT INTO surehook_migrations (set_name, version, needs) VALUES ('sender', 3, 3)`)
+		_, err := db.ExecContext(t.Context(), `INSERT INTO surehook_migrations (set_name, version, needs) VALUES ('sender', 4, 4)`)
 		require.NoError(t, err)
 		for _, err := range []error{s.Check(t.Context()), s.Migrate(t.Context())} {
-			require.ErrorContains(t, err, "sender: the database is at version 3, for releases that know version 3, and this one knows 1: run a newer release")
+			require.ErrorContains(t, err, "sender: the database is at version 4, for releases that know version 4, and this one knows 2: run a newer release")
 		}
 		require.ErrorIs(t, s.Check(t.Context()), sender.ErrUnfit)
 	})
