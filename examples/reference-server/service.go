@@ -93,7 +93,10 @@ func (s *service) assemble(keys *sender.Keys) error {
 	var err error
 	s.registry, err = sender.NewRegistry[*sql.Tx](s.db.sender, keys, &sender.RegistryConfig{Network: network})
 	errs = append(errs, err)
-	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, nil)
+	if s.metrics, err = newMetrics(); err != nil {
+		return err
+	}
+	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, &sender.PublisherConfig{Hooks: s.metrics.sender.PublishHooks()})
 	errs = append(errs, err)
 	s.history, err = history.New(s.db.sender, nil)
 	errs = append(errs, err)
@@ -105,14 +108,14 @@ func (s *service) assemble(keys *sender.Keys) error {
 		errs = append(errs, s.assembleJobs())
 	}
 	if s.history != nil {
-		s.metrics = newMetrics(s.history, s.log)
+		errs = append(errs, s.metrics.total(s.history, s.log))
 		s.dispatcher, err = dispatch.New(s.db.sender, keys, &dispatch.Config{
 			Policy:       s.options.policy,
 			Timeout:      s.options.timeout,
 			DrainTimeout: s.options.timeout,
 			Network:      network,
 			UserAgent:    "surehook/" + version(),
-			Hooks:        s.metrics.hooks(),
+			Hooks:        s.metrics.sender.Hooks(),
 			Logger:       s.log,
 		})
 		errs = append(errs, err)

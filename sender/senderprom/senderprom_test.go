@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook"
@@ -57,7 +58,7 @@ func TestCollector(t *testing.T) {
 			# HELP surehook_attempts_total Attempts that were recorded here, by what became of the delivery, by how they failed (none, if they succeeded), and by the lane of the subscription.
 			# TYPE surehook_attempts_total counter
 			surehook_attempts_total{error_class="none",lane="new",outcome="delivered"} 1
-			surehook_attempts_total{error_class="status",lane="new",outcome="awaiting_retry"} 1
+			surehook_attempts_total{error_class="status",lane="proven",outcome="awaiting_retry"} 1
 			# HELP surehook_published_events_total Events that were given to a publisher of this process, by what became of them: new, duplicate, dropped (its subscriber does not exist) or refused. A new one may be rolled back by the caller later.
 			# TYPE surehook_published_events_total counter
 			surehook_published_events_total{result="dropped"} 1
@@ -69,7 +70,7 @@ func TestCollector(t *testing.T) {
 			# HELP surehook_attempts_total Attempts that were recorded here, by what became of the delivery, by how they failed (none, if they succeeded), and by the lane of the subscription.
 			# TYPE surehook_attempts_total counter
 			surehook_attempts_total{error_class="none",event_type="order.paid",lane="new",outcome="delivered"} 1
-			surehook_attempts_total{error_class="status",event_type="other",lane="new",outcome="awaiting_retry"} 1
+			surehook_attempts_total{error_class="status",event_type="other",lane="proven",outcome="awaiting_retry"} 1
 			# HELP surehook_published_events_total Events that were given to a publisher of this process, by what became of them: new, duplicate, dropped (its subscriber does not exist) or refused. A new one may be rolled back by the caller later.
 			# TYPE surehook_published_events_total counter
 			surehook_published_events_total{event_type="order.paid",result="duplicate"} 1
@@ -173,7 +174,7 @@ func TestHooks(t *testing.T) {
 		"surehook_attempts_in_flight":   `surehook_attempts_in_flight{lane="proven"} 4`,
 		"surehook_pruned_records_total": `surehook_pruned_records_total{record="event"} 3`,
 	} {
-		text, err := testutil.CollectAndFormat(metrics, "text", name)
+		text, err := testutil.CollectAndFormat(metrics, expfmt.TypeTextPlain, name)
 		require.NoError(t, err)
 		require.Contains(t, string(text), want)
 	}
