@@ -146,6 +146,7 @@ func (p *path) deliver(ctx context.Context, events int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	running, stop := context.WithCancel(ctx)
+	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- p.sys.Run(running) }()
 	scraped := time.Now()
@@ -163,7 +164,8 @@ func (p *path) deliver(ctx context.Context, events int) error {
 		if time.Since(scraped) > time.Second {
 			scraped = time.Now()
 			if _, err := p.registry.Gather(); err != nil {
-				return err
+				stop()
+				return errors.Join(err, <-ended)
 			}
 		}
 		time.Sleep(time.Millisecond)
