@@ -250,7 +250,9 @@ func TestMetrics(t *testing.T) {
 		text := eventually(t, "both are recorded", func() string {
 			r = s.get(operatorToken, "/metrics")
 			return r.text
-		}, func(text string) bool { return strings.Contains(text, `surehook_delivered_seconds_count{lane="new"} 1`) })
+		}, func(text string) bool {
+			return strings.Contains(text, `surehook_delivered_seconds_count{lane="new"} 1`)
+		})
 		require.Equal(t, http.StatusOK, r.status)
 		require.True(t, strings.HasPrefix(r.header.Get("Content-Type"), "text/plain"))
 		for _, line := range []string{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/surehook/surehook/receiver/receiverprom"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/senderprom"
 )
 
@@ -34,14 +35,16 @@ type metric struct {
 	labels     []string
 }
 
-var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", (?:unit: "", )?constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
 
 // metrics are those of all collectors.
 func metrics(t *testing.T) (all []metric) {
 	t.Helper()
 	sending, err := senderprom.New(nil)
 	require.NoError(t, err)
-	h, err := history.New(open(t), nil)
+	store, err := memory.New(nil)
+	require.NoError(t, err)
+	h, err := history.New(store, nil)
 	require.NoError(t, err)
 	totals, err := senderprom.NewTotals(h, nil)
 	require.NoError(t, err)
