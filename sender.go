@@ -81,6 +81,13 @@ type SenderConfig struct {
 	// MaxBodyBytes bounds an event's body. The default is 1 MiB.
 	MaxBodyBytes int
 
+	// Traceparent returns the trace context of a publish: see [sender.PublisherConfig]. It
+	// goes to receivers only with [dispatch.Config].Traceparent, in Dispatch.
+	Traceparent func(ctx context.Context) string
+
+	// PublishHooks are called at each publish.
+	PublishHooks sender.PublishHooks
+
 	// Dispatch has what only the Dispatcher needs: Policy, Slots, MaxDelay, Hooks, Notifier
 	// and so on. What SenderConfig has itself must be zero in it.
 	Dispatch dispatch.Config
@@ -109,7 +116,9 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s := &Sender[Tx]{}
 	var errs [6]error
 	s.Dispatcher, errs[0] = dispatch.New(store, keys, &d)
-	s.Publisher, errs[1] = sender.NewPublisher(store, &sender.PublisherConfig{MaxBodyBytes: c.MaxBodyBytes, Now: c.Now})
+	s.Publisher, errs[1] = sender.NewPublisher(store, &sender.PublisherConfig{
+		MaxBodyBytes: c.MaxBodyBytes, Now: c.Now, Traceparent: c.Traceparent, Hooks: c.PublishHooks,
+	})
 	s.History, errs[2] = history.New(store, &history.Config{Retention: c.Retention, Now: c.Now})
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{

@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/surehook/surehook => ..
 
+replace github.com/surehook/surehook/sender/senderprom => ../sender/senderprom
+
 require (
 	github.com/danielgtaylor/huma/v2 v2.37.2
 	github.com/google/go-cmp v0.7.0
@@ -11,6 +13,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/stretchr/testify v1.12.1
 	github.com/surehook/surehook v0.0.0-00010101000000-000000000000
+	github.com/surehook/surehook/sender/senderprom v0.0.0-00010101000000-000000000000
 	modernc.org/sqlite v1.60.1
 )
 

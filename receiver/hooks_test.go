@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -80,4 +81,35 @@ func TestStartHookWithoutContext(t *testing.T) {
 		Start: func(context.Context, http.Header) context.Context { return nil },
 	}})
 	require.Equal(t, receiver.Applied, newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect))).Result)
+}
+
+// Every hook of each set is called, whatever the hook before it does.
+func TestJoinHooks(t *testing.T) {
+	for i := range reflect.TypeFor[receiver.Hooks]().NumField() {
+		name := reflect.TypeFor[receiver.Hooks]().Field(i).Name
+		var calls []string
+		hooks := func(of string, panics bool) (h receiver.Hooks) {
+			f := reflect.ValueOf(&h).Elem().Field(i)
+			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) (out []reflect.Value) {
+				calls = append(calls, of)
+				if panics {
+					panic(name)
+				}
+				for j := range f.Type().NumOut() {
+					out = append(out, reflect.Zero(f.Type().Out(j)))
+				}
+				return out
+			}))
+			return h
+		}
+		f := reflect.ValueOf(receiver.JoinHooks(hooks("a", false), receiver.Hooks{}, hooks("b", true), hooks("c", false))).Field(i)
+		require.False(t, f.IsNil(), "%s is not joined", name)
+		args := []reflect.Value{reflect.ValueOf(t.Context())}
+		for j := 1; j < f.Type().NumIn(); j++ {
+			args = append(args, reflect.Zero(f.Type().In(j)))
+		}
+		require.Panics(t, func() { f.Call(args) }, name)
+		require.Equal(t, []string{"a", "b", "c"}, calls, name)
+	}
+	require.Zero(t, receiver.JoinHooks())
 }

@@ -110,6 +110,9 @@ type Draft struct {
 	URL                string // where it is posted; "": to the subscription's URL
 	OccurredAt         time.Time
 	Notice             bool // it tells of a notice
+	// Traceparent is stored with the event, and is part of neither its body nor KeyHash; "":
+	// there is none. See PublisherConfig.Traceparent.
+	Traceparent string
 	// About, if not empty, is the id of the subscription that a notice is about: it
 	// gets the event only if it asks for exactly its type. See Matches.
 	About string
@@ -294,6 +297,10 @@ type EventInfo struct {
 	CreatedAt time.Time // when it was published, on the database's clock
 	Notice    bool      // it tells of a notice
 	URL       string    // where it is posted; "": to its subscription's URL
+
+	// Traceparent is the trace context of its publisher: see PublisherConfig.Traceparent.
+	// "": there was none.
+	Traceparent string
 }
 
 // StoredEvent is an event as it was published.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/surehook/surehook/internal/traceparent"
 )
 
 // PublisherConfig adjusts a Publisher. A nil config and zero fields mean the
@@ -16,15 +18,28 @@ type PublisherConfig struct {
 
 	// Now is the clock of OccurredAt and of the ids. The default is time.Now.
 	Now func() time.Time
+
+	// Traceparent returns the trace context of a publish, as the value of the W3C header
+	// traceparent of version 00 (55 bytes), from the context of PublishStart or else of the
+	// publish's caller. It is stored with the event, for hooks and for
+	// dispatch.Config.Traceparent. "", and whatever has another form, is no trace context:
+	// nothing is stored then, so that a header that a stranger has sent cannot make a publish
+	// fail. The default is to store none.
+	Traceparent func(ctx context.Context) string
+
+	// Hooks are called at each publish.
+	Hooks PublishHooks
 }
 
 // Publisher persists events: in the producer's transaction, so that an event
 // commits with the change it reports or not at all, or in one of its own. It is
 // safe for concurrent use.
 type Publisher[Tx any] struct {
-	store   Outbox[Tx]
-	maxBody int
-	now     func() time.Time
+	store       Outbox[Tx]
+	maxBody     int
+	now         func() time.Time
+	traceparent func(ctx context.Context) string
+	hooks       PublishHooks
 }
 
 // NewPublisher returns a Publisher on a store. Tx is inferred from the store.
@@ -43,7 +58,7 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p := &Publisher[Tx]{store: store, maxBody: c.MaxBodyBytes, now: c.Now}
+	p := &Publisher[Tx]{store: store, maxBody: c.MaxBodyBytes, now: c.Now, traceparent: c.Traceparent, hooks: c.Hooks}
 	if p.maxBody == 0 {
 		p.maxBody = 1 << 20
 	}
@@ -80,11 +95,9 @@ func (p *Publisher[Tx]) PublishTx(ctx context.Context, tx Tx, event Event) (Ref,
 // validated before the first is written; on every error but ErrInvalidEvent the caller
 // must roll back, since those before the one that was refused may be written.
 func (p *Publisher[Tx]) PublishManyTx(ctx context.Context, tx Tx, events []Event) ([]Ref, error) {
-	drafts, err := p.drafts(events)
-	if err != nil || len(drafts) == 0 {
-		return nil, err
-	}
-	return p.store.PublishTx(ctx, tx, drafts)
+	return p.hooked(ctx, events, func(ctx context.Context, drafts []Draft) ([]Ref, error) {
+		return p.store.PublishTx(ctx, tx, drafts)
+	})
 }
 
 // Publish persists an event in a transaction of its own. Once it returns without
@@ -99,19 +112,16 @@ func (p *Publisher[Tx]) Publish(ctx context.Context, event Event) (Ref, error) {
 
 // PublishMany is Publish for many events: all are persisted, or none.
 func (p *Publisher[Tx]) PublishMany(ctx context.Context, events []Event) ([]Ref, error) {
-	drafts, err := p.drafts(events)
-	if err != nil || len(drafts) == 0 {
-		return nil, err
-	}
-	var refs []Ref
-	err = p.InTx(ctx, func(tx Tx) (err error) {
-		refs, err = p.store.PublishTx(ctx, tx, drafts)
-		return err
+	return p.hooked(ctx, events, func(ctx context.Context, drafts []Draft) (refs []Ref, err error) {
+		err = p.InTx(ctx, func(tx Tx) (err error) {
+			refs, err = p.store.PublishTx(ctx, tx, drafts)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return refs, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return refs, nil
 }
 
 // InTx runs fn in a transaction of the store's database, for the business change
@@ -131,8 +141,28 @@ func (p *Publisher[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 // they find the event by polling.
 func (p *Publisher[Tx]) Wake() { p.store.Wake() }
 
-func (p *Publisher[Tx]) drafts(events []Event) ([]Draft, error) {
-	now := p.now()
+// hooked makes drafts of events and persists them, between the hooks.
+func (p *Publisher[Tx]) hooked(ctx context.Context, events []Event, persist func(ctx context.Context, drafts []Draft) ([]Ref, error)) ([]Ref, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	ctx, end := p.hooks.begin(ctx, events)
+	drafts, err := p.drafts(ctx, events)
+	var refs []Ref
+	if err == nil {
+		refs, err = persist(ctx, drafts)
+	}
+	end(refs, err)
+	return refs, err
+}
+
+func (p *Publisher[Tx]) drafts(ctx context.Context, events []Event) ([]Draft, error) {
+	now, trace := p.now(), ""
+	if p.traceparent != nil {
+		if given := p.traceparent(ctx); traceparent.Valid(given) {
+			trace = given
+		}
+	}
 	drafts := make([]Draft, len(events))
 	var errs []error
 	for i := range events {
@@ -145,6 +175,7 @@ func (p *Publisher[Tx]) drafts(events []Event) ([]Draft, error) {
 			errs = append(errs, err)
 			continue
 		}
+		d.Traceparent = trace
 		drafts[i] = d
 	}
 	return drafts, errors.Join(errs...)

@@ -208,7 +208,7 @@ func TestRoles(t *testing.T) {
 	api.patch(operatorToken, "/subscribers/"+c.id, object{"name": "x"}).is(http.StatusOK)
 	e.wait(t, 1)
 	api.deliveries(c.token, id, "delivered", 1)
-	require.Contains(t, worker.get(operatorToken, "/metrics").text, `surehook_attempts_total{error_class="none",outcome="delivered"} 1`)
+	require.Contains(t, worker.get(operatorToken, "/metrics").text, `surehook_attempts_total{error_class="none",lane="new",outcome="delivered"} 1`)
 	require.NotContains(t, api.get(operatorToken, "/metrics").text, `outcome="delivered"`)
 	worker.stop()
 	api.patch(operatorToken, "/subscribers/"+c.id, object{"name": "y"}).is(http.StatusOK)
@@ -288,14 +288,16 @@ func TestMetrics(t *testing.T) {
 		text := eventually(t, "both are recorded", func() string {
 			r = s.get(operatorToken, "/metrics")
 			return r.text
-		}, func(text string) bool { return strings.Contains(text, "surehook_delivered_seconds_count 1") })
+		}, func(text string) bool {
+			return strings.Contains(text, `surehook_delivered_seconds_count{lane="new"} 1`)
+		})
 		require.Equal(t, http.StatusOK, r.status)
 		require.True(t, strings.HasPrefix(r.header.Get("Content-Type"), "text/plain"))
 		for _, line := range []string{
-			`surehook_attempts_total{error_class="none",outcome="delivered"} 1`,
-			`surehook_attempts_total{error_class="status",outcome="dead_lettered"} 1`,
-			"surehook_published_events_total ", "surehook_first_attempt_seconds_count 2", "surehook_backlog_deliveries 0", "surehook_held_deliveries 1",
-			"surehook_dead_lettered_deliveries 1", "surehook_oldest_due_seconds 0", `surehook_subscriptions{status="paused"} 1`, `surehook_subscriptions{status="disabled"} 0`,
+			`surehook_attempts_total{error_class="none",lane="new",outcome="delivered"} 1`,
+			`surehook_attempts_total{error_class="status",lane="new",outcome="dead_lettered"} 1`,
+			`surehook_published_events_total{result="new"} `, `surehook_first_attempt_seconds_count{lane="new"} 2`, `surehook_backlog_deliveries{lane=""} 0`, "surehook_held_deliveries 1",
+			"surehook_dead_lettered_deliveries 1", `surehook_oldest_due_seconds{lane=""} 0`, `surehook_subscriptions{status="paused"} 1`, `surehook_subscriptions{status="disabled"} 0`,
 		} {
 			require.Contains(t, text, "\n"+line)
 		}

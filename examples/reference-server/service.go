@@ -109,7 +109,10 @@ func (s *service) assemble(keys *sender.Keys) error {
 	}
 	s.registry, err = sender.NewRegistry[*sql.Tx](s.db.sender, keys, &config)
 	errs = append(errs, err)
-	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, nil)
+	if s.metrics, err = newMetrics(); err != nil {
+		return err
+	}
+	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, &sender.PublisherConfig{Hooks: s.metrics.sender.PublishHooks()})
 	errs = append(errs, err)
 	s.history, err = history.New(s.db.sender, &history.Config{Retention: s.options.retention})
 	errs = append(errs, err)
@@ -121,7 +124,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 		errs = append(errs, s.assembleJobs())
 	}
 	if s.history != nil {
-		s.metrics = newMetrics(s.history, s.log)
+		errs = append(errs, s.metrics.total(s.history, s.log))
 		s.dispatcher, err = dispatch.New(s.db.sender, keys, &dispatch.Config{
 			Policy:       s.options.policy,
 			Timeout:      s.options.timeout,
@@ -129,7 +132,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 			Network:      network,
 			Retention:    s.options.retention,
 			UserAgent:    userAgent(),
-			Hooks:        s.metrics.hooks(),
+			Hooks:        s.metrics.sender.Hooks(),
 			Logger:       s.log,
 		})
 		errs = append(errs, err)

@@ -118,6 +118,14 @@ type Config struct {
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
 
+	// Traceparent returns the value of the header traceparent (W3C Trace Context, version
+	// 00) of an attempt, so that a receiver's traces can tell of the sender's. ctx is the
+	// context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the event
+	// was published with. "", and whatever has another form, sends none, which is the
+	// default: a trace's ids go to strangers only if you say so. No tracestate and no baggage
+	// is ever sent. It must not block. A panic in it is logged and contained.
+	Traceparent func(ctx context.Context, c *Claimed) string
+
 	// Logger gets what an operator should know. The default is slog.Default(). At Error:
 	// why Run does not begin, and what the database, a hook or the Notifier failed at. At
 	// Warn: the first failure of a subscription since its last success, once for each such

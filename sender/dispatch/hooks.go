@@ -16,8 +16,18 @@ type Hooks struct {
 	// the attempt uses that context, which can carry a trace's span.
 	AttemptStart func(ctx context.Context, c *Claimed) context.Context
 
-	// AttemptEnd is called after the attempt, before its result is recorded.
+	// AttemptEnd is called after the attempt, before its result is recorded, with the
+	// context that AttemptStart has returned. It is not called for an attempt that a drain
+	// gave up.
 	AttemptEnd func(ctx context.Context, c *Claimed, r *Result)
+
+	// Stepped is called after each step's transaction, whether it succeeded or not. A
+	// dispatcher that has nothing to do makes a step each Config.MaxIdle.
+	Stepped func(ctx context.Context, s Stepped)
+
+	// TakenOver is called once leases of a process that is gone were ended, with their
+	// number. Their deliveries are attempted again.
+	TakenOver func(ctx context.Context, leases int)
 
 	// Recorded is called once a result was recorded, with the decision about it. If Lost is
 	// set, the lease was lost before, and nothing was changed. It is also called for
@@ -59,4 +69,16 @@ type Hooks struct {
 	// Pruned is called at the end of each pass of pruning, with the numbers of all removed
 	// records.
 	Pruned func(ctx context.Context, p Pruned)
+}
+
+// Stepped tells of a step: one transaction that expands events, records results and claims
+// deliveries.
+type Stepped struct {
+	Duration time.Duration // of the store's call: round trips, waits for locks, and the commit
+	Err      error         // why the step failed; then it is tried again
+	Expanded Expanded
+	Results  int // that it recorded
+	Claimed  int // deliveries
+	// OnWire is how many attempts are under way, by the lane whose slots they use.
+	OnWire [sender.Lanes]int
 }

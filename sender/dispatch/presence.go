@@ -230,12 +230,16 @@ func (x *presence) leave(ctx context.Context) {
 func (x *presence) takeOver(ctx context.Context, p Presence) {
 	ctx, cancel := x.within(ctx)
 	defer cancel()
-	ended, err := x.p.d.store.TakeOver(ctx, p)
-	switch log := x.p.d.cfg.Logger; {
+	d := x.p.d
+	ended, err := d.store.TakeOver(ctx, p)
+	switch log := d.cfg.Logger; {
 	case err != nil && ctx.Err() == nil:
 		log.ErrorContext(ctx, "a process that is gone could not be taken over; it is tried again", "process", p.Process, "leases", ended, "error", err)
 	case ended > 0:
 		log.WarnContext(ctx, "a process is gone; what it had claimed is attempted again", "process", p.Process, "leases", ended)
+	}
+	if hook := d.cfg.Hooks.TakenOver; hook != nil && ended > 0 {
+		d.guarded(ctx, "TakenOver", func() { hook(ctx, ended) })
 	}
 }
 

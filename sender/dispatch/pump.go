@@ -344,7 +344,9 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 		b.Results[i] = a.result // a copy, because a hook may have kept a.result
 		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
 	}
+	began := p.d.now()
 	expanded, claims, err := p.d.store.Step(ctx, expand, b)
+	p.stepped(ctx, &Stepped{Duration: p.d.now().Sub(began), Err: err, Expanded: expanded, Results: len(b.Results), Claimed: len(claims.Claimed)})
 	p.expanded(ctx, expanded)
 	p.mu.Lock()
 	if err != nil {
@@ -367,6 +369,20 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 		p.notice(ctx, n)
 	}
 	return expanded, claims, nil
+}
+
+// stepped reports a step's transaction.
+func (p *pump) stepped(ctx context.Context, s *Stepped) {
+	hook := p.d.cfg.Hooks.Stepped
+	if hook == nil {
+		return
+	}
+	p.mu.Lock()
+	for l := range s.OnWire {
+		s.OnWire[l] = p.slots.lane[l].wire
+	}
+	p.mu.Unlock()
+	p.d.guarded(ctx, "Stepped", func() { hook(ctx, *s) })
 }
 
 func (p *pump) expanded(ctx context.Context, x Expanded) {

@@ -53,8 +53,13 @@ func TestWhatIsHeldIsTakenOver(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.True(t, b.Delivery().InFlight)
 		close(store.frozen)
-		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		taken := 0
+		b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(),
+			Hooks:              dispatch.Hooks{TakenOver: func(_ context.Context, leases int) { taken += leases }},
+		}))
 		time.Sleep(10 * time.Second)
+		require.Equal(t, 1, taken)
 		d := b.Delivery()
 		require.Equal(t, sender.StatusDelivered, d.Status)
 		require.Len(t, d.Attempts, 2)

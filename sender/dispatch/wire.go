@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/surehook/surehook/internal/traceparent"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/post"
 )
@@ -149,16 +150,18 @@ func (p *pump) work(a *attempt) {
 // sent, and the delivery must be given back, due at due.
 func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	d := p.d
+	ctx := p.wire
 	defer func() {
 		if v := recover(); v != nil {
 			d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
 			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
-				Class: sender.ClassProtocol, Error: "the attempt panicked", Chance: d.cfg.Chance()}
-			made = true
+				Class: sender.ClassProtocol, Error: "the attempt panicked"}
+			made = p.made(ctx, a)
 		}
 	}()
-	ctx, x, due, ok := p.prepare(a)
-	if !ok {
+	var x post.Exchange
+	var ok bool
+	if ctx, x, due, ok = p.prepare(a); !ok {
 		return due, false
 	}
 	a.ended(x.Send(ctx, nil))
@@ -197,6 +200,7 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 	}
 	if err == nil {
 		ctx = post.WithDialing(d.attemptStart(ctx, &a.Claimed), &a.dial)
+		d.trace(ctx, &x, &a.Claimed)
 	}
 	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.due(a.Target.SubscriberNumber, d.now()) {
 		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
@@ -231,6 +235,18 @@ func (d *Dispatcher) attemptStart(ctx context.Context, c *Claimed) context.Conte
 		}
 	})
 	return own
+}
+
+// trace sets the header traceparent, if Config.Traceparent gives a value for it.
+func (d *Dispatcher) trace(ctx context.Context, x *post.Exchange, c *Claimed) {
+	if d.cfg.Traceparent == nil {
+		return
+	}
+	d.guarded(ctx, "Traceparent", func() {
+		if given := d.cfg.Traceparent(ctx, c); traceparent.Valid(given) {
+			x.SetTraceparent(given)
+		}
+	})
 }
 
 // finish hands a result over and returns the next attempt for the goroutine.

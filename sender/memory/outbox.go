@@ -90,7 +90,7 @@ func (s *Store) publish(tx *Tx, d *sender.Draft) (sender.Ref, error) {
 	}
 	e := &event{
 		no: s.last + 1, key: k, tx: tx.no, version: version, to: to, about: d.About, body: d.Body(version),
-		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: s.now(), Notice: d.Notice, URL: d.URL},
+		info: sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, CreatedAt: s.now(), Notice: d.Notice, URL: d.URL, Traceparent: d.Traceparent},
 	}
 	set(tx, &s.last, e.no)
 	set(tx, &s.events, append(s.events, e))

@@ -57,7 +57,7 @@ type delivery struct {
 const (
 	// selectDeliveries reads any number of deliveries in one round trip. For a pending one
 	// the position alone tells whether a resume skipped it.
-	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, octet_length(e.body),
+	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), octet_length(e.body),
 			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, a.code, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
 			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
@@ -118,7 +118,7 @@ func (w *work) scanDelivery(r rows) (k dispatch.DeliveryKey, d *delivery, err er
 	var status string
 	var delivered, isLive bool
 	var ended sender.Status
-	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.bytes,
+	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Event.Traceparent, &d.bytes,
 		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &d.LastStatusCode, &ended,
 		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.skipped)
 	if err != nil {

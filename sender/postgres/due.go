@@ -174,7 +174,7 @@ const (
 				SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND until <= $2 ORDER BY until LIMIT $3) x)
 		DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
 		RETURNING ` + leaseColumns + `, ` + lostEvent
-	lostEvent = `(SELECT ARRAY[e.id, e.type, e.object_type, e.object_id, e.url] FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event),
+	lostEvent = `(SELECT ARRAY[e.id, e.type, e.object_type, e.object_id, e.url, coalesce(e.traceparent, '')] FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event),
 		(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event)`
 	// selectLeasesEnd also counts the leases that have ended and were left to the next
 	// turn.
@@ -259,7 +259,7 @@ func (b *batch) lost(all []*head, most int) error {
 		if err == nil {
 			l.info = sender.EventInfo{CreatedAt: created.time(), Notice: l.notice}
 			if len(names) > 0 { // there are none if the event is gone
-				l.info.ID, l.info.Type, l.info.Object, l.info.URL = names[0], names[1], sender.Object{Type: names[2], ID: names[3]}, names[4]
+				l.info.ID, l.info.Type, l.info.Object, l.info.URL, l.info.Traceparent = names[0], names[1], sender.Object{Type: names[2], ID: names[3]}, names[4], names[5]
 			}
 			leases = append(leases, l)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	storedEvent = `SELECT e.no, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0, coalesce(o.id, ''), coalesce(s.id, '')`
+	storedEvent = `SELECT e.no, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), length(e.body) = 0, coalesce(o.id, ''), coalesce(s.id, '')`
 	addressees  = ` LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription`
 	// selectEvents excludes by the time those events for which the bounds by number are too
 	// wide.
@@ -25,7 +25,7 @@ const (
 
 func scanEvent(r interface{ Scan(to ...any) error }, more ...any) (no int64, e sender.StoredEvent, err error) {
 	var created timestamp
-	err = r.Scan(append([]any{&no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.URL, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
+	err = r.Scan(append([]any{&no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.URL, &e.Traceparent, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
 	e.CreatedAt = created.time()
 	return no, e, err
 }

@@ -23,10 +23,10 @@ const (
 // It is safe to read the bodies before the claim: whoever removes a body waits for the
 // expander before looking for what is in flight.
 var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
-		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), e.body,
+		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), coalesce(e.traceparent, ''), e.body,
 		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0)
 	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= $2 ORDER BY seq LIMIT $1) o
-	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
+	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
 	LEFT JOIN LATERAL (
 		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
 		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3 AND deleted = 0), o.subscriber))) AS r(subscriber)
@@ -72,7 +72,7 @@ func (f *few) scan(r rows) error {
 	var q pattern
 	var epoch int64
 	err := r.Scan(&ev.seq, &ev.event, &ev.patternText, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
-		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Body,
+		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Event.Traceparent, &p.Body,
 		&a.subscription, &q.subscriber, &q.text, &plain, &epoch)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ const (
 		CROSS JOIN LATERAL (SELECT event FROM surehook_feed WHERE position = u.position OFFSET 0) f
 		CROSS JOIN LATERAL (SELECT * FROM surehook_events WHERE no = f.event OFFSET 0) e`
 	selectArrived  = `SELECT e.no, ` + payloadColumns + ` FROM surehook_events e WHERE e.no = ANY($1)`
-	payloadColumns = `e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, e.body`
+	payloadColumns = `e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), e.body`
 )
 
 // payloads are the events that were read, by their positions.
@@ -33,7 +33,7 @@ type payloads struct {
 func newPayloads(n int) *payloads {
 	p := &payloads{at: make(map[int64]int, n), list: make([]dispatch.Payload, 0, n)}
 	e := &p.row.Event
-	p.columns = []any{&p.no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &p.created, &e.Notice, &e.URL, &p.row.Body}
+	p.columns = []any{&p.no, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &p.created, &e.Notice, &e.URL, &e.Traceparent, &p.row.Body}
 	return p
 }
 

@@ -20,6 +20,7 @@ type publishShape struct {
 	subscriber   bool // the event is addressed to a subscriber
 	subscription bool
 	about        bool // the event announces a notice about a subscription
+	traced       bool // the publisher gave a trace's context
 }
 
 // text returns one statement that does all of a publish: it finds the addressee, takes the
@@ -56,13 +57,17 @@ func (p publishShape) text() string {
 	if p.about {
 		about, aboutNo = ", about", ", coalesce((SELECT no FROM surehook_subscriptions WHERE id = $16), 0)"
 	}
+	traceparent, traced := "", ""
+	if p.traced {
+		traceparent, traced = ", traceparent", ", $17::text"
+	}
 	tables := "v"
 	if from != "" {
 		tables += ", " + from
 	}
 	with = append(with,
-		`e AS (INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url)
-			SELECT $1, $2, $3, $4, v.version, `+addressee+`, `+subscription+`, {now}, $8::boolean, $6::bytea || convert_to(v.version::text, 'UTF8') || $7::bytea, $15::text FROM `+tables+`
+		`e AS (INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url`+traceparent+`)
+			SELECT $1, $2, $3, $4, v.version, `+addressee+`, `+subscription+`, {now}, $8::boolean, $6::bytea || convert_to(v.version::text, 'UTF8') || $7::bytea, $15::text`+traced+` FROM `+tables+`
 			RETURNING no, version, subscriber, subscription, created_at, notice, octet_length(body) AS bytes)`,
 		`x AS (INSERT INTO surehook_outbox (seq, event, patterns, subscriber, subscription, created_at, notice, bytes`+about+`)
 			SELECT no, no, $14, subscriber, subscription, created_at, notice, bytes`+aboutNo+` FROM e)`)
@@ -84,8 +89,10 @@ var publishTexts = func() map[publishShape]numbered {
 		for _, keyed := range []bool{false, true} {
 			for addressed := range 3 {
 				for _, about := range []bool{false, true} {
-					p := publishShape{given, keyed, addressed > 0, addressed > 1, about}
-					all[p] = renumber(p.text())
+					for _, traced := range []bool{false, true} {
+						p := publishShape{given, keyed, addressed > 0, addressed > 1, about, traced}
+						all[p] = renumber(p.text())
+					}
 				}
 			}
 		}
@@ -101,7 +108,7 @@ type numbered struct {
 
 // renumber closes the gaps between a statement's parameters.
 func renumber(text string) (n numbered) {
-	const most = 16
+	const most = 17
 	for i := most; i >= 1; i-- { // $12 before $1
 		if strings.Contains(text, fmt.Sprintf("$%d", i)) {
 			text = strings.ReplaceAll(text, fmt.Sprintf("$%d", i), fmt.Sprintf("{%d}", i))
@@ -210,14 +217,14 @@ func (w *work) nobody(drafts []sender.Draft, refs []sender.Ref) (map[string]bool
 }
 
 func (w *work) publishQuery(d *sender.Draft) query {
-	shape := publishShape{given: d.Version != 0, keyed: d.Key != "", subscriber: d.Subscriber != "", subscription: d.Subscription != "", about: d.About != ""}
+	shape := publishShape{given: d.Version != 0, keyed: d.Key != "", subscriber: d.Subscriber != "", subscription: d.Subscription != "", about: d.About != "", traced: d.Traceparent != ""}
 	n := publishTexts[shape]
 	version := d.Version
 	if version == 0 {
 		version = ident.MaxVersion
 	}
 	all := [...]any{d.ID, d.Type, d.Object.Type, d.Object.ID, version, d.BodyHead, d.BodyTail, d.Notice,
-		d.Subscriber, d.Subscription, d.KeyScope, d.Key, d.KeyHash[:], strings.Join(sender.Patterns(d.Type), " "), d.URL, d.About}
+		d.Subscriber, d.Subscription, d.KeyScope, d.Key, d.KeyHash[:], strings.Join(sender.Patterns(d.Type), " "), d.URL, d.About, d.Traceparent}
 	args := make([]any, len(n.uses))
 	for i, of := range n.uses {
 		args[i] = all[of]

@@ -58,7 +58,7 @@ type delivery struct {
 }
 
 const (
-	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
+	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE e.seq = ? AND s.no = ?`
 
@@ -73,7 +73,7 @@ func (w *work) delivery(k dispatch.DeliveryKey, now int64) (*delivery, error) {
 	var status string
 	var h head
 	err := w.row(selectDelivery, k.Event, k.Subscription).Scan(&d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID,
-		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Subscription, &d.URL, &status, &d.Subscriber, &h.epoch, &h.resumedAt, &h.skippedTo, &d.Redacted)
+		&d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Event.Traceparent, &d.Subscription, &d.URL, &status, &d.Subscriber, &h.epoch, &h.resumedAt, &h.skippedTo, &d.Redacted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errNoDelivery
 	}

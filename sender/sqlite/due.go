@@ -14,7 +14,7 @@ import (
 const (
 	// eventText is an event. One text stands for several columns, because every column
 	// costs. Only the last of them may hold a space.
-	eventText = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || e.object_type || ' ' || e.object_id`
+	eventText = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || coalesce(e.traceparent, '') || ' ' || e.object_type || ' ' || e.object_id`
 	// dueColumns are the event of a delivery that may be claimed, and its body if that is
 	// short and lies beside the event: to read a larger one would keep others from
 	// writing. If somebody has removed the event, the delivery is claimed too. The
@@ -252,6 +252,7 @@ func eventInfo(text string) (e sender.EventInfo) {
 	created, text, _ = strings.Cut(text, " ")
 	notice, text, _ = strings.Cut(text, " ")
 	e.URL, text, _ = strings.Cut(text, " ")
+	e.Traceparent, text, _ = strings.Cut(text, " ")
 	e.Object.Type, e.Object.ID, _ = strings.Cut(text, " ")
 	micros, _ := strconv.ParseInt(created, 10, 64)
 	e.CreatedAt, e.Notice = timeOf(micros), notice == "1"

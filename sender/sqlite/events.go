@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	storedEvent = `SELECT e.seq, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, length(e.body) = 0,
+	storedEvent = `SELECT e.seq, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), length(e.body) = 0,
 			coalesce((SELECT id FROM surehook_subscribers WHERE no = e.subscriber), ''),
 			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.subscription), '')`
 	selectEvents = storedEvent + ` FROM surehook_events e WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`
@@ -22,7 +22,7 @@ const (
 
 func scanEvent(rows interface{ Scan(...any) error }, more ...any) (seq int64, e sender.StoredEvent, err error) {
 	var created int64
-	err = rows.Scan(append([]any{&seq, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.URL, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
+	err = rows.Scan(append([]any{&seq, &e.ID, &e.Type, &e.Object.Type, &e.Object.ID, &e.Version, &created, &e.Notice, &e.URL, &e.Traceparent, &e.Redacted, &e.Subscriber, &e.Subscription}, more...)...)
 	e.CreatedAt = timeOf(created)
 	return seq, e, err
 }

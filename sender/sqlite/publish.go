@@ -22,8 +22,8 @@ const (
 		ON CONFLICT (type, id) DO UPDATE SET version = excluded.version WHERE excluded.version > o.version`
 	selectVersion = `SELECT version FROM surehook_objects WHERE type = ? AND id = ?`
 
-	insertEvent = `INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url, about)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT no FROM surehook_subscriptions WHERE id = ?), 0)) ON CONFLICT (id) DO NOTHING`
+	insertEvent = `INSERT INTO surehook_events (id, type, object_type, object_id, version, subscriber, subscription, created_at, notice, body, url, traceparent, about)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), coalesce((SELECT no FROM surehook_subscriptions WHERE id = ?), 0)) ON CONFLICT (id) DO NOTHING`
 
 	selectSubscriberNo   = `SELECT no FROM surehook_subscribers WHERE id = ? AND deleted = 0`
 	selectSubscriptionNo = `SELECT no FROM surehook_subscriptions WHERE id = ? AND subscriber = ? AND status IN ('active', 'paused', 'disabled')`
@@ -91,7 +91,7 @@ func (w *work) publish(d *sender.Draft, now int64) (sender.Ref, error) {
 	if err != nil {
 		return sender.Ref{}, err
 	}
-	res, err := w.exec(insertEvent, d.ID, d.Type, d.Object.Type, d.Object.ID, version, subscriber, subscription, now, d.Notice, d.Body(version), d.URL, d.About)
+	res, err := w.exec(insertEvent, d.ID, d.Type, d.Object.Type, d.Object.ID, version, subscriber, subscription, now, d.Notice, d.Body(version), d.URL, d.Traceparent, d.About)
 	if err != nil {
 		return sender.Ref{}, fail("storing an event", err)
 	}

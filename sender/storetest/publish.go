@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 func publishRules[Tx any]() []rule[Tx] {
@@ -28,6 +31,7 @@ func publishRules[Tx any]() []rule[Tx] {
 		{"dropped without its subscriber", "A draft with IfSubscriberExists whose subscriber is not registered, or is deleted, is dropped: its Ref has Dropped set alone, nothing is written of it, its version and its idempotency key neither, and the transaction goes on. The other drafts of the call are persisted.", publishDropped[Tx]},
 		{"dropped only for its subscriber", "IfSubscriberExists changes nothing else: a known key makes a duplicate, and a subscription that is not registered or an old version is refused.", publishDroppedOnlyFor[Tx]},
 		{"body keeps its bytes", "A body is BodyHead, the version in decimal, BodyTail; no byte of it ever changes.", publishBodies[Tx]},
+		{"traceparent is kept", "The Traceparent of a draft is with its event wherever that is read; that of a duplicate changes nothing.", publishTraced[Tx]},
 		{"odd object ids", "Objects' ids are any UTF-8, and are never normalised.", publishOddObjects[Tx]},
 		{"open transactions", "The events of an open transaction are unseen until it commits, and are found even if later ones committed first. On a database with a single writer, the others wait, and give up when their context ends.", publishOpen[Tx]},
 	}
@@ -108,6 +112,55 @@ func publishMany[Tx any](w *world[Tx]) {
 	refs, err := w.tryPublish()
 	w.noError(err, "publishing no drafts")
 	w.equal(len(refs), 0, "Refs for no drafts")
+}
+
+func publishTraced[Tx any](w *world[Tx]) {
+	const trace, another = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-00"
+	sub := w.subscribe(w.subscriber(), "*")
+	traced, plain := w.draft("a.b"), w.draft("a.b")
+	traced.Traceparent, traced.Key, traced.KeyHash = trace, "k", sha256.Sum256([]byte("content"))
+	again := w.draft("a.b")
+	again.Traceparent, again.Key, again.KeyHash = another, traced.Key, traced.KeyHash
+	w.publish(traced, again, plain)
+	w.expand()
+
+	want := map[string]string{traced.ID: trace, plain.ID: ""}
+	same := func(e sender.EventInfo, where string) {
+		w.Helper()
+		w.equal(e.Traceparent, want[e.ID], "Traceparent of the event %s", where)
+	}
+	claimed := w.claim(2)
+	w.equal(len(claimed), 2, "deliveries claimed")
+	events := make([]int64, len(claimed))
+	for i, c := range claimed {
+		same(c.Event, "that is claimed")
+		events[i] = c.Key.Event
+	}
+	payloads, err := w.Store.Payloads(w.ctx, events)
+	w.noError(err, "reading payloads")
+	w.equal(len(payloads), 2, "payloads")
+	for _, p := range payloads {
+		same(p.Event, "of a payload")
+	}
+	for id := range want {
+		e, err := w.Store.Event(w.ctx, id)
+		w.noError(err, "reading an event")
+		same(e.EventInfo, "by its id")
+		same(w.delivery(id, sub).Event, "of its delivery")
+	}
+	for _, e := range w.listEvents(history.EventQuery{}) {
+		same(e.EventInfo, "in a list")
+	}
+	w.Advance(lease + time.Second)
+	retaken := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.equal(len(retaken.Interrupted), 2, "interrupted attempts")
+	for _, r := range retaken.Interrupted {
+		same(r.Event, "of an interrupted attempt")
+	}
+	w.equal(len(retaken.Claimed), 2, "deliveries claimed again")
+	for _, c := range retaken.Claimed {
+		same(c.Event, "that is claimed again")
+	}
 }
 
 func publishVersions[Tx any](w *world[Tx]) {

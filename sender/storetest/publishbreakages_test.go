@@ -33,6 +33,8 @@ var publishBreakages = []breakage{
 	{"dropped whatever is not found", func(s store) store { return dropsUnfound{s} }, checks{"publish/dropped only for its subscriber"}},
 	{"body altered", onClaimed(func(c *dispatch.Claimed) { c.Body = bytes.ToValidUTF8(c.Body, []byte("?")) }), checks{"publish/body keeps its bytes"}},
 	{"body altered in the history", onDelivery(func(d *sender.Delivery) { d.Body = bytes.TrimSpace(d.Body) }), checks{"publish/body keeps its bytes"}},
+	{"trace context lost", onDrafts(func(d *sender.Draft) { d.Traceparent = "" }), checks{"publish/traceparent is kept"}},
+	{"trace context lost on the way to the wire", onClaimed(func(c *dispatch.Claimed) { c.Event.Traceparent = "" }), checks{"publish/traceparent is kept"}},
 	{"object ids normalised", onDrafts(func(d *sender.Draft) { d.Object.ID = strings.ToLower(d.Object.ID) }), checks{"publish/odd object ids"}},
 }
 

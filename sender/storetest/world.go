@@ -82,7 +82,7 @@ func (w *world[Tx]) sameEvent(got sender.EventInfo, d sender.Draft, published ti
 	w.Helper()
 	w.sameTime(got.CreatedAt, published, "CreatedAt of event %s", d.ID)
 	got.CreatedAt = time.Time{}
-	w.equal(got, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, Notice: d.Notice}, "event")
+	w.equal(got, sender.EventInfo{ID: d.ID, Type: d.Type, Object: d.Object, Notice: d.Notice, Traceparent: d.Traceparent}, "event")
 }
 
 // sameAttempts ends the test unless a delivery has these attempts.

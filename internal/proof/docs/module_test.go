@@ -27,7 +27,7 @@ func readers(t *testing.T, files map[string]string) (folder string) {
 	sum, err := os.ReadFile(filepath.Join(root, "examples", "go.sum"))
 	require.NoError(t, err)
 	all := map[string]string{
-		"go.mod": strings.NewReplacer("module "+library+"/examples\n", "module example.com/webhooks\n", "=> ..\n", "=> "+absolute+"\n").Replace(string(mod)),
+		"go.mod": strings.NewReplacer("module "+library+"/examples\n", "module example.com/webhooks\n", "=> ..\n", "=> "+absolute+"\n", "=> ../", "=> "+absolute+"/").Replace(string(mod)),
 		"go.sum": string(sum),
 	}
 	for name, text := range files {

@@ -152,6 +152,10 @@ func (p *Poster) Prepare(r *Request, certificate func() (*tls.Certificate, error
 	return x, nil
 }
 
+// SetTraceparent has the request sent with a trace context. It wins over a header of the
+// subscription's own.
+func (x *Exchange) SetTraceparent(value string) { x.header["Traceparent"] = []string{value} }
+
 // Timeout is within what time of Prepare the attempt is to end.
 func (x *Exchange) Timeout() time.Duration { return x.timeout }
 

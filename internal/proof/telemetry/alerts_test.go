@@ -1,0 +1,203 @@
+package telemetry_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/VictoriaMetrics/metricsql"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// A dashboard and the rules name only what the collectors have.
+var observed = []string{"sender/senderprom", "receiver/receiverprom"}
+
+type alert struct {
+	Alert       string
+	Expr        string
+	For         string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+func alerts(t *testing.T, folder string) (all []alert) {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []alert
+		}
+	}
+	d := yaml.NewDecoder(strings.NewReader(read(t, folder+"/alerts.yml")))
+	d.KnownFields(true)
+	require.NoError(t, d.Decode(&file))
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+type panel struct {
+	Title   string
+	Type    string
+	Targets []struct{ Expr, LegendFormat string }
+}
+
+func panels(t *testing.T, folder string) (all []panel) {
+	t.Helper()
+	var file struct{ Panels []panel }
+	require.NoError(t, json.Unmarshal([]byte(read(t, folder+"/dashboard.json")), &file))
+	require.NotEmpty(t, file.Panels)
+	return file.Panels
+}
+
+// Each alert's query can be parsed and names metrics and labels that there are, and its
+// runbook is a section of docs/alerts.md. Each section is an alert's.
+func TestAlerts(t *testing.T) {
+	sections := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(read(t, "docs/alerts.md"), -1) {
+		sections["https://github.com/surehook/surehook/blob/main/docs/alerts.md#"+strings.ToLower(found[1])] = true
+	}
+	for _, folder := range observed {
+		for _, a := range alerts(t, folder) {
+			checkQuery(t, a.Expr, a.Alert)
+			require.Contains(t, []string{"critical", "warning", "info"}, a.Labels["severity"], a.Alert)
+			require.NotEmpty(t, a.Annotations["summary"], a.Alert)
+			require.Regexp(t, `^\d+[mh]$`, a.For, a.Alert)
+			runbook := a.Annotations["runbook_url"]
+			require.True(t, sections[runbook], "%s: docs/alerts.md has no section for %q", a.Alert, runbook)
+			require.True(t, strings.HasSuffix(runbook, "#"+strings.ToLower(a.Alert)), "%s has the runbook of another alert", a.Alert)
+			delete(sections, runbook)
+		}
+	}
+	require.Empty(t, sections, "sections without an alert")
+}
+
+// Each panel's queries can be parsed and name metrics and labels that there are. Each metric
+// is in a panel.
+func TestDashboards(t *testing.T) {
+	shown := map[string]bool{}
+	for _, folder := range observed {
+		for _, p := range panels(t, folder) {
+			if p.Type != "row" {
+				require.NotEmpty(t, p.Targets, p.Title)
+			}
+			for _, q := range p.Targets {
+				expr := strings.NewReplacer("$__rate_interval", "5m", "$job", "shop").Replace(q.Expr)
+				for _, name := range checkQuery(t, expr, p.Title) {
+					shown[name] = true
+				}
+				for _, label := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.LegendFormat, -1) {
+					require.Regexp(t, `\([^()]*\b`+label[1]+`\b[^()]*\)`, q.Expr, "%s: the legend names a label that the query drops", p.Title)
+				}
+			}
+		}
+	}
+	for _, m := range metrics(t) {
+		require.True(t, shown[m.name], "no panel shows %s", m.name)
+	}
+}
+
+func TestChecksOfQueriesBite(t *testing.T) {
+	known := byName(t)
+	for expr, want := range map[string]string{
+		"sum(surehook_attempts": "parse", "surehook_attempts_per_day": "no metric", `surehook_attempts_total{url="x"}`: "no label", "sum by (url) (surehook_attempts_total)": "no label",
+		"rate(surehook_backlog_deliveries[5m])": "no counter",
+		"surehook_step_seconds":                 "no sample", "surehook_attempts_total_bucket": "no metric",
+	} {
+		_, problem := namesOf(known, expr)
+		require.Contains(t, problem, want, expr)
+	}
+}
+
+func checkQuery(t *testing.T, expr, where string) []string {
+	t.Helper()
+	names, problem := namesOf(byName(t), expr)
+	require.Empty(t, problem, "%s: %s", where, expr)
+	require.NotEmpty(t, names, where)
+	return names
+}
+
+func byName(t *testing.T) map[string]metric {
+	known := map[string]metric{}
+	for _, m := range metrics(t) {
+		known[m.name] = m
+	}
+	return known
+}
+
+// namesOf are the metrics of a query, or what is wrong with it.
+func namesOf(known map[string]metric, expr string) (names []string, problem string) {
+	parsed, err := metricsql.Parse(expr)
+	if err != nil {
+		return nil, "it cannot be parsed: " + err.Error()
+	}
+	labels := []string{"job", "instance"}
+	metricsql.VisitAll(parsed, func(e metricsql.Expr) {
+		m, ok := e.(*metricsql.MetricExpr)
+		if !ok {
+			return
+		}
+		for _, filters := range m.LabelFilterss {
+			name := ""
+			for _, f := range filters {
+				if f.Label == "__name__" {
+					name = f.Value
+				}
+			}
+			found, wrong := metricOf(known, name)
+			if wrong != "" {
+				problem = wrong
+				return
+			}
+			names = append(names, found.name)
+			labels = append(labels, found.labels...)
+			if strings.HasSuffix(name, "_bucket") {
+				labels = append(labels, "le")
+			}
+			for _, f := range filters {
+				if f.Label != "__name__" && f.Label != "job" && !slices.Contains(found.labels, f.Label) {
+					problem = "no label " + f.Label + " of " + name
+				}
+			}
+		}
+	})
+	metricsql.VisitAll(parsed, func(e metricsql.Expr) {
+		switch e := e.(type) {
+		case *metricsql.AggrFuncExpr:
+			for _, label := range e.Modifier.Args {
+				if problem == "" && !slices.Contains(labels, label) {
+					problem = "no label " + label + " of what is aggregated"
+				}
+			}
+		case *metricsql.FuncExpr:
+			if e.Name == "rate" || e.Name == "increase" {
+				of := regexp.MustCompile(`surehook_\w+`).FindString(string(e.AppendString(nil)))
+				if m, _ := metricOf(known, of); problem == "" && m.kind() == "gauge" {
+					problem = "no counter: " + of
+				}
+			}
+		}
+	})
+	return names, problem
+}
+
+// metricOf is the metric that has a time series.
+func metricOf(known map[string]metric, series string) (m metric, problem string) {
+	if m, ok := known[series]; ok {
+		if m.kind() == "histogram" {
+			return m, "no sample is named so: " + series + " is a histogram"
+		}
+		return m, ""
+	}
+	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+		if m, ok := known[strings.TrimSuffix(series, suffix)]; ok && m.kind() == "histogram" {
+			return m, ""
+		}
+	}
+	return m, "there is no metric " + series
+}

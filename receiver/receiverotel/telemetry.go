@@ -1,0 +1,123 @@
+package receiverotel
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/surehook/surehook/receiver"
+)
+
+const scope = "github.com/surehook/surehook/receiver/receiverotel"
+
+// Config adjusts a Telemetry. A nil config and zero fields mean the defaults.
+type Config struct {
+	// TracerProvider makes the spans. The default is otel.GetTracerProvider().
+	TracerProvider trace.TracerProvider
+
+	// MeterProvider makes the instruments. The default is otel.GetMeterProvider().
+	MeterProvider metric.MeterProvider
+
+	// TrustSender makes the span a child of the sender's attempt, with a link to the span of
+	// the request's context, if there is one. The sender then decides the trace's id and
+	// whether it is sampled. It is for senders of your own, behind something that lets
+	// nobody else in: the header is read before the signature is verified.
+	TrustSender bool
+}
+
+// Telemetry makes spans and measurements from hooks. It is safe for concurrent use.
+type Telemetry struct {
+	tracer  trace.Tracer
+	trusts  bool
+	results metric.Int64Counter
+	seconds metric.Float64Histogram
+}
+
+// New returns a Telemetry. Give its Hooks to the receiver. The error is the meter provider's,
+// of an instrument that it refuses.
+func New(cfg *Config) (*Telemetry, error) {
+	var c Config
+	if cfg != nil {
+		c = *cfg
+	}
+	if c.TracerProvider == nil {
+		c.TracerProvider = otel.GetTracerProvider()
+	}
+	if c.MeterProvider == nil {
+		c.MeterProvider = otel.GetMeterProvider()
+	}
+	t := &Telemetry{tracer: c.TracerProvider.Tracer(scope), trusts: c.TrustSender}
+	meter := c.MeterProvider.Meter(scope)
+	var errs [2]error
+	t.results, errs[0] = meter.Int64Counter("surehook.received.events", metric.WithUnit("{event}"),
+		metric.WithDescription("Requests and events, by what became of them, and by the reason if they were not taken."))
+	t.seconds, errs[1] = meter.Float64Histogram("surehook.receive.duration", metric.WithUnit("s"),
+		metric.WithDescription("From the beginning of a request to its result, the commit included."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30))
+	return t, errors.Join(errs[:]...)
+}
+
+// Hooks are for receiver.Config. receiver.JoinHooks joins them with others.
+func (t *Telemetry) Hooks() receiver.Hooks {
+	taken := func(result string) func(context.Context, receiver.Event) {
+		return func(ctx context.Context, _ receiver.Event) { t.ended(ctx, result, "") }
+	}
+	return receiver.Hooks{
+		Start:        t.start,
+		Verified:     verified,
+		Applied:      taken(string(receiver.Applied)),
+		Duplicate:    taken(string(receiver.Duplicate)),
+		Stale:        taken(string(receiver.Stale)),
+		Reapplied:    taken(string(receiver.Reapplied)),
+		Ignored:      taken(string(receiver.Ignored)),
+		Recorded:     taken(string(receiver.Recorded)),
+		Challenged:   taken("challenged"),
+		DeadLettered: func(ctx context.Context, _ receiver.Event, _ error) { t.ended(ctx, string(receiver.DeadLettered), "") },
+		Rejected:     func(ctx context.Context, err *receiver.Error) { t.ended(ctx, "rejected", err.Reason) },
+		Failed:       func(ctx context.Context, _ receiver.Event, err *receiver.Error) { t.ended(ctx, "failed", err.Reason) },
+	}
+}
+
+type requestKey struct{}
+
+// request is what Start knows of it.
+type request struct {
+	began time.Time
+	span  trace.Span
+}
+
+func (t *Telemetry) start(ctx context.Context, header http.Header) context.Context {
+	began, sender := time.Now(), attempt(header)
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(system, operationName.String("process"), operationType.String("process"))}
+	other := sender
+	if t.trusts && sender.IsValid() {
+		other = trace.SpanContextFromContext(ctx)
+		ctx = trace.ContextWithRemoteSpanContext(ctx, sender)
+	}
+	if other.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: other}))
+	}
+	ctx, span := t.tracer.Start(ctx, "process", options...)
+	return context.WithValue(ctx, requestKey{}, &request{began, span})
+}
+
+// ended counts a result and ends the span. What was not begun by a request, as a recorded
+// event that is applied later, has neither a span nor a duration.
+func (t *Telemetry) ended(ctx context.Context, result string, reason receiver.Reason) {
+	attrs := []attribute.KeyValue{resultKey.String(result)}
+	if reason != "" {
+		attrs = append(attrs, errorType.String(string(reason)))
+	}
+	of := metric.WithAttributeSet(attribute.NewSet(attrs...))
+	t.results.Add(ctx, 1, of)
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		t.seconds.Record(ctx, time.Since(r.began).Seconds(), of)
+		finish(r.span, result, reason)
+	}
+}

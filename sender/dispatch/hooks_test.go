@@ -1,0 +1,150 @@
+package dispatch_test
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// Every hook of each set is called, whatever the hook before it does.
+func TestJoinHooks(t *testing.T) {
+	for i := range reflect.TypeFor[dispatch.Hooks]().NumField() {
+		name := reflect.TypeFor[dispatch.Hooks]().Field(i).Name
+		var calls []string
+		hooks := func(of string, panics bool) (h dispatch.Hooks) {
+			f := reflect.ValueOf(&h).Elem().Field(i)
+			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) (out []reflect.Value) {
+				calls = append(calls, of)
+				if panics {
+					panic(name)
+				}
+				for j := range f.Type().NumOut() {
+					out = append(out, reflect.Zero(f.Type().Out(j)))
+				}
+				return out
+			}))
+			return h
+		}
+		joined := dispatch.JoinHooks(hooks("a", false), dispatch.Hooks{}, hooks("b", true), hooks("c", false))
+		f := reflect.ValueOf(joined).Field(i)
+		require.False(t, f.IsNil(), "%s is not joined", name)
+		var args []reflect.Value
+		for j := range f.Type().NumIn() {
+			args = append(args, reflect.Zero(f.Type().In(j)))
+		}
+		args[0] = reflect.ValueOf(t.Context())
+		require.Panics(t, func() { f.Call(args) }, name)
+		require.Equal(t, []string{"a", "b", "c"}, calls, name)
+	}
+	require.Zero(t, dispatch.JoinHooks())
+}
+
+func TestJoinedAttemptStart(t *testing.T) {
+	type key string
+	start := func(name key) dispatch.Hooks {
+		return dispatch.Hooks{AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
+			return context.WithValue(ctx, name, ctx.Value(key("a")))
+		}}
+	}
+	ctx := context.WithValue(t.Context(), key("a"), 1)
+	got := dispatch.JoinHooks(start("b"), dispatch.Hooks{AttemptStart: func(context.Context, *dispatch.Claimed) context.Context { return nil }}, start("c")).
+		AttemptStart(ctx, &dispatch.Claimed{})
+	require.Equal(t, []any{1, 1}, []any{got.Value(key("b")), got.Value(key("c"))})
+}
+
+// The header traceparent is sent if the operator gives its value, and in no other case.
+func TestTraceparent(t *testing.T) {
+	const publisher, attempt = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01"
+	type key struct{}
+	for name, c := range map[string]struct {
+		of   func(ctx context.Context, c *dispatch.Claimed) string
+		want []string
+	}{
+		"by default":           {nil, nil},
+		"the publisher's":      {func(_ context.Context, c *dispatch.Claimed) string { return c.Event.Traceparent }, []string{publisher}},
+		"the attempt's":        {func(ctx context.Context, _ *dispatch.Claimed) string { return ctx.Value(key{}).(string) }, []string{attempt}},
+		"none":                 {func(context.Context, *dispatch.Claimed) string { return "" }, nil},
+		"no trace context":     {func(context.Context, *dispatch.Claimed) string { return "x\r\nX-Other: y" }, nil},
+		"a function's mistake": {func(context.Context, *dispatch.Claimed) string { panic("contained") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint/")
+			pub, err := sender.NewPublisher[*memory.Tx](b.Store, &sender.PublisherConfig{Traceparent: func(context.Context) string { return publisher }})
+			require.NoError(t, err)
+			_, err = pub.Publish(t.Context(), sender.Event{Type: "thing.changed", Subscriber: "sub_a", Object: sender.Object{Type: "thing", ID: "1"}})
+			require.NoError(t, err)
+			endpoint := sendertest.NewRoundTripper()
+			_, err = b.Dispatcher(dispatch.Config{
+				UnguardedTransport: endpoint, Traceparent: c.of,
+				Hooks: dispatch.Hooks{AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
+					return context.WithValue(ctx, key{}, attempt)
+				}},
+			}).RunOnce(t.Context())
+			require.NoError(t, err)
+			require.Len(t, endpoint.Requests(), 1)
+			header := endpoint.Requests()[0].Header
+			require.Equal(t, c.want, header["Traceparent"])
+			for _, never := range []string{"Tracestate", "Baggage"} {
+				require.NotContains(t, header, never)
+			}
+		})
+	}
+}
+
+// Stepped tells of each transaction and of the attempts under way.
+func TestStepped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		var steps []dispatch.Stepped
+		stop := b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Delay(time.Second, sendertest.Status(200))),
+			Hooks:              dispatch.Hooks{Stepped: func(_ context.Context, s dispatch.Stepped) { steps = append(steps, s) }},
+		}))
+		b.Publish("sub_a")
+		time.Sleep(500 * time.Millisecond)
+		require.NoError(t, stop())
+		require.True(t, slices.ContainsFunc(steps, func(s dispatch.Stepped) bool { return s.Claimed == 1 && s.Expanded.Events == 1 }))
+		require.True(t, slices.ContainsFunc(steps, func(s dispatch.Stepped) bool {
+			return s.Claimed == 0 && s.OnWire[sender.LaneNew]+s.OnWire[sender.LaneProbation] == 1
+		}), "a step while the attempt was under way")
+		require.True(t, slices.ContainsFunc(steps, func(s dispatch.Stepped) bool { return s.Results == 1 }))
+	})
+}
+
+// A panicking transport ends the attempt: AttemptEnd is called for each AttemptStart.
+func TestAttemptEndAfterPanic(t *testing.T) {
+	type key struct{}
+	b := bedtest.New(t)
+	b.Subscribe("sub_a", "http://endpoint/")
+	b.Publish("sub_a")
+	ended := 0
+	_, err := b.Dispatcher(dispatch.Config{
+		UnguardedTransport: bedtest.TransportFunc(func(*http.Request) (*http.Response, error) { panic("x") }),
+		Hooks: dispatch.Hooks{
+			AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
+				return context.WithValue(ctx, key{}, 1)
+			},
+			AttemptEnd: func(ctx context.Context, _ *dispatch.Claimed, r *dispatch.Result) {
+				require.Equal(t, 1, ctx.Value(key{}))
+				require.Equal(t, sender.ClassProtocol, r.Class)
+				ended++
+			},
+		},
+	}).RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, ended)
+}

@@ -1,0 +1,148 @@
+package senderotel
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+var (
+	outcomeKey = attribute.Key("surehook.outcome")
+	resultKey  = attribute.Key("surehook.result")
+	proxyKey   = attribute.Key("surehook.proxy")
+	kindKey    = attribute.Key("surehook.kind")
+	recordKey  = attribute.Key("surehook.record")
+)
+
+// outcome is what attempts are told apart by.
+type outcome struct {
+	status sender.Status
+	class  sender.Class
+	lane   sender.Lane
+}
+
+// options keeps sets of attributes, which are dear to make.
+type options[K comparable] struct{ made sync.Map }
+
+func (o *options[K]) of(k K, make func() attribute.Set) metric.MeasurementOption {
+	if found, ok := o.made.Load(k); ok {
+		return found.(metric.MeasurementOption)
+	}
+	option := metric.MeasurementOption(metric.WithAttributeSet(make()))
+	o.made.Store(k, option)
+	return option
+}
+
+func (i *instruments) hooks() dispatch.Hooks {
+	return dispatch.Hooks{
+		Expanded: func(ctx context.Context, x dispatch.Expanded) {
+			i.expandedEvents.Add(ctx, int64(x.Events))
+			i.expandedDeliveries.Add(ctx, int64(x.Deliveries))
+		},
+		Recorded:       i.recorded,
+		Stepped:        i.stepped,
+		TakenOver:      func(ctx context.Context, leases int) { i.takenOver.Add(ctx, int64(leases)) },
+		ReplayFinished: func(ctx context.Context, _ replay.Replay) { i.replays.Add(ctx, 1) },
+		Noticed: func(ctx context.Context, n sender.Notice) {
+			i.notices.Add(ctx, 1, metric.WithAttributes(kindKey.String(string(n.Kind))))
+		},
+		NetworkDown: func(ctx context.Context, _ time.Time) {
+			i.networkDown.Record(ctx, 1)
+			i.networkOutages.Add(ctx, 1)
+		},
+		NetworkUp: func(ctx context.Context, _ time.Time) { i.networkDown.Record(ctx, 0) },
+		ProxyDown: func(ctx context.Context, proxy string, _ time.Time) {
+			of := metric.WithAttributes(proxyKey.String(proxy))
+			i.proxyDown.Record(ctx, 1, of)
+			i.proxyOutages.Add(ctx, 1, of)
+		},
+		ProxyUp: func(ctx context.Context, proxy string, _ time.Time) {
+			i.proxyDown.Record(ctx, 0, metric.WithAttributes(proxyKey.String(proxy)))
+		},
+		Pruned: i.prunedRecords,
+	}
+}
+
+func (i *instruments) published(ctx context.Context, p *sender.Published) {
+	result := "ok"
+	if p.Err != nil {
+		result = "refused"
+	}
+	i.publish.Record(ctx, p.Duration.Seconds(), metric.WithAttributes(resultKey.String(result)))
+	counts := map[string]int64{}
+	for n := range p.Events {
+		switch {
+		case p.Err != nil:
+			counts["refused"]++
+		case p.Refs[n].Duplicate:
+			counts["duplicate"]++
+		case p.Refs[n].Dropped:
+			counts["dropped"]++
+		default:
+			counts["new"]++
+		}
+	}
+	for of, n := range counts {
+		i.publishedEvents.Add(ctx, n, metric.WithAttributes(resultKey.String(of)))
+	}
+}
+
+// recorded counts an attempt that was recorded. An attempt whose lease was lost is counted
+// by the process that has found it interrupted.
+func (i *instruments) recorded(ctx context.Context, r *dispatch.Recorded) {
+	if r.Lost {
+		i.lost.Add(ctx, 1)
+		return
+	}
+	a, lane, laneOption := &r.Result, sender.Lane(255), metric.MeasurementOption(unknownLane)
+	if r.Target != nil && int(r.Target.Lane) < len(byLane) {
+		lane, laneOption = r.Target.Lane, byLane[r.Target.Lane]
+	}
+	i.attempts.Add(ctx, 1, i.outcomes.of(outcome{r.Decision.Status, a.Class, lane}, func() attribute.Set {
+		attrs := []attribute.KeyValue{outcomeKey.String(string(r.Decision.Status)), laneKey.String(laneOf(lane))}
+		if a.Class != sender.ClassNone {
+			attrs = append(attrs, errorType.String(string(a.Class)))
+		}
+		return attribute.NewSet(attrs...)
+	}))
+	if a.Class != sender.ClassInterrupted { // nobody knows how long it took
+		i.attempt.Record(ctx, a.Duration.Seconds(), laneOption)
+	}
+	if a.Published.IsZero() {
+		return
+	}
+	if a.Number == 1 {
+		i.firstAttempt.Record(ctx, a.StartedAt.Sub(a.Published).Seconds(), laneOption)
+	}
+	if a.Class == sender.ClassNone {
+		i.success.Record(ctx, a.StartedAt.Add(a.Duration).Sub(a.Published).Seconds(), laneOption)
+	}
+}
+
+func (i *instruments) stepped(ctx context.Context, s dispatch.Stepped) {
+	i.step.Record(ctx, s.Duration.Seconds())
+	if s.Err != nil {
+		i.stepFailures.Add(ctx, 1)
+	}
+	for lane, n := range s.OnWire {
+		i.inFlight.Record(ctx, int64(n), byLane[lane])
+	}
+}
+
+func (i *instruments) prunedRecords(ctx context.Context, p dispatch.Pruned) {
+	for record, n := range map[string]int{
+		"delivery": p.Deliveries, "dead_letter": p.DeadLetters, "event": p.Events, "notice": p.Notices, "rollup": p.Rollups,
+		"subscription": p.Subscriptions, "object": p.Objects,
+	} {
+		if n > 0 {
+			i.pruned.Add(ctx, int64(n), metric.WithAttributes(recordKey.String(record)))
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package senderotel
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/surehook/surehook/sender/dispatch"
+)
+
+// PublishTraceparent is for sender.PublisherConfig.Traceparent: the context of the span that
+// ctx has, which is the publish's where PublishHooks are given. It is "" without a span.
+func (t *Telemetry) PublishTraceparent(ctx context.Context) string {
+	return format(trace.SpanContextFromContext(ctx))
+}
+
+// AttemptTraceparent is for dispatch.Config.Traceparent: the context of the attempt's span,
+// or else the one that the event was published with.
+func (t *Telemetry) AttemptTraceparent(ctx context.Context, c *dispatch.Claimed) string {
+	if own := format(trace.SpanContextFromContext(ctx)); own != "" {
+		return own
+	}
+	return c.Event.Traceparent
+}
+
+// format leaves the trace's state out, and all flags but that it is sampled.
+func format(sc trace.SpanContext) string {
+	if !sc.IsValid() {
+		return ""
+	}
+	flags := "-00"
+	if sc.IsSampled() {
+		flags = "-01"
+	}
+	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + flags
+}
+
+// parse reads what a store has kept, whose form the publisher has checked.
+func parse(traceparent string) (sc trace.SpanContext, ok bool) {
+	if len(traceparent) != 55 {
+		return sc, false
+	}
+	traceID, err := trace.TraceIDFromHex(traceparent[3:35])
+	if err != nil {
+		return sc, false
+	}
+	spanID, err := trace.SpanIDFromHex(traceparent[36:52])
+	if err != nil {
+		return sc, false
+	}
+	c := trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, Remote: true}
+	if strings.IndexByte("13579bdf", traceparent[54]) >= 0 {
+		c.TraceFlags = trace.FlagsSampled
+	}
+	return trace.NewSpanContext(c), true
+}
