@@ -61,6 +61,10 @@ type Retention struct {
 
 	// Rollups is how long the figures per minute are kept. The default is 90 days.
 	Rollups time.Duration
+
+	// SubscriptionRollups is how long the figures per subscription and hour are kept. The
+	// default is 35 days.
+	SubscriptionRollups time.Duration
 }
 
 const day = 24 * time.Hour
@@ -74,6 +78,7 @@ func (r Retention) WithDefaults() Retention {
 	r.DeadLetters = cmp.Or(r.DeadLetters, 365*day)
 	r.Notices = cmp.Or(r.Notices, 90*day)
 	r.Rollups = cmp.Or(r.Rollups, 90*day)
+	r.SubscriptionRollups = cmp.Or(r.SubscriptionRollups, 35*day)
 	return r
 }
 
@@ -89,7 +94,7 @@ func (r Retention) Problems(horizon time.Duration) []error {
 	for _, f := range []struct {
 		name string
 		is   time.Duration
-	}{{"Reach", r.Reach}, {"Receivers", r.Receivers}, {"Delivered", r.Delivered}, {"Events", r.Events}, {"Notices", r.Notices}, {"Rollups", r.Rollups}} {
+	}{{"Reach", r.Reach}, {"Receivers", r.Receivers}, {"Delivered", r.Delivered}, {"Events", r.Events}, {"Notices", r.Notices}, {"Rollups", r.Rollups}, {"SubscriptionRollups", r.SubscriptionRollups}} {
 		bad(f.is < 0, "%s is %v: it must be positive, or zero for the default", f.name, f.is)
 	}
 	if len(errs) > 0 {

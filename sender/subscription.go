@@ -108,6 +108,7 @@ type Health struct {
 	LastFailure  time.Time
 	Warned       int       // percent of the way to being disabled that its owner was warned of; 0: none
 	WarnedAt     time.Time // when; zero: none
+	Recent       Recent    // its last outcomes; the store keeps it, whatever is decided
 }
 
 // Lane divides the subscriptions by what is known of their endpoints. Each lane

@@ -71,7 +71,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 	}
 	g.began = false
 	d.cfg.Logger.DebugContext(ctx, "pruned", "deliveries", g.sum.Deliveries, "dead_letters", g.sum.DeadLetters,
-		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscriptions", g.sum.Subscriptions, "objects", g.sum.Objects)
+		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscription_rollups", g.sum.SubscriptionRollups, "subscriptions", g.sum.Subscriptions, "objects", g.sum.Objects)
 	if hook := d.cfg.Hooks.Pruned; hook != nil {
 		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
 	}
@@ -82,6 +82,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 func past(r sender.Retention, now time.Time) PruneParams {
 	p := PruneParams{
 		Delivered: now.Add(-r.Delivered), Events: now.Add(-r.Events), Notices: now.Add(-r.Notices), Rollups: now.Add(-r.Rollups),
+		SubscriptionRollups: now.Add(-r.SubscriptionRollups),
 	}
 	if r.DeadLetters >= 0 {
 		p.DeadLetters = now.Add(-r.DeadLetters)
@@ -102,6 +103,8 @@ type PruneParams struct {
 	Rollups     time.Time
 	Objects     time.Time
 
+	SubscriptionRollups time.Time
+
 	Cursor string // of the batch before; "": a pass begins
 	Limit  int    // at least 1
 }
@@ -114,6 +117,8 @@ type Pruned struct {
 	Notices     int
 	Rollups     int // minutes, each once for every process that did something in it
 
+	SubscriptionRollups int // hours of subscriptions, each once for every process
+
 	Subscriptions int
 	Objects       int // objects whose last versions are forgotten
 
@@ -123,7 +128,7 @@ type Pruned struct {
 func (p Pruned) plus(q Pruned) Pruned {
 	return Pruned{
 		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
-		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, Subscriptions: p.Subscriptions + q.Subscriptions,
+		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, SubscriptionRollups: p.SubscriptionRollups + q.SubscriptionRollups, Subscriptions: p.Subscriptions + q.Subscriptions,
 		Objects: p.Objects + q.Objects, Cursor: q.Cursor,
 	}
 }

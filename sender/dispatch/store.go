@@ -94,8 +94,10 @@ type Store interface {
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because their
 	// subscriptions were deleted or resumed without them, and ends the subscriptions that
 	// are closing and have nothing left. It returns how many deliveries it ended. A store
-	// that keeps its counts for the rollups in memory writes them here: a dispatcher calls
-	// Sweep about once a second, and at its end.
+	// that keeps its counts for the rollups in memory writes them here, those of
+	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second.
+	// With limit 0 it ends nothing, and writes all of its counts: so a dispatcher calls it
+	// at its end.
 	Sweep(ctx context.Context, limit int) (int, error)
 
 	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in
@@ -152,7 +154,8 @@ type Store interface {
 	//     the next version that is assigned, to such an object or to any other, is above
 	//     them;
 	//   - notices that were acknowledged before p.Notices;
-	//   - figures of minutes before p.Rollups;
+	//   - figures of minutes before p.Rollups, and figures of subscriptions in hours before
+	//     p.SubscriptionRollups;
 	//   - deleted subscriptions that had nothing live any more when they were swept before
 	//     p.Events, if there are no records of theirs: from then on their ids read as ids
 	//     that never existed. Subscribers stay, so that their ids are not used again.

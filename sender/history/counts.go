@@ -32,4 +32,21 @@ type Counts struct {
 	// subscriptions have some, it is the oldest of those that have waited longest
 	// for a turn.
 	OldestDue time.Time
+
+	// Lanes have Live and OldestDue of the subscriptions in each lane, by its number. What
+	// waits on probation waits for slow and failing endpoints; what waits in the other
+	// lanes, for the dispatchers.
+	Lanes [sender.Lanes]LaneCounts
+}
+
+// LaneCounts are the Counts of the subscriptions in one lane.
+type LaneCounts struct {
+	Live      int64
+	OldestDue time.Time
+}
+
+// Due notes that a delivery of a lane has been due since a time. Stores call it.
+func (c *Counts) Due(lane sender.Lane, since time.Time) {
+	l := &c.Lanes[lane]
+	l.OldestDue, c.OldestDue = earlier(l.OldestDue, since), earlier(c.OldestDue, since)
 }

@@ -26,6 +26,12 @@ type Rollup struct {
 	// Failures are the attempts that failed, by class.
 	Failures map[sender.Class]int64 `json:",omitempty"`
 
+	// Succeeded are deliveries that became delivered, and FirstTry those of them whose
+	// first attempt did it. One that was delivered before, and is sent once more, is not
+	// counted.
+	Succeeded int64
+	FirstTry  int64
+
 	// FirstAttempt is from publishing an event to the beginning of the first attempt
 	// of each delivery; Success, to the end of the attempt that delivered it.
 	FirstAttempt Latency
@@ -35,6 +41,33 @@ type Rollup struct {
 	// end of the minute, or as the minute began if it has not ended.
 	Backlog   int64
 	OldestDue time.Time
+
+	// Lanes are the figures of each lane, by its number. A subscription on probation is
+	// slow or fails: what waits there waits for the subscriber's endpoint, and the other
+	// lanes tell how fast this side is.
+	Lanes [sender.Lanes]LaneRollup
+}
+
+// LaneRollup is what happened in a minute to the subscriptions that were in a lane just
+// then: an attempt counts in the lane that its subscription was in before it.
+type LaneRollup struct {
+	Delivered int64 `json:",omitzero"` // attempts that were answered with 2xx in time
+	Failed    int64 `json:",omitzero"` // all others that ended
+
+	FirstAttempt Latency `json:",omitzero"` // as Rollup.FirstAttempt
+
+	// Backlog and OldestDue are LaneCounts.Live and LaneCounts.OldestDue, as of
+	// Rollup.Backlog.
+	Backlog   int64     `json:",omitzero"`
+	OldestDue time.Time `json:",omitzero"`
+}
+
+func (l *LaneRollup) merge(other *LaneRollup) {
+	l.Delivered += other.Delivered
+	l.Failed += other.Failed
+	l.FirstAttempt.Merge(&other.FirstAttempt)
+	l.Backlog = max(l.Backlog, other.Backlog)
+	l.OldestDue = earlier(l.OldestDue, other.OldestDue)
 }
 
 // Merge adds what happened in another minute, or what another process has done in
@@ -51,10 +84,23 @@ func (r *Rollup) Merge(other *Rollup) {
 	for class, n := range other.Failures {
 		r.fail(class, n)
 	}
+	r.Succeeded += other.Succeeded
+	r.FirstTry += other.FirstTry
+	for lane := range r.Lanes {
+		r.Lanes[lane].merge(&other.Lanes[lane])
+	}
 	r.FirstAttempt.Merge(&other.FirstAttempt)
 	r.Success.Merge(&other.Success)
 	r.Backlog = max(r.Backlog, other.Backlog)
 	r.OldestDue = earlier(r.OldestDue, other.OldestDue)
+}
+
+// Waits sets Backlog, OldestDue and those of the lanes to what counts tell. Stores call it.
+func (r *Rollup) Waits(c *Counts) {
+	r.Backlog, r.OldestDue = c.Live, c.OldestDue
+	for lane := range r.Lanes {
+		r.Lanes[lane].Backlog, r.Lanes[lane].OldestDue = c.Lanes[lane].Live, c.Lanes[lane].OldestDue
+	}
 }
 
 // Attempts is how many ended.

@@ -74,6 +74,15 @@ type Store interface {
 	// committed once that is written: with the transaction, or by their next Sweep.
 	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
+	// SubscriptionRollups returns the figures of the subscriptions with these ids, which
+	// are distinct, in the hours that began at from or later and before to: by
+	// subscription in the order of the ids, then by hour, oldest first. It leaves out
+	// hours in which nothing happened, and ids that nobody has. What was committed through
+	// this store is among them at once; what others have, once they have written it. It
+	// reads the rows of these subscriptions and hours alone, of which each process has at
+	// most one.
+	SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error)
+
 	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost
 	// does not grow with the backlog.
 	Facts(ctx context.Context, id string) (Facts, error)

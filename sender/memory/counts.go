@@ -38,10 +38,12 @@ func (s *Store) counts(now time.Time) history.Counts {
 			c.Held += live
 			continue
 		}
+		lane := sub.Health.Lane
 		c.Live += live
+		c.Lanes[lane].Live += live
 		if live > 0 && !sub.again.After(now) && !sub.full(now) {
-			if due := sub.live.first().live.due; !due.After(now) && (c.OldestDue.IsZero() || due.Before(c.OldestDue)) {
-				c.OldestDue = due
+			if due := sub.live.first().live.due; !due.After(now) {
+				c.Due(lane, due)
 			}
 		}
 	}

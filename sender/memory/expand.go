@@ -6,6 +6,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/fanout"
 )
 
@@ -80,6 +81,7 @@ func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool
 			}
 			turn := sub.turnOf(e, now)
 			d := tx.deliver(e, sub)
+			tx.countHour(now, sub.no, func(r *history.SubscriptionRollup) { r.Deliveries++ })
 			made++
 			if sub.skips(e) {
 				tx.end(d, sender.StatusCancelled)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/hourly"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -30,6 +32,9 @@ func (s *Store) Prune(ctx context.Context, p dispatch.PruneParams) (out dispatch
 		}
 		if !more {
 			more = w.removeRollups()
+		}
+		if !more {
+			more = w.removeSubscriptionRollups()
 		}
 		w.remove()
 		if !more {
@@ -72,7 +77,7 @@ type pruning struct {
 }
 
 func (w *pruning) full() bool {
-	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.Subscriptions+w.out.Objects >= w.Limit
+	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.SubscriptionRollups+w.out.Subscriptions+w.out.Objects >= w.Limit
 }
 
 // look finds old deliveries and events, from the event with a number on. It returns the
@@ -148,6 +153,23 @@ func (w *pruning) removeRollups() (more bool) {
 		}
 		deleteKey(w.tx, w.tx.store.rollups, minute)
 		w.out.Rollups++
+	}
+	return false
+}
+
+func (w *pruning) removeSubscriptionRollups() (more bool) {
+	keys := slices.SortedFunc(maps.Keys(w.tx.store.hours), func(a, b hourly.Key) int {
+		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Subscription, b.Subscription))
+	})
+	for _, k := range keys {
+		if !k.Hour.Before(w.PruneParams.SubscriptionRollups) {
+			break
+		}
+		if w.full() {
+			return true
+		}
+		deleteKey(w.tx, w.tx.store.hours, k)
+		w.out.SubscriptionRollups++
 	}
 	return false
 }

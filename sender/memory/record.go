@@ -99,7 +99,9 @@ func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error
 		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
 		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(v.Snippet),
 	}
-	rules.CountAttempt(&w.rollup, &r, v.Status, row.single)
+	ended := rules.Ended{Result: &r, Became: v.Status, Single: row.single, Lane: sub.Health.Lane}
+	rules.CountAttempt(&w.rollup, ended)
+	w.tx.countHour(w.now, sub.no, func(r *history.SubscriptionRollup) { rules.CountSubscriptionAttempt(r, ended) })
 	if v.Status == sender.StatusAwaitingRetry {
 		attempt.NextAttemptAt = v.Due
 		row.due, row.leased = v.Due, time.Time{}

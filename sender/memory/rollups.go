@@ -24,7 +24,7 @@ func (tx *Tx) beginMinute(now time.Time) {
 	}
 	c := s.counts(now)
 	if s.rollups[s.minute] != nil {
-		tx.changeRollup(s.minute, func(r *history.Rollup) { r.Backlog, r.OldestDue = c.Live, c.OldestDue })
+		tx.changeRollup(s.minute, func(r *history.Rollup) { r.Waits(&c) })
 	}
 	set(tx, &s.minute, minute)
 	set(tx, &s.began, c)
@@ -33,7 +33,8 @@ func (tx *Tx) beginMinute(now time.Time) {
 // changeRollup replaces a rollup with a changed copy, so that a roll-back has the old
 // one.
 func (tx *Tx) changeRollup(minute time.Time, change func(*history.Rollup)) {
-	r := history.Rollup{Minute: minute, Backlog: tx.store.began.Live, OldestDue: tx.store.began.OldestDue}
+	r := history.Rollup{Minute: minute}
+	r.Waits(&tx.store.began)
 	if old := tx.store.rollups[minute]; old != nil {
 		r = *old
 		r.Failures = maps.Clone(r.Failures)

@@ -23,6 +23,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/hourly"
 	"github.com/surehook/surehook/sender/internal/inside"
 	"github.com/surehook/surehook/sender/replay"
 )
@@ -72,10 +73,11 @@ type Store struct {
 	notices       []*notice
 	noticed       int64                         // the number of the last of them
 	rollups       map[time.Time]*history.Rollup // by minute
-	minute        time.Time                     // the one in which something was done last
-	began         history.Counts                // as they were when it began
-	notifying     map[string]notifying          // by the ids of notices that were claimed
-	processes     map[int64]int64               // the beat of each
+	hours         map[hourly.Key]*history.SubscriptionRollup
+	minute        time.Time            // the one in which something was done last
+	began         history.Counts       // as they were when it began
+	notifying     map[string]notifying // by the ids of notices that were claimed
+	processes     map[int64]int64      // the beat of each
 }
 
 var (
@@ -100,6 +102,7 @@ func New(cfg *Config) (*Store, error) {
 		subscription: map[string]*subscription{},
 		deliveries:   map[dispatch.DeliveryKey]*delivery{},
 		rollups:      map[time.Time]*history.Rollup{},
+		hours:        map[hourly.Key]*history.SubscriptionRollup{},
 		notifying:    map[string]notifying{},
 		processes:    map[int64]int64{},
 	}

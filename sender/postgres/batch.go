@@ -27,6 +27,8 @@ type batch struct {
 	ends     []ended
 	fresh    []dispatch.DeliveryKey // deliveries that became delivered
 	rollup   history.Rollup         // what the batch adds to its minute's rollup
+	done     []rules.Ended          // attempts that were recorded, for the hours of their subscriptions
+	madeFor  map[int64]int          // how many deliveries each subscription got
 	moved    bool                   // turns were moved
 	shared   bool                   // other processes are known
 	madeDue  bool                   // a subscription that another process holds was made due
@@ -228,6 +230,7 @@ func (b *batch) finish(served map[turnKey]bool) error {
 		return err
 	}
 	b.tallied()
+	b.countHours()
 	if err := b.storeHeads(served); err != nil {
 		return err
 	}

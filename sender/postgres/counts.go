@@ -14,8 +14,8 @@ const unexpandedExact = 10_000
 const (
 	// selectCounts adds up the heads. If one row held the sums, all who change deliveries
 	// would wait for each other.
-	selectCounts = `SELECT s.status, count(*), coalesce(sum(h.pending + h.waiting + h.leased), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
-		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status`
+	selectCounts = `SELECT s.status, h.lane, count(*), coalesce(sum(h.pending + h.waiting + h.leased), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
+		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status, h.lane`
 	selectBesides = `SELECT (SELECT count(*) FROM surehook_notices WHERE acknowledged_at IS NULL),
 			(SELECT count(*) FROM (SELECT 1 FROM surehook_outbox ORDER BY seq LIMIT $1 + 1) x),
 			coalesce((SELECT max(seq) - min(seq) + 1 FROM surehook_outbox), 0)`
@@ -30,7 +30,7 @@ const (
 				WHERE t.lane = l.lane AND t.next_due < 'infinity' AND t.next_due <= $1 AND h.next_due < 'infinity' AND h.next_due <= $1
 				ORDER BY t.next_due LIMIT 300) c
 			UNION (SELECT subscription FROM surehook_wakes LIMIT 300))
-		SELECT min(least(
+		SELECT h.lane, min(least(
 			(SELECT greatest(p.due, s.resumed_at) FROM surehook_pending p
 				WHERE p.subscription = h.subscription AND p.event > greatest(s.left_to, h.claimed_to) ORDER BY p.event LIMIT 1),
 			(SELECT w.due FROM surehook_waiting w WHERE w.subscription = h.subscription AND w.epoch = s.epoch AND w.rank = 0 AND w.due >= h.waiting_from
@@ -44,7 +44,7 @@ const (
 				THEN (SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT EXISTS (SELECT 1
 					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)) END))
 		FROM c JOIN surehook_heads h ON h.subscription = c.subscription JOIN surehook_subscriptions s ON s.no = h.subscription
-		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open)`
+		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open) GROUP BY h.lane`
 )
 
 // Counts implements history.Store. Its cost grows with the subscriptions. If more
@@ -62,22 +62,25 @@ func (s side) counts(ctx context.Context) (counts history.Counts, err error) {
 
 func (w *work) counts() (c history.Counts, err error) {
 	c.At, c.Subscriptions = w.now.time(), map[sender.SubscriptionStatus]int64{}
-	var oldest timestamp
 	err = w.send(
 		w.query(selectCounts).rows(func(r rows) error {
 			var status sender.SubscriptionStatus
 			var subscriptions, live, dead int64
-			err := r.Scan(&status, &subscriptions, &live, &dead)
+			var stored int16
+			err := r.Scan(&status, &stored, &subscriptions, &live, &dead)
 			c.DeadLettered += dead
 			switch status {
 			case sender.SubscriptionActive, sender.SubscriptionClosing:
 				c.Live += live
+				if lane := laneOf(stored); lane != noLane {
+					c.Lanes[lane].Live += live
+				}
 			case sender.SubscriptionPaused, sender.SubscriptionDisabled:
 				c.Held += live
 			default:
 				return err
 			}
-			c.Subscriptions[status] = subscriptions
+			c.Subscriptions[status] += subscriptions
 			return err
 		}),
 		w.query(selectBesides, unexpandedExact).rows(func(r rows) error {
@@ -88,10 +91,15 @@ func (w *work) counts() (c history.Counts, err error) {
 			}
 			return err
 		}),
-		w.query(selectOldestDue, w.now, sender.Lanes).rows(func(r rows) error { return r.Scan(&oldest) }),
+		w.query(selectOldestDue, w.now, sender.Lanes).rows(func(r rows) error {
+			var stored int16
+			var due timestamp
+			err := r.Scan(&stored, &due)
+			if lane := laneOf(stored); err == nil && due <= w.now && due != none {
+				c.Due(lane, due.time())
+			}
+			return err
+		}),
 	)
-	if oldest <= w.now {
-		c.OldestDue = oldest.time()
-	}
 	return c, err
 }

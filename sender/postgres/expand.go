@@ -135,6 +135,7 @@ func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *a
 	if err := e.findMatches(found, all); err != nil {
 		return nil, err
 	}
+	e.madeFor = map[int64]int{}
 	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
 	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]timestamp, 0, len(found)), []int64{}
 	e.x.More = len(found) >= events
@@ -259,6 +260,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 			continue
 		}
 		e.x.Deliveries++
+		e.madeFor[a.subscription]++
 		key := dispatch.DeliveryKey{Event: position, Subscription: a.subscription}
 		if a.skipped(ev) {
 			e.ends = append(e.ends, ended{key.Event, key.Subscription, sender.StatusCancelled, sender.ClassNone})

@@ -36,10 +36,10 @@ type head struct {
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
-	leases_end, owner, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure`
+	leases_end, owner, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure, recent`
 
 // headWidth is the number of headColumns.
-const headWidth = 24
+const headWidth = 25
 
 const (
 	// lockHeads is the first lock of a transaction that changes deliveries. All
@@ -58,28 +58,30 @@ var lockHeadsAt = overRows(`WITH found AS MATERIALIZED (
 // updateHeads finds rows by where they are, which costs the same however many dead versions
 // of them there are. It fails if it does not find all of them. Most heads keep their owner,
 // so the column is written only if one changes.
-var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $23::bigint[]", ", owner")
+var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $24::bigint[]", ", owner")
 
 func updateHeadsOf(set, column, name string) rowwise {
 	return overRows(`WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
 			waiting = u.waiting, leased = u.leased, dead = u.dead, leases_end = u.leases_end, claimed_to = u.claimed_to, waiting_from = u.waiting_from,
 			epoch = u.epoch, resumed_to = u.resumed_to, rate_at = u.rate_at, streak = u.streak, warned = u.warned, warned_at = u.warned_at,
-			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure` + set + `
+			failing_since = u.failing_since, last_success = u.last_success, last_failure = u.last_failure, recent = u.recent` + set + `
 		FROM unnest($1::tid[], $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
 			$10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::int[], $17::int[],
-			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::timestamptz[]` + column + `)
+			$18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::timestamptz[], $22::bigint[]` + column + `)
 		AS u(at, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end, claimed_to, waiting_from, epoch, resumed_to, rate_at,
-			streak, warned, warned_at, failing_since, last_success, last_failure` + name + `)
+			streak, warned, warned_at, failing_since, last_success, last_failure, recent` + name + `)
 		WHERE h.ctid = u.at RETURNING h.subscription, h.ctid)
-		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = $22::int THEN 1 ELSE 0 END) FROM changed`)
+		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = $23::int THEN 1 ELSE 0 END) FROM changed`)
 }
 
 func scanHead(r rows) (h head, err error) {
 	var warnedAt, failingSince, lastSuccess, lastFailure timestamp
 	var lane int16
+	var recent int64
 	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.owner, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
-		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure)
+		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure, &recent)
+	h.health.Recent = sender.Recent(recent)
 	h.lane = laneOf(lane)
 	h.health.Lane, h.health.WarnedAt = h.lane, warnedAt.time()
 	h.health.FailingSince, h.health.LastSuccess, h.health.LastFailure = failingSince.time(), lastSuccess.time(), lastFailure.time()
@@ -203,6 +205,7 @@ func headArgs(all []*head) []any {
 		field(all, func(h *head) timestamp { return timestampOf(h.health.FailingSince) }),
 		field(all, func(h *head) timestamp { return timestampOf(h.health.LastSuccess) }),
 		field(all, func(h *head) timestamp { return timestampOf(h.health.LastFailure) }),
+		field(all, func(h *head) int64 { return int64(h.health.Recent) }),
 		len(all),
 	}
 }

@@ -15,6 +15,10 @@ const (
 	selectOldRollups = `SELECT minute, shard FROM surehook_rollups WHERE minute < $1 ORDER BY minute, shard LIMIT $2`
 	deleteRollups    = `DELETE FROM surehook_rollups r USING unnest($1::timestamptz[], $2::bigint[]) AS u(minute, shard)
 		WHERE r.minute = u.minute AND r.shard = u.shard`
+
+	selectOldHours = `SELECT subscription, hour, shard FROM surehook_subscription_rollups WHERE hour < $1 ORDER BY hour LIMIT $2`
+	deleteHours    = `DELETE FROM surehook_subscription_rollups r USING unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) AS u(subscription, hour, shard)
+		WHERE r.subscription = u.subscription AND r.hour = u.hour AND r.shard = u.shard`
 )
 
 // pruning is a call of Prune at work.
@@ -38,7 +42,7 @@ func (c *core) Prune(ctx context.Context, params dispatch.PruneParams) (dispatch
 	}
 	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), SubscriptionRollups: at(p.hours), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})
 	return out, fail("pruning", err)
 }
@@ -85,4 +89,25 @@ func (p *pruning) rollups(before timestamp) (more bool, err error) {
 	n, err := p.remove(deleteRollups, minutes, shards)
 	p.Out.Rollups += n
 	return len(minutes) == p.Limit, err
+}
+
+// hours removes figures of subscriptions.
+func (p *pruning) hours(before timestamp) (more bool, err error) {
+	var subscriptions, shards []int64
+	var hours []timestamp
+	err = p.read(p.ctx, func(w *work) error {
+		return w.each(func(r rows) (bool, error) {
+			var subscription, shard int64
+			var hour timestamp
+			err := r.Scan(&subscription, &hour, &shard)
+			subscriptions, hours, shards = append(subscriptions, subscription), append(hours, hour), append(shards, shard)
+			return true, err
+		}, selectOldHours, before, p.Limit)
+	})
+	if err != nil || len(hours) == 0 {
+		return false, err
+	}
+	n, err := p.remove(deleteHours, subscriptions, hours, shards)
+	p.Out.SubscriptionRollups += n
+	return len(hours) == p.Limit, err
 }

@@ -53,6 +53,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	if err != nil {
 		return v.Decision, err
 	}
+	done := rules.Ended{Result: r, Became: v.Status, Single: l.single, Lane: h.health.Lane}
 	h.health = v.Health
 	next := none
 	if v.Status == sender.StatusAwaitingRetry {
@@ -62,7 +63,8 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	} else {
 		b.end(h, l, v.Status, r.Class)
 	}
-	rules.CountAttempt(&b.rollup, r, v.Status, l.single)
+	rules.CountAttempt(&b.rollup, done)
+	b.done = append(b.done, done)
 	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, next})
 	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // its lease may have kept them back

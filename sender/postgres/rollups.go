@@ -43,9 +43,8 @@ type minute struct {
 
 // measure is how much there was to do at the first look in a minute.
 type measure struct {
-	minute    time.Time
-	backlog   int64
-	oldestDue time.Time
+	minute time.Time
+	counts history.Counts
 }
 
 // minutesKept is how many written minutes are remembered: a transaction can add to the
@@ -86,7 +85,7 @@ func (m *minute) noteBacklog(now *measure) {
 		return
 	}
 	m.begun, m.closed = true, ended
-	m.Backlog, m.OldestDue = now.backlog, now.oldestDue
+	m.Waits(&now.counts)
 	m.changes++
 }
 
@@ -101,7 +100,7 @@ func (c *core) storeRollups(ctx context.Context, now timestamp) error {
 		if err != nil {
 			return err
 		}
-		r.noteBacklog(measure{at, counts.Live, counts.OldestDue})
+		r.noteBacklog(measure{at, counts})
 	}
 	changes, args, err := r.unwritten()
 	if err != nil || len(changes) == 0 {

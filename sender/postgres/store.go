@@ -23,6 +23,7 @@ import (
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/damage"
+	"github.com/surehook/surehook/sender/internal/hourly"
 	"github.com/surehook/surehook/sender/internal/pgrun"
 	"github.com/surehook/surehook/sender/internal/processes"
 	"github.com/surehook/surehook/sender/replay"
@@ -123,6 +124,7 @@ type core struct {
 	subscriptionCache subscriptionCache
 	scanFrom          scanFrom
 	rollups           rollups
+	hours             hourly.Counts
 	hints             hints
 	rowAt             rowAt
 	swept             sweeps

@@ -40,7 +40,7 @@ const (
 	selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
 			h.lane, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.streak END, CASE WHEN h.epoch >= s.recovered THEN h.failing_since END,
 			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END,
-			CASE WHEN h.epoch >= s.recovered THEN h.warned_at END, h.pending + h.waiting + h.leased, h.dead
+			CASE WHEN h.epoch >= s.recovered THEN h.warned_at END, h.recent, h.pending + h.waiting + h.leased, h.dead
 		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 	selectImplicit = selectSubscriptions + ` AND s.implicit AND s.status IN ('active', 'paused', 'disabled')
@@ -100,16 +100,17 @@ func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n 
 	var types, settings string
 	var created, held, failing, success, failure, warned timestamp
 	var lane int16
+	var recent int64
 	h := &n.Health
 	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,
-		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
+		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &recent, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
 	}
 	if h.Lane = laneOf(lane); h.Lane == noLane {
 		h.Lane = sender.LaneNew
 	}
-	n.CreatedAt = created.time()
+	n.CreatedAt, h.Recent = created.time(), sender.Recent(recent)
 	if n.Status == sender.SubscriptionDisabled { // held_at of a paused one is when it was paused
 		n.DisabledAt = held.time()
 	}

@@ -12,33 +12,79 @@ func CountExpanded(r *history.Rollup, x dispatch.Expanded) {
 	r.Deliveries += int64(x.Deliveries)
 }
 
-// CountAttempt adds an attempt that was recorded to a minute's rollup: once, with what
-// became of its delivery. single tells that this was delivered before, so that its success
-// is not that of the event.
-func CountAttempt(r *history.Rollup, a *dispatch.Result, became sender.Status, single bool) {
-	switch {
-	case a.Class == sender.ClassNone:
-		r.Delivered++
-	case became == sender.StatusDeadLettered:
-		r.DeadLettered++
-	case a.Class == sender.ClassInterrupted:
-		r.Interrupted++
-	default:
-		r.Failed++
+// Ended is an attempt that was recorded, with what became of its delivery.
+type Ended struct {
+	Result *dispatch.Result
+	Became sender.Status
+	Single bool        // the delivery was delivered before: its success is not that of the event
+	Lane   sender.Lane // of its subscription, before the attempt was settled
+}
+
+// succeeded tells whether the attempt made its delivery delivered.
+func (e *Ended) succeeded() bool { return e.Result.Class == sender.ClassNone && !e.Single }
+
+// firstTry tells whether it did so as the first one.
+func (e *Ended) firstTry() bool { return e.succeeded() && e.Result.Number == 1 }
+
+// CountAttempt adds an attempt to a minute's rollup.
+func CountAttempt(r *history.Rollup, e Ended) {
+	a := e.Result
+	countAttempt(e, &r.Delivered, &r.DeadLettered, &r.Interrupted, &r.Failed, &r.Failures)
+	lane := &r.Lanes[e.Lane]
+	if a.Class == sender.ClassNone {
+		lane.Delivered++
+	} else {
+		lane.Failed++
 	}
-	if a.Class != sender.ClassNone {
-		if r.Failures == nil {
-			r.Failures = map[sender.Class]int64{}
-		}
-		r.Failures[a.Class]++
+	if e.succeeded() {
+		r.Succeeded++
+	}
+	if e.firstTry() {
+		r.FirstTry++
 	}
 	if a.Published.IsZero() {
 		return
 	}
 	if a.Number == 1 {
 		r.FirstAttempt.Add(a.StartedAt.Sub(a.Published))
+		lane.FirstAttempt.Add(a.StartedAt.Sub(a.Published))
 	}
-	if a.Class == sender.ClassNone && !single {
+	if e.succeeded() {
 		r.Success.Add(a.StartedAt.Add(a.Duration).Sub(a.Published))
 	}
+}
+
+// CountSubscriptionAttempt adds an attempt to the rollup of its subscription and its hour.
+func CountSubscriptionAttempt(r *history.SubscriptionRollup, e Ended) {
+	countAttempt(e, &r.Delivered, &r.DeadLettered, &r.Interrupted, &r.Failed, &r.Failures)
+	if e.succeeded() {
+		r.Succeeded++
+	}
+	if e.firstTry() {
+		r.FirstTry++
+	}
+	if e.Result.Class != sender.ClassInterrupted {
+		r.Duration.Add(e.Result.Duration)
+	}
+}
+
+// countAttempt counts an attempt once, with what became of its delivery, and by its class if
+// it failed.
+func countAttempt(e Ended, delivered, dead, interrupted, failed *int64, failures *map[sender.Class]int64) {
+	class := e.Result.Class
+	switch {
+	case class == sender.ClassNone:
+		*delivered++
+		return
+	case e.Became == sender.StatusDeadLettered:
+		*dead++
+	case class == sender.ClassInterrupted:
+		*interrupted++
+	default:
+		*failed++
+	}
+	if *failures == nil {
+		*failures = map[sender.Class]int64{}
+	}
+	(*failures)[class]++
 }

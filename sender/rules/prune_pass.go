@@ -25,9 +25,9 @@ type PruneStep func(before time.Time) (more bool, err error)
 
 // PruneSteps are a pass. Those of deliveries come before that of their events: nothing that
 // is kept belongs to what is gone.
-type PruneSteps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, Subscriptions, Objects PruneStep }
+type PruneSteps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, SubscriptionRollups, Subscriptions, Objects PruneStep }
 
-const pruneSteps = 8
+const pruneSteps = 9
 
 // NewPrunePass goes on at the cursor. The error matches sender.ErrInvalid.
 func NewPrunePass(params dispatch.PruneParams) (*PrunePass, error) {
@@ -56,6 +56,7 @@ func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 		{p.Events, steps.Events},
 		{p.Notices, steps.Notices},
 		{p.Rollups, steps.Rollups},
+		{p.PruneParams.SubscriptionRollups, steps.SubscriptionRollups},
 		{p.Events, steps.Subscriptions},
 		{p.Objects, steps.Objects},
 	}
@@ -83,5 +84,5 @@ func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 func (p *PrunePass) next() { p.step, p.At = p.step+1, dispatch.DeliveryKey{} }
 
 func (p *PrunePass) removed() int {
-	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.Subscriptions + p.Out.Objects
+	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.SubscriptionRollups + p.Out.Subscriptions + p.Out.Objects
 }

@@ -80,6 +80,10 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	default:
 		return v, fmt.Errorf("%w batch: it needs Decide", sender.ErrInvalid)
 	}
+	v.Health.Recent = h.Recent
+	if o := outcome(&r, &v.Decision); o != sender.OutcomeNone {
+		v.Health.Recent = h.Recent.Add(o)
+	}
 	if v.Health.Lane >= sender.Lanes {
 		return v, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, v.Health.Lane, sender.Lanes)
 	}
@@ -105,4 +109,17 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 		v.Notices = nil
 	}
 	return v, nil
+}
+
+// outcome is what an attempt tells of its endpoint; OutcomeNone: nothing.
+func outcome(r *dispatch.Result, d *dispatch.Decision) sender.Outcome {
+	switch {
+	case r.Class == sender.ClassNone:
+		return sender.OutcomeSucceeded
+	case d.Status == sender.StatusDeadLettered:
+		return sender.OutcomeDeadLettered
+	case r.Class == sender.ClassInterrupted || d.Uncounted:
+		return sender.OutcomeNone
+	}
+	return sender.OutcomeFailed
 }

@@ -16,6 +16,10 @@ const (
 	selectCounts = `SELECT live, held, dead, active, paused, disabled, closing, notices,
 		max(0, (SELECT coalesce(max(seq), 0) FROM surehook_events) - (SELECT seen FROM surehook_expanded)) + (SELECT count(*) FROM surehook_unexpanded) FROM surehook_counts`
 
+	// selectLanes adds up the heads that have live work and are not held.
+	selectLanes = `SELECT lane, sum(pending + waiting + leased) FROM surehook_heads INDEXED BY surehook_heads_live
+		WHERE pending + waiting + leased > 0 AND open = 1 GROUP BY lane`
+
 	// selectOldestDue looks at the 300 subscriptions of a lane that have waited longest
 	// for a turn. The time that it finds may lie ahead. A pending delivery that is older
 	// than a resume is due since the resume.
@@ -57,18 +61,23 @@ func (w *work) counts(now int64) (c history.Counts, err error) {
 			c.Subscriptions[status] = n[i]
 		}
 	}
-	oldest := int64(never)
-	for lane := range sender.Lanes {
+	for lane := range sender.Lane(sender.Lanes) {
 		due, err := w.least(selectOldestDue, lane, now)
 		if err != nil {
 			return c, err
 		}
-		oldest = min(oldest, due)
+		if due <= now {
+			c.Due(lane, timeOf(due))
+		}
 	}
-	if oldest <= now {
-		c.OldestDue = timeOf(oldest)
-	}
-	return c, nil
+	return c, w.each(func(rows *sql.Rows) (bool, error) {
+		var lane, live int64
+		err := rows.Scan(&lane, &live)
+		if known := laneOf(lane); err == nil && known != noLane {
+			c.Lanes[known].Live = live
+		}
+		return true, err
+	}, selectLanes)
 }
 
 // change is how the counts change when heads are stored.

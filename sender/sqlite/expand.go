@@ -59,6 +59,7 @@ func (b *batch) expand(p dispatch.ExpandParams) error {
 	}
 	b.expanded = e.x
 	rules.CountExpanded(&b.rollup, e.x)
+	b.madeFor = e.touched
 	return nil
 }
 

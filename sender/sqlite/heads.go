@@ -37,7 +37,7 @@ type head struct {
 }
 
 const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 9223372036854775807), turn, pending, waiting, leased, dead,
-	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at`
+	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at, recent`
 
 // selectDueHeads finds the first heads of each subscriber, in no order.
 var selectDueHeads = shareable(func(also string) string {
@@ -47,9 +47,9 @@ var selectDueHeads = shareable(func(also string) string {
 
 const (
 	selectHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
-	updateHead  = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ? WHERE subscription = ?`
+	updateHead  = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, recent = ? WHERE subscription = ?`
 	// updateDueHead also moves it to another place in the index.
-	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, next_due = ?, turn = ?
+	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, recent = ?, next_due = ?, turn = ?
 		WHERE subscription = ?`
 	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ?, warned_at = ? WHERE subscription = ?`
 	updateOwner  = `UPDATE surehook_heads SET owner = ? WHERE subscription = ?`
@@ -58,13 +58,13 @@ const (
 
 func scanHead(rows *sql.Rows) (h head, err error) {
 	// Drivers give int64. A scan into any other type goes by way of text.
-	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure int64
+	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure, recent int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.skippedTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt)
+		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.skippedTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt, &recent)
 	h.lane = laneOf(lane)
 	h.health = sender.Health{
 		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),
-		LastSuccess: timeOf(lastSuccess), LastFailure: timeOf(lastFailure), Warned: int(warned), WarnedAt: timeOf(warnedAt),
+		LastSuccess: timeOf(lastSuccess), LastFailure: timeOf(lastFailure), Warned: int(warned), WarnedAt: timeOf(warnedAt), Recent: sender.Recent(recent),
 	}
 	return h, err
 }
@@ -192,6 +192,14 @@ func (h *head) lower(at int64) {
 	}
 }
 
+// healthMoved tells whether more of the health than the last outcomes differs: these are
+// written with the counts.
+func (h *head) healthMoved(was *head) bool {
+	is := h.health
+	is.Recent = was.health.Recent
+	return is != was.health
+}
+
 // live is how many deliveries have not ended.
 func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
 
@@ -204,7 +212,7 @@ func (hs *heads) store() error {
 // wait for store, so that a head is written once.
 func (hs *heads) storeDue() error {
 	return hs.write(func(h, was *head) bool {
-		return h.nextDue != was.nextDue || h.turn != was.turn || h.health != was.health
+		return h.nextDue != was.nextDue || h.turn != was.turn || h.healthMoved(was)
 	})
 }
 
@@ -237,7 +245,7 @@ func (hs *heads) write(changed func(h, was *head) bool) error {
 }
 
 func (hs *heads) writeOne(h, was *head) error {
-	if h.health != was.health {
+	if h.healthMoved(was) {
 		h.lane = h.health.Lane
 		err := hs.w.execs(updateHealth, h.lane, h.health.Streak, micros(h.health.FailingSince),
 			micros(h.health.LastSuccess), micros(h.health.LastFailure), h.health.Warned, micros(h.health.WarnedAt), h.subscription)
@@ -252,11 +260,11 @@ func (hs *heads) writeOne(h, was *head) error {
 	}
 	resumedTo := unless(h.resumedTo, -1)
 	if h.nextDue == was.nextDue && h.turn == was.turn {
-		if err := hs.w.execs(updateHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, h.subscription); err != nil {
+		if err := hs.w.execs(updateHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, int64(h.health.Recent), h.subscription); err != nil {
 			return err
 		}
 	} else {
-		err := hs.w.execs(updateDueHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, unless(h.nextDue, never), h.turn, h.subscription)
+		err := hs.w.execs(updateDueHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, int64(h.health.Recent), unless(h.nextDue, never), h.turn, h.subscription)
 		if err != nil {
 			return err
 		}

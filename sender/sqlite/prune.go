@@ -49,6 +49,8 @@ const (
 	deleteNotices    = `DELETE FROM surehook_notices WHERE no IN (SELECT value FROM json_each(?))`
 
 	selectOldRollups = `SELECT minute, shard FROM surehook_rollups WHERE minute < ? ORDER BY minute, shard LIMIT ? + 0`
+	selectOldHours   = `SELECT subscription, hour, shard FROM surehook_subscription_rollups WHERE hour < ? ORDER BY hour LIMIT ? + 0`
+	deleteHour       = `DELETE FROM surehook_subscription_rollups WHERE subscription = ? AND hour = ? AND shard = ?`
 	deleteRollups    = `DELETE FROM surehook_rollups WHERE (minute, shard) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`
 )
 
@@ -73,7 +75,7 @@ func (s *Store) Prune(ctx context.Context, params dispatch.PruneParams) (dispatc
 	}
 	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
+		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), SubscriptionRollups: at(p.hours), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})
 	return out, fail("pruning", err)
 }
@@ -285,6 +287,34 @@ func (p *pruning) rollups(before int64) (more bool, err error) {
 		n, err := w.count(deleteRollups, keyList(all))
 		p.Out.Rollups += n
 		return err
+	})
+	return len(all) == p.Limit, err
+}
+
+// hours removes figures of subscriptions.
+func (p *pruning) hours(before int64) (more bool, err error) {
+	type row struct{ subscription, hour, shard int64 }
+	var all []row
+	err = p.s.read(p.ctx, func(w *work) error {
+		return w.each(func(rows *sql.Rows) (bool, error) {
+			var r row
+			err := rows.Scan(&r.subscription, &r.hour, &r.shard)
+			all = append(all, r)
+			return true, err
+		}, selectOldHours, before, p.Limit)
+	})
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	err = p.s.write(p.ctx, func(w *work) error {
+		for _, r := range all {
+			n, err := w.count(deleteHour, r.subscription, r.hour, r.shard)
+			if err != nil {
+				return err
+			}
+			p.Out.SubscriptionRollups += n
+		}
+		return nil
 	})
 	return len(all) == p.Limit, err
 }

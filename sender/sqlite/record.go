@@ -83,6 +83,8 @@ type batch struct {
 	attempts  []any          // rows of newAttempts, to be inserted
 	succeeded []any          // rows of newSucceeded
 	rollup    history.Rollup // what is added to the minute's
+	ended     []rules.Ended  // attempts that were recorded, for the hours of their subscriptions
+	madeFor   map[int64]int  // how many deliveries each subscription got
 }
 
 // Step implements dispatch.Store. With nothing to do it only reads.
@@ -182,6 +184,7 @@ func (b *batch) flush() error {
 	if err == nil {
 		err = b.store.tally(b.work, b.now, &b.rollup)
 		b.rollup = history.Rollup{}
+		b.countHours()
 	}
 	return err
 }
@@ -211,7 +214,7 @@ func (b *batch) recordAll() error {
 		if err != nil {
 			return err
 		}
-		if out.Decision, err = b.settle(b.heads.by[l.subscription], sub, l, *r); err != nil {
+		if out.Decision, err = b.settle(b.heads.by[l.subscription], sub, l, r); err != nil {
 			return err
 		}
 	}
@@ -219,7 +222,7 @@ func (b *batch) recordAll() error {
 }
 
 // settle stores an attempt whose lease is taken away, and what the rules decide of it.
-func (b *batch) settle(h *head, sub *subscription, l *live, r dispatch.Result) (dispatch.Decision, error) {
+func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) (dispatch.Decision, error) {
 	skipped := false
 	if !sub.gone() {
 		var err error
@@ -227,13 +230,14 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r dispatch.Result) (
 			return dispatch.Decision{}, err
 		}
 	}
-	v, err := rules.Settle(l.forDecision(), h.health, r, rules.Standing{
+	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: timeOf(l.claimedAt), Gone: sub.gone(), Skipped: skipped, Redacted: l.redacted,
 		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
 	}, b.Decide, timeOf(b.now))
 	if err != nil {
 		return v.Decision, err
 	}
+	ended := rules.Ended{Result: r, Became: v.Status, Single: l.single, Lane: h.health.Lane}
 	h.health = v.Health
 	next := int64(0)
 	if v.Status == sender.StatusAwaitingRetry {
@@ -243,9 +247,9 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r dispatch.Result) (
 	} else {
 		err = b.end(h, l, v.Status, r.Class)
 	}
-	r.Snippet = v.Snippet
-	rules.CountAttempt(&b.rollup, &r, v.Status, l.single)
-	b.attempted(l, &r, next)
+	rules.CountAttempt(&b.rollup, ended)
+	b.ended = append(b.ended, ended)
+	b.attempted(l, r, v.Snippet, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // the attempt may have kept the others back
 	}
@@ -256,13 +260,13 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r dispatch.Result) (
 }
 
 // attempted puts an attempt among those to be inserted.
-func (b *batch) attempted(l *live, r *dispatch.Result, next int64) {
-	if r.Class == sender.ClassNone && r.Error == "" && r.Snippet == nil && next == 0 {
+func (b *batch) attempted(l *live, r *dispatch.Result, snippet []byte, next int64) {
+	if r.Class == sender.ClassNone && r.Error == "" && snippet == nil && next == 0 {
 		b.succeeded = append(b.succeeded, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(), r.StatusCode)
 		return
 	}
 	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
-		r.StatusCode, string(r.Class), r.Error, r.Snippet, next)
+		r.StatusCode, string(r.Class), r.Error, snippet, next)
 }
 
 // consequences disables the subscription and stores notices, as a decision says.
@@ -322,7 +326,7 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 		return false, err
 	}
 	h.leased--
-	decision, err := b.settle(h, sub, &d.live, r)
+	decision, err := b.settle(h, sub, &d.live, &r)
 	if err != nil {
 		return false, err
 	}

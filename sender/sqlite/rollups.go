@@ -43,7 +43,7 @@ func (s *Store) beginMinute(w *work, now int64) error {
 	}
 	if s.rollup != nil && s.rollup.Minute.Before(minute) {
 		last := *s.rollup
-		last.Backlog, last.OldestDue = c.Live, c.OldestDue
+		last.Waits(&c)
 		if last.Attempts()+last.Published+last.Deliveries > 0 {
 			if err := s.writeRollup(w, &last); err != nil {
 				return err
@@ -52,7 +52,8 @@ func (s *Store) beginMinute(w *work, now int64) error {
 	}
 	var text []byte
 	err = w.row(selectRollup, micros(minute), s.shard).Scan(&text)
-	s.rollup = &history.Rollup{Minute: minute, Backlog: c.Live, OldestDue: c.OldestDue}
+	s.rollup = &history.Rollup{Minute: minute}
+	s.rollup.Waits(&c)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/damage"
+	"github.com/surehook/surehook/sender/internal/hourly"
 	"github.com/surehook/surehook/sender/internal/inside"
 	"github.com/surehook/surehook/sender/internal/processes"
 	"github.com/surehook/surehook/sender/replay"
@@ -52,6 +53,7 @@ type Store struct {
 	shard         int64        // of this store's rollups
 	damage        *damage.Log
 	processes     processes.Known
+	hours         hourly.Counts
 
 	// These belong to whoever has the turn to write and holds the write lock.
 	registryCache registryCache

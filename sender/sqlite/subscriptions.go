@@ -89,24 +89,24 @@ func (w *work) ask(no int64, types string) error {
 }
 
 const selectSubscriptions = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.disabled_at, s.disabled_reason,
-		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.warned_at, h.pending + h.waiting + h.leased, h.dead
+		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.warned_at, h.recent, h.pending + h.waiting + h.leased, h.dead
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 
 func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings []byte
-	var created, disabled, failing, success, failure, warned int64
+	var created, disabled, failing, success, failure, warned, recent int64
 	var lane int64
 	h := &n.Health
 	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &disabled, &n.DisabledReason,
-		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &n.Backlog, &n.DeadLettered)
+		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &recent, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
 	}
 	if h.Lane = laneOf(lane); h.Lane == noLane {
 		h.Lane = sender.LaneNew
 	}
-	n.CreatedAt = timeOf(created)
+	n.CreatedAt, h.Recent = timeOf(created), sender.Recent(recent)
 	if n.Status == sender.SubscriptionDisabled { // a paused one has the time of its pause here
 		n.DisabledAt = timeOf(disabled)
 	}

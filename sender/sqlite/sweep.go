@@ -51,6 +51,9 @@ const everything = never
 
 // Sweep implements dispatch.Store.
 func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
+	if err := s.storeHours(ctx, limit == 0); err != nil || limit == 0 {
+		return 0, err
+	}
 	var ending, skipped, forgotten []int64
 	err = s.read(ctx, func(w *work) (err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
@@ -204,7 +207,8 @@ func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, lim
 			return 0, err
 		}
 		h.leased--
-		if _, err := b.settle(h, sub, &lost[i], rules.Lost(lost[i].forDecision(), lost[i].token, timeOf(lost[i].claimedAt), time.Time{}, 0)); err != nil {
+		r := rules.Lost(lost[i].forDecision(), lost[i].token, timeOf(lost[i].claimedAt), time.Time{}, 0)
+		if _, err := b.settle(h, sub, &lost[i], &r); err != nil {
 			return 0, err
 		}
 	}

@@ -89,6 +89,9 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 		return fail("committing", err)
 	}
 	committed = true
+	for _, fn := range w.committed {
+		fn()
+	}
 	return nil
 }
 
@@ -146,6 +149,8 @@ type work struct {
 	prepared map[string]*sql.Stmt // on the database, by their text
 	bound    map[string]*sql.Stmt // the same on tx
 	damage   *damage.Log
+
+	committed []func() // called once the transaction is committed
 }
 
 func (s *Store) inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string]*sql.Stmt) *work {

@@ -21,6 +21,7 @@ func (m *model[Tx]) compareCounts() {
 			want.Subscriptions[s.Status]++
 			if s.Status == sender.SubscriptionActive || s.Status == sender.SubscriptionClosing {
 				want.Live += s.Backlog
+				want.Lanes[s.Health.Lane].Live += s.Backlog
 			} else {
 				want.Held += s.Backlog
 			}
@@ -51,7 +52,11 @@ func (m *model[Tx]) compareCounts() {
 	}
 	m.check(got.Unexpanded <= want.Unexpanded, "Unexpanded is %d, of %d events at most", got.Unexpanded, want.Unexpanded)
 	want.Unexpanded = got.Unexpanded
+	for lane := range want.Lanes {
+		want.Lanes[lane].OldestDue = got.Lanes[lane].OldestDue
+	}
 	m.equal(got, want, "counts")
+	m.equal(oldestOf(got.Lanes), got.OldestDue, "OldestDue, by the lanes")
 	switch {
 	case got.OldestDue.IsZero():
 		m.check(latest.IsZero(), "OldestDue is zero, and a delivery has been due since %v", latest)
@@ -61,6 +66,16 @@ func (m *model[Tx]) compareCounts() {
 	}
 }
 
+// oldestOf returns since when the oldest delivery of all lanes is due.
+func oldestOf(lanes [sender.Lanes]history.LaneCounts) (oldest time.Time) {
+	for _, l := range lanes {
+		if oldest.IsZero() || !l.OldestDue.IsZero() && l.OldestDue.Before(oldest) {
+			oldest = l.OldestDue
+		}
+	}
+	return oldest
+}
+
 // counted ends the test unless Counts returns these figures.
 func (w *world[Tx]) counted(want history.Counts, when string) {
 	w.Helper()
@@ -68,6 +83,13 @@ func (w *world[Tx]) counted(want history.Counts, when string) {
 	w.noError(err, "counting %s", when)
 	w.sameTime(got.At, w.now(), "At of the counts %s", when)
 	w.sameTime(got.OldestDue, want.OldestDue, "OldestDue %s", when)
+	live := int64(0)
+	for _, l := range got.Lanes {
+		live += l.Live
+	}
+	w.equal(live, want.Live, "Live of the lanes %s", when)
+	w.equal(oldestOf(got.Lanes), got.OldestDue, "OldestDue of the lanes %s", when)
+	got.Lanes = want.Lanes
 	w.check(maps.Equal(got.Subscriptions, want.Subscriptions), "subscriptions %s: got %v, want %v", when, got.Subscriptions, want.Subscriptions)
 	got.At, got.OldestDue, got.Subscriptions = want.At, want.OldestDue, want.Subscriptions
 	w.equal(got, want, "counts %s", when)

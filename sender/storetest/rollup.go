@@ -23,6 +23,12 @@ func (w *world[Tx]) sameRollup(got, want history.Rollup, what string) {
 	w.sameTime(got.OldestDue, want.OldestDue, "OldestDue %s", what)
 	w.equal(quantiles(&got.FirstAttempt), quantiles(&want.FirstAttempt), "FirstAttempt %s", what)
 	w.equal(quantiles(&got.Success), quantiles(&want.Success), "Success %s", what)
+	for i := range want.Lanes {
+		g, n := &got.Lanes[i], &want.Lanes[i]
+		w.sameTime(g.OldestDue, n.OldestDue, "OldestDue of lane %d %s", i, what)
+		w.equal(quantiles(&g.FirstAttempt), quantiles(&n.FirstAttempt), "FirstAttempt of lane %d %s", i, what)
+		g.OldestDue, g.FirstAttempt = n.OldestDue, n.FirstAttempt
+	}
 	got.Minute, got.OldestDue, got.FirstAttempt, got.Success = want.Minute, want.OldestDue, want.FirstAttempt, want.Success
 	w.check(reflect.DeepEqual(got, want), "%s: got %+v, want %+v", what, got, want)
 }
@@ -72,11 +78,12 @@ func queryRollups[Tx any](w *world[Tx]) {
 	first := history.Rollup{
 		Minute: start, Published: 5, Deliveries: 4, Delivered: 1, DeadLettered: 1, Failed: 1,
 		Failures:     map[sender.Class]int64{sender.ClassTimeout: 1, sender.ClassBlocked: 1},
-		FirstAttempt: latency(2001*ms, 2001*ms, 2001*ms), Success: latency(2021 * ms),
+		FirstAttempt: latency(2001*ms, 2001*ms, 2001*ms), Success: latency(2021 * ms), Succeeded: 1, FirstTry: 1,
 	}
+	first.Lanes[sender.LaneNew] = history.LaneRollup{Delivered: 1, Failed: 2, FirstAttempt: first.FirstAttempt}
 	got := w.rollups()
 	w.equal(len(got), 1, "rollups in the first minute")
-	first.Backlog, first.OldestDue = got[0].Backlog, got[0].OldestDue // while the minute lasts: as it began
+	first.Waits(&history.Counts{Live: got[0].Backlog, OldestDue: got[0].OldestDue}) // while the minute lasts: as it began
 	w.sameRollup(got[0], first, "in the first minute")
 
 	w.Advance(3 * time.Minute) // the fourth was lost, and the second is due again
@@ -93,12 +100,14 @@ func queryRollups[Tx any](w *world[Tx]) {
 	w.equal(len(got), 2, "rollups: the minutes in between are left out")
 	// The second was due 30 s after it was recorded, before the lease of the fourth ended.
 	first.Backlog, first.OldestDue = 2, start.Add(32*time.Second)
+	first.Lanes[sender.LaneNew].Backlog, first.Lanes[sender.LaneNew].OldestDue = first.Backlog, first.OldestDue
 	w.sameRollup(got[0], first, "of the first minute")
 	second := history.Rollup{
 		Minute: start.Add(3 * time.Minute), Delivered: 1, Interrupted: 1, Failures: map[sender.Class]int64{sender.ClassInterrupted: 1},
 		FirstAttempt: latency(2 * time.Second), Success: latency(3*time.Minute + 2021*ms),
-		Backlog: 2, OldestDue: start.Add(32 * time.Second),
+		Backlog: 2, OldestDue: start.Add(32 * time.Second), Succeeded: 1,
 	}
+	second.Lanes[sender.LaneNew] = history.LaneRollup{Delivered: 1, Failed: 1, FirstAttempt: second.FirstAttempt, Backlog: 2, OldestDue: second.OldestDue}
 	w.sameRollup(got[1], second, "of the fourth minute")
 
 	for _, c := range []struct {
