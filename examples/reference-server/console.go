@@ -1,7 +1,6 @@
 package main
 
 import (
-	"html/template"
 	"net/http"
 	"strings"
 
@@ -17,8 +16,8 @@ const (
 // newConsole is the library's console behind a page for signing in with the
 // operator's token.
 func (s *server) newConsole() (http.Handler, error) {
-	pages, err := console.New(console.Backend{Registry: s.registry, History: s.history, Replays: s.replays}, s.admitted, &console.Config{
-		Name: "Surehook reference server", SignOut: logoutPath, Logger: s.log,
+	pages, err := console.New(s.consoleBackend(), s.admitted, &console.Config{
+		Name: "Surehook", Place: "reference server", SignOut: logoutPath, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
 	})
 	if err != nil {
 		return nil, err
@@ -99,41 +98,13 @@ type login struct {
 	Wrong bool
 }
 
-var loginPage = template.Must(template.New("login").Parse(`<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Sign in – Surehook reference server</title>
-<link rel="stylesheet" href="/console/style.css">
-</head>
-<body>
-<main>
-<h1>Surehook reference server</h1>
-{{if .Wrong}}<p role="alert" class="said">That is not the operator's token.</p>{{end}}
-<form method="post" action="/console/login">
-<fieldset><legend>Sign in</legend>
-<input type="hidden" name="to" value="{{.To}}">
-<div><label for="token">The operator's token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></div>
-<button>Sign in</button>
-</fieldset>
-</form>
-</main>
-</body>
-</html>
-`))
-
 func (s *server) showLogin(w http.ResponseWriter, r *http.Request, l login) {
-	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
-	h.Set("WWW-Authenticate", `Bearer realm="surehook"`)
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(http.StatusUnauthorized)
-	if err := loginPage.Execute(w, l); err != nil {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="surehook"`)
+	page := console.SignIn{Name: "Surehook reference server", Base: consoleRoot + "/", Action: loginPath, Label: "The operator's token", To: l.To}
+	if l.Wrong {
+		page.Wrong = "That is not the operator's token."
+	}
+	if err := page.Write(w, http.StatusUnauthorized); err != nil {
 		s.log.DebugContext(r.Context(), "the page for signing in was not sent whole", "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"net"
@@ -41,6 +42,7 @@ var errDown = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 type bed struct {
 	t       *testing.T
 	store   *memory.Store
+	counted *countingStore // through which the history reads
 	reg     *sender.Registry[*memory.Tx]
 	pub     *sender.Publisher[*memory.Tx]
 	history *history.History
@@ -116,7 +118,8 @@ func newEmptyBed(t *testing.T) *bed {
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
 	require.NoError(t, err)
-	b.history, err = history.New(b.store, &history.Config{Now: b.clock})
+	b.counted = &countingStore{Store: b.store}
+	b.history, err = history.New(b.counted, &history.Config{Now: b.clock})
 	require.NoError(t, err)
 	b.replays, err = replay.New(b.store, &replay.Config{Now: b.clock})
 	require.NoError(t, err)
@@ -125,7 +128,7 @@ func newEmptyBed(t *testing.T) *bed {
 	})
 	require.NoError(t, err)
 	pages, err := console.New(b.backend(), b.authorize, &console.Config{
-		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Second, DisableAfter: 5 * 24 * time.Hour, FirstSteps: console.FirstSteps{Customer: "make a customer with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
+		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Second, DisableAfter: 5 * 24 * time.Hour, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
@@ -159,6 +162,18 @@ func answer(r *http.Request) (*http.Response, error) {
 	case "dead.example.com":
 		return nil, errDown
 	}
+	switch kind, _, _ := strings.Cut(r.URL.Hostname(), "."); kind {
+	case "down":
+		return nil, errDown
+	case "gone":
+		status = http.StatusGone
+	case "moved":
+		status = http.StatusMovedPermanently
+	case "flaky":
+		if crc32.ChecksumIEEE([]byte(r.Header.Get("Webhook-Id")+r.Header.Get("Webhook-Attempt")))%3 == 0 {
+			status = http.StatusServiceUnavailable
+		}
+	}
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
@@ -187,13 +202,6 @@ func (b *bed) subscribe(host, description string) string {
 	})
 	require.NoError(b.t, err)
 	return s.ID
-}
-
-// expand makes the deliveries of what was published, and attempts none.
-func (b *bed) expand() error {
-	tx, err := b.store.Expand(b.t.Context(), dispatch.ExpandParams{Limit: 100})
-	_ = tx
-	return err
 }
 
 func (b *bed) publish(object string) string {

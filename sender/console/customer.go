@@ -41,6 +41,7 @@ type customerView struct {
 	Subscriptions []subscriptionRow
 	MoreEndpoints bool
 	Backlog, Dead int64
+	Day           history.SubscriptionRollup // the last 24 hours of all of them
 	Trouble       int
 	Deliveries    []sender.Delivery
 	Secrets       []sender.SubscriberSecret
@@ -70,10 +71,14 @@ func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v.Subscriptions, v.MoreEndpoints = c.rows(subscriptions), more != ""
+	if v.Subscriptions, err = c.rows(ctx, subscriptions); err != nil {
+		return view{}, err
+	}
+	v.MoreEndpoints = more != ""
 	slices.SortStableFunc(v.Subscriptions, worstFirst)
 	for i := range v.Subscriptions {
 		s := &v.Subscriptions[i]
+		v.Day.Merge(&s.Day)
 		v.Backlog, v.Dead = v.Backlog+s.Backlog, v.Dead+s.DeadLettered
 		if s.State.Tone == "bad" || s.State.Tone == "warn" {
 			v.Trouble++

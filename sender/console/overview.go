@@ -16,25 +16,33 @@ import (
 
 // overview is the first page: how the sender as a whole is doing.
 type overview struct {
-	Span     span
-	Spans    []span
-	Counts   history.Counts
-	Due      time.Duration // how long the oldest delivery has been due
-	Whole    history.Rollup
-	Tiles    tiles
-	Charts   overviewCharts
-	Failures []failure
-	Failed   int64
-	Failing  []subscriptionRow
-	Notices  []noticeGroup
-	Active   int64 // subscriptions that are not deleted
+	Span   span
+	Spans  []span
+	Counts history.Counts
+	// Ours is how long the oldest delivery has been due that waits for the dispatchers, and
+	// Theirs, that waits for a slow or failing endpoint; negative: none waits.
+	Ours, Theirs time.Duration
+	Whole        history.Rollup
+	Tiles        tiles
+	Charts       overviewCharts
+	Failures     []failure
+	Failed       int64
+	Failing      []subscriptionRow
+	Notices      []noticeGroup
+	Active       int64 // subscriptions that are not deleted
 }
 
 // late is from when on the oldest due delivery says that something is wrong.
 const late = time.Minute
 
-// Late tells whether deliveries wait for longer than they should.
-func (o *overview) Late() bool { return o.Due >= late }
+// Disabled is how many subscriptions are.
+func (o *overview) Disabled() int64 { return o.Counts.Subscriptions[sender.SubscriptionDisabled] }
+
+// Slow is how many deliveries wait for slow or failing endpoints.
+func (o *overview) Slow() int64 { return o.Counts.Lanes[sender.LaneProbation].Live }
+
+// Late tells whether deliveries wait for longer for us than they should.
+func (o *overview) Late() bool { return o.Ours >= late }
 
 type failure struct {
 	Class sender.Class
@@ -57,8 +65,15 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (view, error) {
 	for _, n := range counts.Subscriptions {
 		o.Active += n
 	}
-	if !counts.OldestDue.IsZero() {
-		o.Due = max(0, counts.At.Sub(counts.OldestDue))
+	o.Ours, o.Theirs = -1, -1
+	for lane := range counts.Lanes {
+		if since := counts.Lanes[lane].OldestDue; !since.IsZero() {
+			side := &o.Ours
+			if sender.Lane(lane) == sender.LaneProbation { //nolint:gosec // there are three
+				side = &o.Theirs
+			}
+			*side = max(*side, counts.At.Sub(since), 0)
+		}
 	}
 	all, err := c.series(ctx, counts.At, o.Span)
 	if err != nil {
@@ -115,7 +130,10 @@ func (c *Console) troubled(ctx context.Context) (list []subscriptionRow, err err
 			break
 		}
 	}
-	rows := c.rows(off)
+	rows, err := c.rows(ctx, off[:min(len(off), maxLimit)])
+	if err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(rows, worstFirst)
 	return rows[:min(len(rows), attention)], nil
 }
@@ -137,7 +155,8 @@ func failuresOf(r *history.Rollup) (list []failure, all int64) {
 // tiles are the figures of the first page, with their lines.
 type tiles struct {
 	Rate        float64 // delivered a minute, lately
-	Success     string
+	Success     string  // of the deliveries that have ended
+	FirstTry    string
 	First       history.Latency // to the first attempt, lately
 	Delivered   charts.Spark
 	Successes   charts.Spark
@@ -149,8 +168,9 @@ type tiles struct {
 func tilesOf(s *series) tiles {
 	name := func(what string) string { return what + ", over " + s.Words }
 	t := tiles{
-		Success:   strings.TrimSuffix(look.Percent(s.Whole.Delivered, s.Whole.Attempts()), " %"),
-		Delivered: charts.Spark{Name: name("Delivered a minute")}, Successes: charts.Spark{Name: name("Attempts that succeeded"), Class: "ok-s", Share: true},
+		Success:   strings.TrimSuffix(look.Percent(s.Whole.Succeeded, s.Whole.Succeeded+s.Whole.DeadLettered), " %"),
+		FirstTry:  look.Percent(s.Whole.FirstTry, s.Whole.Succeeded),
+		Delivered: charts.Spark{Name: name("Delivered a minute")}, Successes: charts.Spark{Name: name("Share of the deliveries that succeeded"), Class: "ok-s", Share: true},
 		FirstLine: charts.Spark{Name: name("99th percentile of the time to the first attempt")}, BacklogLine: charts.Spark{Name: name("Backlog")},
 		DeadLine: charts.Spark{Name: name("Dead-lettered"), Class: "bad-s"},
 	}
@@ -163,8 +183,11 @@ func tilesOf(s *series) tiles {
 	for i := range s.Intervals {
 		v := &s.Intervals[i]
 		t.Delivered.Values = append(t.Delivered.Values, float64(v.Delivered)/v.Minutes())
-		if n := v.Attempts(); n > 0 {
-			share, backlog = float64(v.Delivered)/float64(n), float64(v.Backlog)
+		if n := v.Succeeded + v.DeadLettered; n > 0 {
+			share = float64(v.Succeeded) / float64(n)
+		}
+		if v.Attempts()+v.Published > 0 {
+			backlog = float64(v.Backlog)
 		}
 		if v.FirstAttempt.Count() > 0 {
 			first = v.FirstAttempt.Quantile(.99).Seconds()

@@ -39,7 +39,7 @@ func parsePages() (map[string]*template.Template, error) {
 	}
 	for _, f := range names {
 		name, _ := strings.CutSuffix(f.Name(), ".html")
-		if name == "layout" || name == "parts" || name == "rows" {
+		if name == "layout" || name == "parts" || name == "rows" || name == "signin" {
 			continue
 		}
 		page, err := shared.Clone()

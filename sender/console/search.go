@@ -50,7 +50,10 @@ func (c *Console) search(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v.Subscriptions, v.MoreAfter = c.rows(list[:min(len(list), pageSize)]), next != ""
+	if v.Subscriptions, err = c.rows(ctx, list[:min(len(list), pageSize)]); err != nil {
+		return view{}, err
+	}
+	v.MoreAfter = next != ""
 	for i := range v.Subscriptions {
 		page.owners = append(page.owners, v.Subscriptions[i].Subscriber)
 	}

@@ -18,7 +18,11 @@ type subscriptionView struct {
 	Headers    []string // the names alone: their values are secrets
 	Deliveries []sender.Delivery
 	Notices    []noticeGroup
-	DisabledOn time.Time // when it is disabled if nothing succeeds; zero: not known
+	Span       span
+	Spans      []span
+	Attempts   figure
+	Whole      history.SubscriptionRollup // of the span
+	DisabledOn time.Time                  // when it is disabled if nothing succeeds; zero: not known
 }
 
 // Held tells whether its deliveries are held.
@@ -34,9 +38,16 @@ func (c *Console) subscription(ctx context.Context, r *http.Request) (view, erro
 	if err != nil {
 		return view{}, err
 	}
-	v := subscriptionView{subscriptionRow: c.row(s), Headers: slices.Sorted(maps.Keys(s.Settings.Headers))}
+	rows, err := c.rows(ctx, []sender.Subscription{s})
+	if err != nil {
+		return view{}, err
+	}
+	v := subscriptionView{subscriptionRow: rows[0], Spans: hourlySpans, Span: hourlySpanOf(r.URL.Query().Get("range")), Headers: slices.Sorted(maps.Keys(s.Settings.Headers))}
 	if v.Way >= 0 {
 		v.DisabledOn = s.Health.FailingSince.Add(c.cfg.DisableAfter)
+	}
+	if v.Attempts, v.Whole, err = c.hourly(ctx, s.ID, v.Span); err != nil {
+		return view{}, err
 	}
 	if v.Deliveries, _, err = c.History.Deliveries(ctx, history.DeliveryQuery{Subscription: s.ID, Limit: newest}); err != nil {
 		return view{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
+	"github.com/surehook/surehook/sender/internal/look/charts"
 )
 
 // subscriptionRow is a subscription in a list.
@@ -21,14 +22,60 @@ type subscriptionRow struct {
 	// longer that takes if nothing succeeds. Way is negative if it is on none.
 	Way  float64
 	Left time.Duration
+
+	Day history.SubscriptionRollup // the last 24 hours
 }
 
-func (c *Console) rows(list []sender.Subscription) []subscriptionRow {
+// Success is the share of the attempts of the last 24 hours that were answered with 2xx.
+func (r *subscriptionRow) Success() string { return look.Percent(r.Day.Delivered, r.Day.Attempts()) }
+
+// Bad tells whether less than half of its attempts succeeded.
+func (r *subscriptionRow) Bad() bool { return 2*r.Day.Delivered < r.Day.Attempts() }
+
+// P95 is within which time 95 % of its attempts ended; "–" if there were none.
+func (r *subscriptionRow) P95() string {
+	if r.Day.Duration.Count() == 0 {
+		return "–"
+	}
+	return look.Took(r.Day.Duration.Quantile(.95))
+}
+
+// Bars are its last outcomes.
+func (r *subscriptionRow) Bars() any {
+	last := r.Health.Recent.Outcomes()
+	outcomes := make([]charts.Outcome, sender.RecentOutcomes-len(last), sender.RecentOutcomes)
+	for _, o := range last {
+		if o == sender.OutcomeSucceeded {
+			outcomes = append(outcomes, charts.Success)
+		} else {
+			outcomes = append(outcomes, charts.Failure)
+		}
+	}
+	return charts.Bars(outcomes)
+}
+
+// rows are subscriptions with their figures of the last 24 hours.
+func (c *Console) rows(ctx context.Context, list []sender.Subscription) ([]subscriptionRow, error) {
 	rows := make([]subscriptionRow, len(list))
+	at := make(map[string]*subscriptionRow, len(list))
+	ids := make([]string, len(list))
 	for i, s := range list {
 		rows[i] = c.row(s)
+		at[s.ID], ids[i] = &rows[i], s.ID
 	}
-	return rows
+	to := c.cfg.Now().UTC().Truncate(time.Hour).Add(time.Hour)
+	for some := range slices.Chunk(ids, maxLimit) {
+		hours, err := c.History.SubscriptionRollups(ctx, some, to.Add(-24*time.Hour), to)
+		if err != nil {
+			return nil, err
+		}
+		for i := range hours {
+			if r := at[hours[i].Subscription]; r != nil {
+				r.Day.Merge(&hours[i])
+			}
+		}
+	}
+	return rows, nil
 }
 
 func (c *Console) row(s sender.Subscription) subscriptionRow {
@@ -92,7 +139,10 @@ func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, err
 	if err != nil {
 		return view{}, err
 	}
-	v.List, v.More, v.Chips = c.rows(list), next != "", subscriptionChips(&v, &counts)
+	if v.List, err = c.rows(ctx, list); err != nil {
+		return view{}, err
+	}
+	v.More, v.Chips = next != "", subscriptionChips(&v, &counts)
 	for _, n := range counts.Subscriptions {
 		v.Whole += n
 	}
