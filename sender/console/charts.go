@@ -37,7 +37,7 @@ func attemptsChart(s *series) figure {
 		v := &s.Intervals[i]
 		retried := v.Failed + v.Interrupted
 		c.Columns = append(c.Columns, charts.Column{
-			From: v.From, To: v.From.Add(s.Step), Values: []float64{float64(v.Delivered) / v.Minutes(), float64(retried) / v.Minutes(), float64(v.DeadLettered) / v.Minutes()},
+			From: v.From, To: v.From.Add(s.Step), Values: []float64{float64(v.Delivered) / v.Minutes(s.Step), float64(retried) / v.Minutes(s.Step), float64(v.DeadLettered) / v.Minutes(s.Step)},
 			Title: fmt.Sprintf("%s: %s delivered, %s failed and retried, %s dead-lettered", between(v.From, v.To), look.Count(v.Delivered), look.Count(retried), look.Count(v.DeadLettered)),
 		})
 	}
@@ -115,7 +115,7 @@ func publishedChart(s *series) figure {
 	for i := range s.Intervals {
 		v := &s.Intervals[i]
 		c.Columns = append(c.Columns, charts.Column{
-			From: v.From, To: v.From.Add(s.Step), Values: []float64{float64(v.Published) / v.Minutes()},
+			From: v.From, To: v.From.Add(s.Step), Values: []float64{float64(v.Published) / v.Minutes(s.Step)},
 			Title: fmt.Sprintf("%s: %s events, %s deliveries", between(v.From, v.To), look.Count(v.Published), look.Count(v.Deliveries)),
 		})
 	}

@@ -182,7 +182,7 @@ func tilesOf(s *series) tiles {
 	share, backlog, first, dead := 1.0, 0.0, 0.0, 0.0
 	for i := range s.Intervals {
 		v := &s.Intervals[i]
-		t.Delivered.Values = append(t.Delivered.Values, float64(v.Delivered)/v.Minutes())
+		t.Delivered.Values = append(t.Delivered.Values, float64(v.Delivered)/v.Minutes(s.Step))
 		if n := v.Succeeded + v.DeadLettered; n > 0 {
 			share = float64(v.Succeeded) / float64(n)
 		}
@@ -199,6 +199,6 @@ func tilesOf(s *series) tiles {
 		t.DeadLine.Values = append(t.DeadLine.Values, dead)
 	}
 	n := len(s.Intervals)
-	t.Rate = float64(s.Intervals[n-1].Delivered+s.Intervals[n-2].Delivered) / (s.Step.Minutes() + s.Intervals[n-1].Minutes())
+	t.Rate = float64(s.Intervals[n-1].Delivered+s.Intervals[n-2].Delivered) / (s.Step.Minutes() + s.Intervals[n-1].Minutes(s.Step))
 	return t
 }

@@ -23,6 +23,9 @@ var (
 
 var spans = []span{hour, day, week}
 
+// Label is its name for people.
+func (s span) Label() string { return s.Name[:len(s.Name)-1] + " " + s.Name[len(s.Name)-1:] }
+
 // spanOf is the one that a query names; else the given one.
 func spanOf(name string, otherwise span) span {
 	for _, s := range spans {
@@ -39,9 +42,11 @@ type interval struct {
 	From, To time.Time // To of the last one is now
 }
 
-// Minutes is how long it lasted: at least a quarter of one, or the first seconds of a
-// minute would make a rate of nothing.
-func (i *interval) Minutes() float64 { return max(.25, i.To.Sub(i.From).Minutes()) }
+// Minutes is how long it lasted, of a step's length. One that has just begun counts as a
+// fifth of its step, or its first seconds would make a rate of nothing.
+func (i *interval) Minutes(step time.Duration) float64 {
+	return max(step.Minutes()/5, i.To.Sub(i.From).Minutes())
+}
 
 // series are the intervals of a span, oldest first, of which the last one is not over.
 type series struct {
