@@ -19,8 +19,8 @@ const (
 // newConsole is the library's console behind a page for signing in with the
 // operator's token.
 func (s *server) newConsole() (http.Handler, error) {
-	pages, err := console.New(console.Backend{Registry: s.registry, History: s.history, Replays: s.replays}, s.admitted, &console.Config{
-		Name: "Surehook reference server", SignOut: logoutPath, Logger: s.log,
+	pages, err := console.New(s.consoleBackend(), s.admitted, &console.Config{
+		Name: "Surehook", Place: "reference server", SignOut: logoutPath, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
 	})
 	if err != nil {
 		return nil, err

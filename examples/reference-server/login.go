@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/surehook/surehook/sender/console"
 )
 
 // Wrong tokens of one address: so many at once, and then so many a second. A right one
@@ -82,46 +84,32 @@ type login struct {
 	Said string // what was wrong; empty: nothing
 }
 
-const pageHead = `<!DOCTYPE html>
+var sorryPage = template.Must(template.New("sorry").Parse(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{{.Title}} – Surehook reference server</title>
+<title>{{.Title}} · Surehook reference server</title>
 <link rel="stylesheet" href="/console/style.css">
 </head>
 <body>
-<main>
-<h1>Surehook reference server</h1>
-`
-
-var (
-	loginPage = template.Must(template.New("login").Parse(pageHead + `{{with .Said}}<p role="alert" class="said">{{.}}</p>{{end}}
-<form method="post" action="/console/login">
-<fieldset><legend>Sign in</legend>
-<input type="hidden" name="to" value="{{.To}}">
-<div><label for="token">The operator's token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></div>
-<button>Sign in</button>
-</fieldset>
-</form>
+<main class="alone">
+<div class="card"><div class="sign">
+<h1>{{.Title}}</h1>
+<div class="say bad"><p role="alert">{{.Said}}</p></div>
+</div></div>
 </main>
 </body>
 </html>
 `))
-	sorryPage = template.Must(template.New("sorry").Parse(pageHead + `<p role="alert" class="said">{{.Said}}</p>
-</main>
-</body>
-</html>
-`))
-)
-
-// Title is what the page is about.
-func (login) Title() string { return "Sign in" }
 
 func (s *server) showLogin(w http.ResponseWriter, r *http.Request, status int, l login) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="surehook"`)
-	s.showPage(w, r, status, loginPage, l)
+	page := console.SignIn{Name: "Surehook reference server", Base: consoleRoot + "/", Action: loginPath, Label: "The operator's token", To: l.To, Wrong: l.Said}
+	if err := page.Write(w, status); err != nil {
+		s.log.DebugContext(r.Context(), "the page for signing in was not sent whole", "error", err)
+	}
 }
 
 // sorry answers a visitor of the console with what the API answers others.
@@ -130,18 +118,14 @@ func (s *server) sorry(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range p.GetHeaders() {
 		w.Header()[name] = values
 	}
-	s.showPage(w, r, p.Status, sorryPage, struct{ Title, Said string }{p.Title, p.Detail})
-}
-
-func (s *server) showPage(w http.ResponseWriter, r *http.Request, status int, page *template.Template, data any) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	if err := page.Execute(w, data); err != nil {
+	w.WriteHeader(p.Status)
+	if err := sorryPage.Execute(w, struct{ Title, Said string }{p.Title, p.Detail}); err != nil {
 		s.log.DebugContext(r.Context(), "a page was not sent whole", "error", err)
 	}
 }

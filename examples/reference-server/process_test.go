@@ -296,8 +296,8 @@ func TestMetrics(t *testing.T) {
 		for _, line := range []string{
 			`surehook_attempts_total{error_class="none",lane="new",outcome="delivered"} 1`,
 			`surehook_attempts_total{error_class="status",lane="new",outcome="dead_lettered"} 1`,
-			`surehook_published_events_total{result="new"} `, `surehook_first_attempt_seconds_count{lane="new"} 2`, `surehook_backlog_deliveries{lane=""} 0`, "surehook_held_deliveries 1",
-			"surehook_dead_lettered_deliveries 1", `surehook_oldest_due_seconds{lane=""} 0`, `surehook_subscriptions{status="paused"} 1`, `surehook_subscriptions{status="disabled"} 0`,
+			`surehook_published_events_total{result="new"} `, `surehook_first_attempt_seconds_count{lane="new"} 2`, `surehook_backlog_deliveries{lane="new"} 0`, "surehook_held_deliveries 1",
+			"surehook_dead_lettered_deliveries 1", `surehook_oldest_due_seconds{lane="new"} 0`, `surehook_subscriptions{status="paused"} 1`, `surehook_subscriptions{status="disabled"} 0`,
 		} {
 			require.Contains(t, text, "\n"+line)
 		}

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -115,16 +116,44 @@ func TestRedeliver(t *testing.T) {
 	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.bad))
 	b.run()
 	gone := "/deliveries/" + b.deliveries(b.bad)[0].ID
-	require.NotContains(t, b.get(gone).text, "<button>Redeliver")
+	require.NotContains(t, b.get(gone).text, "Redeliver</button>")
 	require.Contains(t, b.get(gone).text, b.bad+" (deleted)")
 	require.Equal(t, http.StatusConflict, b.post(gone+"/redeliver", nil).status)
+}
+
+// Those that are chosen in a list are sent again; the answer says which cannot be.
+func TestRedeliverSeveral(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	one, two := b.deliveries(b.dead)[1].ID, b.deliveries(b.dead)[2].ID
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/deliveries/redeliver", nil).status)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/deliveries/redeliver", url.Values{"id": make([]string, 201)}).status)
+	p := b.post("/deliveries/redeliver", url.Values{"id": {one, "dlv_never"}})
+	require.Equal(t, http.StatusConflict, p.status)
+	require.Contains(t, p.text, "1 of 2 are sent again")
+	b.done(b.post("/deliveries/redeliver", url.Values{"id": {one, two}}), "/deliveries", "They are sent again")
+	b.run()
+	for _, id := range []string{one, two} {
+		d, err := b.history.Delivery(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, 3, d.AttemptCount)
+	}
+}
+
+func TestCancelJob(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.done(b.post("/jobs/job_1/cancel", nil), "/jobs/job_1", "Cancelled")
+	require.Contains(t, b.get("/jobs/job_1").text, "Cancelled")
+	require.Equal(t, http.StatusConflict, b.post("/jobs/job_2/cancel", nil).status)
+	require.Equal(t, http.StatusNotFound, b.post("/jobs/job_9/cancel", nil).status)
 }
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	preview := b.get("/replays/new?preview=1&status=dead_lettered&type=invoice.*&class=connect")
-	require.Contains(t, preview.text, "<strong>2</strong> deliveries")
+	require.Contains(t, preview.text, `<dd class="huge">2</dd>`)
 	require.Contains(t, b.get("/replays/new?preview=1&status=dead_lettered&class=timeout").text, "Nothing matches")
 	list, err := b.replays.List(t.Context(), replay.Query{})
 	require.NoError(t, err)
@@ -158,11 +187,11 @@ func TestReplay(t *testing.T) {
 		require.Equal(t, status, now.Status)
 	}
 	turn("/pause", "Paused", replay.Paused)
-	require.Contains(t, b.get(at).text, "<button>Continue</button>")
+	require.Contains(t, b.get(at).text, "Continue</button>")
 	turn("/continue", "Continued", replay.Running)
 	turn("/cancel", "Cancelled", replay.Cancelled)
 	require.Equal(t, http.StatusConflict, b.post(at+"/continue", nil).status)
-	require.NotContains(t, b.get(at).text, "<button>Continue</button>")
+	require.NotContains(t, b.get(at).text, "Continue</button>")
 	require.Contains(t, b.get("/replays").text, "the endpoint is back")
 }
 
@@ -176,7 +205,12 @@ func TestAcknowledge(t *testing.T) {
 	b.done(p, "/notices", "Acknowledged")
 	require.NotContains(t, p.text, unread[0].ID)
 	require.Contains(t, p.text, unread[1].ID)
-	require.Contains(t, b.get("/notices?all=1").text, unread[0].Delivery)
+	require.Equal(t, http.StatusUnprocessableEntity, b.post("/notices/acknowledge", nil).status)
+	b.done(b.post("/notices/acknowledge", url.Values{"id": {unread[1].ID, unread[0].ID, "ntc_never"}}), "/notices", "Acknowledged")
+	left, _, err := b.history.Notices(t.Context(), history.NoticeQuery{Unread: true})
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Contains(t, b.get("/notices?all=1").text, "2 dead letters at dead.example.com")
 	require.NotContains(t, b.get("/notices?kind=subscription.disabled").text, unread[1].ID)
 	require.Equal(t, http.StatusNotFound, b.post("/notices/ntc_never/acknowledge", nil).status)
 }
@@ -202,7 +236,11 @@ func TestForms(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", strings.Repeat("x", 1025))).status)
 	require.Equal(t, http.StatusUnprocessableEntity, b.post("/subscriptions/"+b.good+"/disable", form("reason", "a\x00b")).status)
 	require.Equal(t, http.StatusUnprocessableEntity, b.post("/replays", form("status", "dead_lettered", "reason", "a\x00b")).status)
-	require.Equal(t, http.StatusUnprocessableEntity, b.get("/deliveries?subscriber=a%00b").status)
+	for _, path := range []string{"/deliveries?subscriber=a%00b", "/search?q=a%00b", "/subscriptions?q=%ff", "/customers?q=a%00b", "/jobs?kind=a%00"} {
+		p := b.get(path)
+		require.Equal(t, http.StatusUnprocessableEntity, p.status, path)
+		require.Regexp(t, "NUL|UTF-8", p.text)
+	}
 	require.Equal(t, sender.SubscriptionActive, b.subscription(b.good).Status)
 }
 
@@ -211,5 +249,5 @@ func TestSaid(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	require.NotContains(t, b.get("/?said=all+is+lost").text, "lost")
-	require.NotContains(t, b.get("/?said=all+is+lost").text, `role="status"`)
+	require.NotContains(t, b.get("/?said=all+is+lost").text, `class="said"`)
 }

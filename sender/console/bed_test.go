@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"net"
@@ -41,6 +42,7 @@ var errDown = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 type bed struct {
 	t       *testing.T
 	store   *memory.Store
+	counted *countingStore // through which the history reads
 	reg     *sender.Registry[*memory.Tx]
 	pub     *sender.Publisher[*memory.Tx]
 	history *history.History
@@ -99,6 +101,13 @@ func (b *bed) authorize(w http.ResponseWriter, _ *http.Request) (string, bool) {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	b := newEmptyBed(t)
+	b.fill()
+	return b
+}
+
+func newEmptyBed(t *testing.T) *bed {
+	t.Helper()
 	b := &bed{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), whose: "grace"}
 	var err error
 	b.store, err = memory.New(&memory.Config{Now: b.clock})
@@ -109,7 +118,8 @@ func newBed(t *testing.T) *bed {
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
 	require.NoError(t, err)
-	b.history, err = history.New(b.store, &history.Config{Now: b.clock})
+	b.counted = &countingStore{Store: b.store}
+	b.history, err = history.New(b.counted, &history.Config{Now: b.clock})
 	require.NoError(t, err)
 	b.replays, err = replay.New(b.store, &replay.Config{Now: b.clock})
 	require.NoError(t, err)
@@ -117,8 +127,8 @@ func newBed(t *testing.T) *bed {
 		UnguardedTransport: roundTrip(answer), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Chance: func() float64 { return 0 },
 	})
 	require.NoError(t, err)
-	pages, err := console.New(console.Backend{Registry: b.reg, History: b.history, Replays: b.replays}, b.authorize, &console.Config{
-		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Second, Logger: slog.New(slog.NewTextHandler(b, nil)),
+	pages, err := console.New(b.backend(), b.authorize, &console.Config{
+		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Second, DisableAfter: 5 * 24 * time.Hour, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
@@ -128,8 +138,14 @@ func newBed(t *testing.T) *bed {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	b.client = &http.Client{Jar: jar, Timeout: 20 * time.Second}
-	b.fill()
+	_, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_ada"})
+	require.NoError(t, err)
+	b.secret = secret.Reveal()
 	return b
+}
+
+func (b *bed) backend() console.Backend {
+	return console.Backend{Registry: b.reg, History: b.history, Replays: b.replays, Customers: customers{}, Jobs: newBedJobs(b)}
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -146,35 +162,46 @@ func answer(r *http.Request) (*http.Response, error) {
 	case "dead.example.com":
 		return nil, errDown
 	}
+	switch kind, _, _ := strings.Cut(r.URL.Hostname(), "."); kind {
+	case "down":
+		return nil, errDown
+	case "gone":
+		status = http.StatusGone
+	case "moved":
+		status = http.StatusMovedPermanently
+	case "flaky":
+		if crc32.ChecksumIEEE([]byte(r.Header.Get("Webhook-Id")+r.Header.Get("Webhook-Attempt")))%3 == 0 {
+			status = http.StatusServiceUnavailable
+		}
+	}
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
 // fill makes something of everything that a console shows.
 func (b *bed) fill() {
 	t, ctx := b.t, b.t.Context()
-	_, secret, err := b.reg.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_ada"})
-	require.NoError(t, err)
-	b.secret = secret.Reveal()
-	subscribe := func(host, description string) string {
-		s, err := b.reg.Subscribe(ctx, sender.NewSubscription{
-			Subscriber: "sub_ada", URL: "https://" + host + "/hooks?a=<b>", EventTypes: []string{"invoice.*"}, Description: description,
-			Settings: sender.Settings{Headers: map[string]string{"X-Api-Key": headerValue}, Rate: 1000, MaxInFlight: 5, Timeout: 3 * time.Second},
-		})
-		require.NoError(t, err)
-		return s.ID
-	}
-	b.dead = subscribe("dead.example.com", hostile)
+	b.dead = b.subscribe("dead.example.com", hostile)
 	b.publish(hostile)
 	b.publish("2")
 	b.run()
 	b.pass(80 * time.Hour) // past the horizon: the next attempt is the last one
 	b.run()
-	b.good, b.bad, b.off = subscribe("good.example.com", ""), subscribe("bad.example.com", hostile), subscribe("off.example.com", "")
+	b.good, b.bad, b.off = b.subscribe("good.example.com", ""), b.subscribe("bad.example.com", hostile), b.subscribe("off.example.com", "")
 	require.NoError(t, b.reg.Disable(ctx, b.off, hostile))
 	b.publish(hostile)
 	b.run()
-	_, err = b.replays.Create(ctx, replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered, EventType: "invoice.*", Subscription: b.dead}, By: hostile, Reason: hostile})
+	_, err := b.replays.Create(ctx, replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered, EventType: "invoice.*", Subscription: b.dead}, By: hostile, Reason: hostile})
 	require.NoError(t, err)
+}
+
+func (b *bed) subscribe(host, description string) string {
+	b.t.Helper()
+	s, err := b.reg.Subscribe(b.t.Context(), sender.NewSubscription{
+		Subscriber: "sub_ada", URL: "https://" + host + "/hooks?a=<b>", EventTypes: []string{"invoice.*"}, Description: description,
+		Settings: sender.Settings{Headers: map[string]string{"X-Api-Key": headerValue}, Rate: 1000, MaxInFlight: 5, Timeout: 3 * time.Second},
+	})
+	require.NoError(b.t, err)
+	return s.ID
 }
 
 func (b *bed) publish(object string) string {

@@ -13,11 +13,16 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
+	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/replay"
 )
 
-// Registry changes subscriptions. A *sender.Registry of any transaction type is one.
+// Registry reads and changes subscriptions. A *sender.Registry of any transaction type is
+// one.
 type Registry interface {
+	Subscriber(ctx context.Context, id string) (sender.Subscriber, error)
+	Secrets(ctx context.Context, subscriber string) ([]sender.SubscriberSecret, error)
 	Subscription(ctx context.Context, id string) (sender.Subscription, error)
 	Pause(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string, take sender.Resume) error
@@ -25,12 +30,59 @@ type Registry interface {
 	SendTest(ctx context.Context, id string) (sender.Ref, error)
 }
 
-// Backend has the parts of a sender that a console works on, all on one store. No field
-// may be nil.
+// Jobs are those of package jobs. A *jobs.Jobs of any transaction type is one.
+type Jobs interface {
+	List(ctx context.Context, q jobs.Query) ([]jobs.Job, string, error)
+	Get(ctx context.Context, k jobs.Key) (jobs.Job, error)
+	Cancel(ctx context.Context, k jobs.Key) (jobs.Job, error)
+}
+
+// Customers tells what the program knows of subscribers: the library knows their ids
+// alone. Many goroutines call it at once. Its errors are shown to nobody, and logged.
+type Customers interface {
+	// NameOf returns the names of subscribers by their ids, of which there are at most
+	// a few hundred. One that has no name is left out.
+	NameOf(ctx context.Context, ids []string) (map[string]string, error)
+
+	// Customers lists customers and returns the cursor of the page that follows, ""
+	// after the last one. It reads a bounded number of rows.
+	Customers(ctx context.Context, q CustomerQuery) (page []Customer, next string, err error)
+
+	// Customer returns one, or an error that matches sender.ErrNotFound.
+	Customer(ctx context.Context, id string) (Customer, error)
+}
+
+// CustomerQuery selects customers.
+type CustomerQuery struct {
+	Text   string // part of the name or the id, in whatever case; "": all
+	Cursor string // of the page before
+	Limit  int
+}
+
+// Customer is a subscriber as the program knows it.
+type Customer struct {
+	ID         string // the subscriber's
+	Name       string
+	CreatedAt  time.Time
+	Attributes []Attribute // shown in this order
+}
+
+// Attribute is something that the program keeps about a customer.
+type Attribute struct{ Name, Value string }
+
+// Backend has the parts of a sender that a console works on, all on one store. The first
+// three may not be nil. The others are optional: without one, its pages are not there and
+// the navigation leaves them out.
 type Backend struct {
 	Registry Registry
 	History  *history.History
 	Replays  *replay.Replays
+
+	// Customers gives subscribers their names, wherever one is shown, and a list.
+	Customers Customers
+
+	// Jobs are the jobs that the program runs.
+	Jobs Jobs
 }
 
 // Authorize tells who sent a request, in words for the log. It returns false if the
@@ -40,12 +92,26 @@ type Authorize func(w http.ResponseWriter, r *http.Request) (who string, ok bool
 
 // Config adjusts a Console. A nil config and zero fields mean the defaults.
 type Config struct {
-	// Name is the heading of every page. The default is "Surehook".
+	// Name stands above the navigation and in every title. The default is "Surehook".
 	Name string
+
+	// Place stands below the name: "production", for instance. Empty: nothing does.
+	Place string
 
 	// SignOut is the target of the button for signing out: a path, or a URL of the
 	// same origin, which gets a POST. Empty: there is no button.
 	SignOut string
+
+	// FirstSteps are shown on the first page until something has been sent.
+	FirstSteps FirstSteps
+
+	// DisableAfter is dispatch.Policy.DisableAfter: how long an endpoint may fail until
+	// its subscription is disabled. Zero: the pages do not say when that will be.
+	DisableAfter time.Duration
+
+	// Refresh is how often open pages load what has changed, by their script. The
+	// default is 15 s; negative: never.
+	Refresh time.Duration
 
 	// Timeout bounds how long a request may take. The default is 10 s.
 	Timeout time.Duration
@@ -55,6 +121,14 @@ type Config struct {
 
 	// Logger gets every change and every failure. The default is slog.Default().
 	Logger *slog.Logger
+}
+
+// FirstSteps are commands or code to try a new sender with. An empty one is replaced by
+// code that uses the library.
+type FirstSteps struct {
+	Customer string // makes a subscriber
+	Endpoint string // makes a subscription
+	Event    string // publishes an event
 }
 
 // Console is an http.Handler, safe for concurrent use.
@@ -69,11 +143,11 @@ type Console struct {
 
 const (
 	defaultTimeout = 10 * time.Second
+	defaultRefresh = 15 * time.Second
 	maxForm        = 64 << 10 // bytes
-	styleSheet     = "/style.css"
 )
 
-//go:embed pages/*.html style.css
+//go:embed pages/*.html
 var files embed.FS
 
 // New returns a Console.
@@ -115,6 +189,9 @@ func (c *Console) setDefaults() {
 	if c.cfg.Timeout == 0 {
 		c.cfg.Timeout = defaultTimeout
 	}
+	if c.cfg.Refresh == 0 {
+		c.cfg.Refresh = defaultRefresh
+	}
 	if c.cfg.Now == nil {
 		c.cfg.Now = time.Now
 	}
@@ -124,7 +201,8 @@ func (c *Console) setDefaults() {
 }
 
 func (c *Console) routes() {
-	c.page("/{$}", "health", c.health)
+	c.page("/{$}", "overview", c.overview)
+	c.page("/search", "search", c.search)
 	c.page("/subscriptions", "subscriptions", c.subscriptions)
 	c.page("/subscriptions/{id}", "subscription", c.subscription)
 	c.action("/subscriptions/{id}/pause", "pause", c.pause)
@@ -135,6 +213,7 @@ func (c *Console) routes() {
 	c.page("/events/{id}", "event", c.event)
 	c.page("/deliveries", "deliveries", c.deliveries)
 	c.page("/deliveries/{id}", "delivery", c.delivery)
+	c.action("/deliveries/redeliver", "redeliver several", c.redeliverSeveral)
 	c.action("/deliveries/{id}/redeliver", "redeliver", c.redeliver)
 	c.page("/replays", "replays", c.replays)
 	c.page("/replays/new", "newreplay", c.newReplay)
@@ -144,7 +223,17 @@ func (c *Console) routes() {
 	c.action("/replays/{id}/continue", "continue", c.turnReplay(c.Replays.Continue, "continued"))
 	c.action("/replays/{id}/cancel", "cancel", c.turnReplay(c.Replays.Cancel, "cancelled"))
 	c.page("/notices", "notices", c.notices)
+	c.action("/notices/acknowledge", "acknowledge several", c.acknowledgeSeveral)
 	c.action("/notices/{id}/acknowledge", "acknowledge", c.acknowledge)
+	c.page("/customers/{id}", "customer", c.customer)
+	if c.Customers != nil {
+		c.page("/customers", "customers", c.customers)
+	}
+	if c.Jobs != nil {
+		c.page("/jobs", "jobs", c.jobs)
+		c.page("/jobs/{id}", "job", c.job)
+		c.action("/jobs/{id}/cancel", "cancel a job", c.cancelJob)
+	}
 }
 
 // ServeHTTP implements http.Handler. It takes the path as relative to the console's
@@ -155,12 +244,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path, r.URL.RawPath = "/"+r.URL.Path, ""
 	}
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", look.CSP+"; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
-	if r.URL.Path == styleSheet && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		h.Set("Cache-Control", "max-age=3600")
-		http.ServeFileFS(w, r, files, "style.css")
+	if look.Serve(w, r) {
 		return
 	}
 	h.Set("Cache-Control", "no-store")
@@ -181,6 +268,10 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 	// A redirect of the mux would lead out of the prefix.
 	if _, pattern := c.mux.Handler(r); pattern == "" || r.URL.Path != path.Clean(r.URL.Path) {
 		c.fail(w, r, errNoPage)
+		return
+	}
+	if err := storable(r.URL.Query()); err != nil {
+		c.fail(w, r, err)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)

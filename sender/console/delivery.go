@@ -2,71 +2,35 @@ package console
 
 import (
 	"context"
+	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
+	"github.com/surehook/surehook/sender/internal/look/charts"
 )
-
-type deliveriesView struct {
-	Filter   filter
-	Statuses []sender.Status
-	Classes  []sender.Class
-	List     []sender.Delivery
-	Older    string
-	First    string
-	Replay   string // the link to a replay of the same deliveries; "": no replay can select them
-}
-
-func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error) {
-	q := r.URL.Query()
-	f, err := filterOf(q)
-	if err != nil {
-		return view{}, err
-	}
-	v := deliveriesView{Filter: f, Statuses: statuses, Classes: classes}
-	page, next, err := c.History.Deliveries(ctx, history.DeliveryQuery{
-		Status: sender.Status(f.Status), Subscription: f.Subscription, Subscriber: f.Subscriber, Event: f.Event, EventType: f.Type, Object: f.object(),
-		Since: f.since, Until: f.until, Class: sender.Class(f.Class), Cursor: q.Get("cursor"), Limit: pageSize,
-	})
-	if err != nil {
-		return view{}, err
-	}
-	v.List, v.Older, v.First = page, older(q, "cursor", next), first(q, "cursor")
-	v.Replay = replayLink(&f)
-	title, nav := "Deliveries", "deliveries"
-	if sender.Status(f.Status) == sender.StatusDeadLettered {
-		title, nav = "Dead letters", "dead letters"
-	}
-	return view{title: title, nav: nav, data: &v}, nil
-}
-
-// replayLink returns the link to a replay of a list's deliveries, or "" if no replay
-// can select them.
-func replayLink(f *filter) string {
-	if s := sender.Status(f.Status); s != sender.StatusDeadLettered && s != sender.StatusDelivered || f.Event != "" || f.ObjectType != "" || f.ObjectID != "" {
-		return ""
-	}
-	return "replays/new?" + f.values().Encode()
-}
-
-// first is the link to the first page of a list; "" on the first page.
-func first(q url.Values, parameter string) string {
-	if q.Get(parameter) == "" {
-		return ""
-	}
-	link := older(q, parameter, "x")
-	v, _ := url.ParseQuery(link[1:])
-	v.Del(parameter)
-	return "?" + v.Encode()
-}
 
 type deliveryView struct {
 	sender.Delivery
-	Why history.Why
-	// Redeliver is the button's label; "": the delivery cannot be sent again.
+	State look.State
+	Why   history.Why
+	// Redeliver says what sending it again does; "": it cannot be sent again.
 	Redeliver string
+	// Chosen is the attempt that is shown; nil: there is none yet.
+	Chosen        *sender.Attempt
+	Newer, Older  int // the numbers of the attempts beside it; 0: there is none
+	Strip         template.HTML
+	Path, Host    string
+	Curl          string
+	Newest        []sender.Attempt // all attempts, the newest first
+	ObjectHistory string           // the link to the deliveries of the same object to the same subscription
+	Raw           bool             // the body is shown as it is posted
 }
 
 func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
@@ -75,7 +39,7 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := deliveryView{Delivery: d}
+	v := deliveryView{Delivery: d, State: look.Delivery(d), Raw: r.URL.Query().Get("raw") != ""}
 	if v.Why, err = c.History.Why(ctx, id); err != nil {
 		return view{}, err
 	}
@@ -84,16 +48,102 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	case d.Status == sender.StatusDelivered:
 		v.Redeliver = "It is sent a single time more; if that fails it stays delivered."
 	default:
-		v.Redeliver = "It is sent now, and its schedule starts anew; its attempt numbers go on."
+		v.Redeliver = "It is sent now, and its schedule starts anew; its attempt numbers go on at " + strconv.Itoa(d.AttemptCount+1) + "."
 	}
-	return view{title: "Delivery " + id, nav: "deliveries", data: &v}, nil
+	v.choose(r.URL.Query().Get("attempt"))
+	v.Strip = strip(&d)
+	v.Host, v.Path = look.Host(d.URL), pathOf(d.URL)
+	if !d.Redacted {
+		v.Curl = curl(&d)
+	}
+	v.ObjectHistory = "deliveries?" + url.Values{"object_type": {d.Event.Object.Type}, "object_id": {d.Event.Object.ID}, "subscription": {d.Subscription}}.Encode()
+	return view{title: look.Plain(d.Event.Type) + " to " + v.Host, nav: "deliveries", crumbs: []crumb{{"Deliveries", "deliveries"}}, owners: []string{d.Subscriber}, data: &v}, nil
+}
+
+// choose picks the attempt that is shown: the one of that number, else the newest.
+func (v *deliveryView) choose(number string) {
+	v.Newest = slices.Clone(v.Attempts)
+	slices.Reverse(v.Newest)
+	if len(v.Newest) == 0 {
+		return
+	}
+	i := max(0, slices.IndexFunc(v.Newest, func(a sender.Attempt) bool { return strconv.Itoa(a.Number) == number }))
+	v.Chosen = &v.Newest[i]
+	if i > 0 {
+		v.Newer = v.Newest[i-1].Number
+	}
+	if i < len(v.Newest)-1 {
+		v.Older = v.Newest[i+1].Number
+	}
+}
+
+// strip is the line of a delivery's attempts, by the time since its event.
+func strip(d *sender.Delivery) template.HTML {
+	s := charts.Strip{From: d.CreatedAt, Next: d.NextAttemptAt, Say: look.Took}
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		class, word := "f-bad", look.Answer(a.StatusCode, a.Class).Text
+		switch {
+		case a.Class == "":
+			class = "f-ok"
+		case a.Class == sender.ClassTimeout || a.Class == sender.ClassInterrupted:
+			class = "f-warn"
+		}
+		s.Stops = append(s.Stops, charts.Stop{At: a.StartedAt, Class: class, Title: "Attempt " + strconv.Itoa(a.Number) + ", +" + look.Took(max(0, a.StartedAt.Sub(d.CreatedAt))) + ": " + word})
+	}
+	return s.HTML()
+}
+
+func pathOf(u string) string {
+	p, err := url.Parse(u)
+	if err != nil {
+		return ""
+	}
+	return look.Plain(p.RequestURI())
+}
+
+// curl is the command that posts the same body. It has no signature: only the sender
+// has the secret.
+func curl(d *sender.Delivery) string {
+	if len(d.Body) > look.MaxShown {
+		return ""
+	}
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	return "curl -X POST " + quote(d.URL) + " \\\n  -H 'Content-Type: application/json' \\\n  -H " + quote("Webhook-Id: "+d.Event.ID) + " \\\n  --data-raw " + quote(string(d.Body))
 }
 
 func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, string, error) {
 	id := r.PathValue("id")
-	send := c.History.Redeliver
+	return "deliveries/" + id, "redelivered", c.sendAgain(r)(ctx, id)
+}
+
+func (c *Console) sendAgain(r *http.Request) func(ctx context.Context, id string) error {
 	if r.PostForm.Get("force") != "" {
-		send = c.History.RedeliverForced
+		return c.History.RedeliverForced
 	}
-	return "deliveries/" + id, "redelivered", send(ctx, id)
+	return c.History.Redeliver
+}
+
+// redeliverSeveral sends those again that were chosen in a list. One that cannot be sent
+// again does not keep the others from it: the answer says how many there were.
+func (c *Console) redeliverSeveral(ctx context.Context, r *http.Request) (string, string, error) {
+	ids, err := several(r.PostForm["id"], maxLimit)
+	if err != nil {
+		return "", "", err
+	}
+	send := c.sendAgain(r)
+	var refused []string
+	for _, id := range ids {
+		switch err := send(ctx, id); {
+		case err == nil:
+		case errors.Is(err, sender.ErrNotFound), errors.Is(err, sender.ErrCancelled), errors.Is(err, sender.ErrRedacted), errors.Is(err, sender.ErrRetention):
+			refused = append(refused, look.Short(id)+": "+strings.TrimPrefix(err.Error(), "sender: "))
+		default:
+			return "", "", err
+		}
+	}
+	if len(refused) > 0 {
+		return "", "", conflict(strconv.Itoa(len(ids)-len(refused)) + " of " + strconv.Itoa(len(ids)) + " are sent again. The others cannot be:\n" + strings.Join(refused, "\n"))
+	}
+	return "deliveries", "allagain", nil
 }

@@ -1,5 +1,6 @@
-// Package console serves the operator's pages: what waits, what fails and why, and the
-// actions that help. The pages are made on the server and need no script.
+// Package console serves the operator's pages: how the sender does, what waits, what fails
+// and why, and the actions that help. The pages are made on the server and work without a
+// script; a small one adds what it can (see below).
 //
 //	pages, err := console.New(console.Backend{Registry: registry, History: history, Replays: replays}, authorize, nil)
 //	http.Handle("/console/", http.StripPrefix("/console", pages))
@@ -8,16 +9,22 @@
 // because its links are relative. The prefix must end in a slash, as a pattern of
 // http.ServeMux for a subtree does.
 //
+// Give Backend what the program has besides: Customers, so that names stand where the
+// library knows ids alone and there is a list of customers, and Jobs. Set
+// Config.DisableAfter to the dispatcher's, so that pages say when a failing subscription
+// will be disabled.
+//
 // # Who may see it
 //
 // The program decides who may use the console: its Authorize function sees every
-// request, except those for the style sheet, which a page for signing in can use, too.
-// A visitor whom it lets in may do all that the console can do, for everybody's
-// subscriptions.
+// request, except those for the style sheet and the script, which a page for signing in
+// can use, too: SignIn is such a page. A visitor whom it lets in may do all that the
+// console can do, for everybody's subscriptions.
 //
 // Every change is a POST. It is refused if it comes from another site
 // (http.CrossOriginProtection), and logged with the visitor who made it. The pages
-// allow neither scripts nor frames (Content-Security-Policy), and forbid caching.
+// load nothing but the console's own style sheet and script, allow no frames
+// (Content-Security-Policy), and forbid caching.
 //
 // # What it shows
 //
@@ -26,9 +33,17 @@
 // and the URLs of callbacks. It never shows signing secrets, client certificates, or
 // the values of a subscription's own headers.
 //
+// Times are in UTC. The script adds local time, lets ages tick, copies ids, follows keys
+// ("?" lists them), and loads the parts of a page that change again every Config.Refresh,
+// unless somebody types, chooses or reads in them.
+//
 // # What it costs
 //
 // Every page reads a bounded number of rows, however large the database is. The preview
 // of a replay is the exception: it counts all deliveries of the replay's status. The
-// console gives up a page that takes longer than Config.Timeout.
+// console gives up a page that takes longer than Config.Timeout. A page that is open is
+// asked for every Config.Refresh while somebody looks at it.
+//
+// A filter that the database has no index for, and the search for a part of a URL, look at
+// a bounded number of candidates, and say so if there are more.
 package console

@@ -6,13 +6,19 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
 )
 
 type eventsView struct {
-	Filter filter
-	List   []sender.StoredEvent
-	Older  string
-	First  string
+	Filter     filter
+	List       []sender.StoredEvent
+	Pages      look.Pages
+	More       bool
+	Span       span
+	Spans      []span
+	Published  figure
+	Whole      history.Rollup
+	Unexpanded int64
 }
 
 func (c *Console) events(ctx context.Context, r *http.Request) (view, error) {
@@ -27,14 +33,30 @@ func (c *Console) events(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := eventsView{Filter: f, List: page, Older: older(q, "cursor", next), First: first(q, "cursor")}
-	return view{title: "Events", nav: "events", data: &v}, nil
+	counts, err := c.History.Counts(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	s, err := c.series(ctx, counts.At, spanOf(q.Get("range"), hour))
+	if err != nil {
+		return view{}, err
+	}
+	v := eventsView{
+		Filter: f, List: page, More: next != "", Pages: pagesOf(q, "cursor", next, look.Plural(len(page), "event")+" on this page"),
+		Span: s.span, Spans: spans, Published: publishedChart(s), Whole: s.Whole, Unexpanded: counts.Unexpanded,
+	}
+	all := view{title: "Events", nav: "events", data: &v}
+	for i := range page {
+		all.owners = append(all.owners, page[i].Subscriber)
+	}
+	return all, nil
 }
 
 type eventView struct {
 	sender.StoredEvent
 	Deliveries []sender.Delivery
 	More       bool // it has others
+	Delivered  int
 }
 
 func (c *Console) event(ctx context.Context, r *http.Request) (view, error) {
@@ -47,5 +69,12 @@ func (c *Console) event(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v := eventView{StoredEvent: e, Deliveries: list, More: next != ""}
-	return view{title: "Event " + e.ID, nav: "events", data: &v}, nil
+	page := view{title: look.Plain(e.Type), nav: "events", crumbs: []crumb{{"Events", "events"}}, owners: []string{e.Subscriber}, data: &v}
+	for i := range list {
+		page.owners = append(page.owners, list[i].Subscriber)
+		if list[i].Status == sender.StatusDelivered {
+			v.Delivered++
+		}
+	}
+	return page, nil
 }

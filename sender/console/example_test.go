@@ -56,7 +56,7 @@ func ExampleNew() {
 		r.SetBasicAuth("grace", password)
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
-		fmt.Println(w.Code, strings.Contains(w.Body.String(), "<h1>Health</h1>"))
+		fmt.Println(w.Code, strings.Contains(w.Body.String(), "<h1>Welcome to Surehook</h1>"))
 	}
 	// Output:
 	// 401 false

@@ -2,11 +2,16 @@ package console
 
 import (
 	"errors"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/look"
 )
 
 const pageSize = 50
@@ -60,19 +65,43 @@ func (f *filter) values() url.Values {
 	return v
 }
 
-// older is the link to the next page of a list; "" on the last page.
-func older(q url.Values, parameter, cursor string) string {
-	if cursor == "" {
-		return ""
-	}
-	next := url.Values{}
-	for name, values := range q {
-		if name != "said" {
-			next[name] = values
+// storable refuses texts that no database can hold, with the name of their field.
+func storable(form url.Values) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		for _, text := range form[name] {
+			if strings.ContainsRune(text, 0) {
+				errs = append(errs, badInput(strconv.Quote(name)+": it contains the character NUL, which is not text: leave it out"))
+			} else if !utf8.ValidString(text) {
+				errs = append(errs, badInput(strconv.Quote(name)+": it is not UTF-8: send the page's own form"))
+			}
 		}
 	}
-	next.Set(parameter, cursor)
-	return "?" + next.Encode()
+	return errors.Join(errs...)
+}
+
+// pagesOf is the foot of a list: its links keep the filter.
+func pagesOf(q url.Values, parameter, next string, of string) look.Pages {
+	p := look.Pages{Of: of}
+	link := func(cursor string) string {
+		v := url.Values{}
+		for name, values := range q {
+			if name != "said" && name != parameter {
+				v[name] = values
+			}
+		}
+		if cursor != "" {
+			v.Set(parameter, cursor)
+		}
+		return "?" + v.Encode()
+	}
+	if next != "" {
+		p.Next = link(next)
+	}
+	if q.Get(parameter) != "" {
+		p.First = link("")
+	}
+	return p
 }
 
 // classes are the error classes that a filter can select.

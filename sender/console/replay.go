@@ -4,16 +4,73 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/look"
+	"github.com/surehook/surehook/sender/internal/look/charts"
 	"github.com/surehook/surehook/sender/replay"
 )
 
 type replaysView struct {
-	List  []replay.Replay
-	Older string
-	First string
+	List  []replayRow
+	Pages look.Pages
 }
+
+type replayRow struct {
+	replay.Replay
+	State look.State
+}
+
+// Title says what a replay sends.
+func (r *replayRow) Title() string {
+	what := countOf(int(r.Matched), "dead letter", "dead letters")
+	if r.Filter.Status == sender.StatusDelivered {
+		what = countOf(int(r.Matched), "delivered one", "delivered ones")
+	}
+	var by []string
+	if r.Filter.EventType != "" {
+		by = append(by, look.Plain(r.Filter.EventType))
+	}
+	if r.Filter.ErrorClass != "" {
+		by = append(by, string(r.Filter.ErrorClass))
+	}
+	if len(by) > 0 {
+		what += ", " + strings.Join(by, ", ")
+	}
+	return what
+}
+
+// Left is how many are still to be sent.
+func (r *replayRow) Left() int64 { return max(0, r.Matched-r.Admitted-r.Skipped) }
+
+// Share is how much of it is done, from 0 to 1.
+func (r *replayRow) Share() float64 {
+	if r.Matched == 0 {
+		return 1
+	}
+	return float64(r.Admitted+r.Skipped) / float64(r.Matched)
+}
+
+// Remaining is how long the rest takes at its rate; 0: not known.
+func (r *replayRow) Remaining() time.Duration {
+	if r.Rate == 0 || r.Status != replay.Running {
+		return 0
+	}
+	return time.Duration(float64(r.Left()) / r.Rate * float64(time.Second))
+}
+
+// Live tells whether it is not at its end.
+func (r *replayRow) Live() bool { return r.Status == replay.Running || r.Status == replay.Paused }
+
+// Mix is its progress as a bar.
+func (r *replayRow) Mix() any {
+	return charts.Mix([]charts.Part{{Value: float64(r.Admitted), Class: "f-accent"}, {Value: float64(r.Skipped), Class: "f-idle"}, {Value: float64(r.Left()), Class: "f-quiet"}},
+		look.Count(r.Admitted)+" sent again, "+look.Count(r.Skipped)+" skipped, "+look.Count(r.Left())+" to come")
+}
+
+func rowOf(r replay.Replay) replayRow { return replayRow{r, look.Replay(r.Status)} }
 
 func (c *Console) replays(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
@@ -21,16 +78,35 @@ func (c *Console) replays(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := replaysView{List: list, First: first(q, "after")}
-	if len(list) == pageSize {
-		v.Older = older(q, "after", list[pageSize-1].ID)
+	v := replaysView{}
+	page := view{title: "Replays", nav: "replays", data: &v}
+	for _, one := range list {
+		v.List = append(v.List, rowOf(one))
+		page.owners = append(page.owners, one.Filter.Subscriber)
 	}
-	return view{title: "Replays", nav: "replays", data: &v}, nil
+	next := ""
+	if len(list) == pageSize {
+		next = list[pageSize-1].ID
+	}
+	v.Pages = pagesOf(q, "after", next, countOf(len(list), "replay", "replays")+" on this page")
+	return page, nil
+}
+
+type replayView struct {
+	replayRow
+	URL string // of the one subscription that it is about; "": it is about more
 }
 
 func (c *Console) replay(ctx context.Context, r *http.Request) (view, error) {
 	rep, err := c.Replays.Get(ctx, r.PathValue("id"))
-	return view{title: "Replay " + rep.ID, nav: "replays", data: &rep}, err
+	if err != nil {
+		return view{}, err
+	}
+	v := replayView{replayRow: rowOf(rep)}
+	if v.URL, err = c.urlOf(ctx, map[string]string{}, rep.Filter.Subscription); err != nil {
+		return view{}, err
+	}
+	return view{title: v.Title(), nav: "replays", crumbs: []crumb{{"Replays", "replays"}}, owners: []string{rep.Filter.Subscriber}, data: &v}, nil
 }
 
 type newReplayView struct {
@@ -38,6 +114,16 @@ type newReplayView struct {
 	Classes []sender.Class
 	// Preview counts what a replay would send; nil: the form was not sent yet.
 	Preview *replay.Preview
+	Shares  []share
+	At      time.Time // when it was counted
+	Failing int64     // of endpoints that fail still, or whose deliveries are held
+}
+
+// share is a subscription's part of what a replay would send.
+type share struct {
+	replay.Share
+	Row  subscriptionRow
+	Gone bool // it is deleted
 }
 
 // newReplay shows the form, and the preview once the form was sent.
@@ -50,15 +136,39 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 	if f.Status == "" {
 		f.Status = string(sender.StatusDeadLettered)
 	}
-	v := newReplayView{Filter: f, Classes: classes}
-	if q.Get("preview") != "" {
-		p, err := c.Replays.Preview(ctx, f.replay())
+	v := newReplayView{Filter: f, Classes: classes, At: c.cfg.Now()}
+	page := view{title: "New replay", nav: "replays", crumbs: []crumb{{"Replays", "replays"}}, static: true, data: &v}
+	if q.Get("preview") == "" {
+		return page, nil
+	}
+	p, err := c.Replays.Preview(ctx, f.replay())
+	if err != nil {
+		return view{}, err
+	}
+	v.Preview = &p
+	for _, s := range p.Subscriptions {
+		one, err := c.share(ctx, s)
 		if err != nil {
 			return view{}, err
 		}
-		v.Preview = &p
+		if !one.Gone && one.Fails() {
+			v.Failing += s.Count
+		}
+		v.Shares = append(v.Shares, one)
+		page.owners = append(page.owners, one.Row.Subscriber)
 	}
-	return view{title: "New replay", nav: "replays", data: &v}, nil
+	return page, nil
+}
+
+// Fails tells whether what is sent to it now will most likely not arrive.
+func (s *share) Fails() bool { return s.Row.State.Tone == "bad" }
+
+func (c *Console) share(ctx context.Context, s replay.Share) (share, error) {
+	sub, err := c.Registry.Subscription(ctx, s.Subscription)
+	if isGone(err) {
+		return share{Share: s, Gone: true}, nil
+	}
+	return share{Share: s, Row: c.row(sub)}, err
 }
 
 func (f *filter) replay() replay.Filter {

@@ -6,62 +6,23 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
 )
 
-type subscriptionsView struct {
-	Filter   filter
-	Failing  bool
-	Implicit bool
-	Statuses []sender.SubscriptionStatus
-	List     []sender.Subscription
-	Older    string
-	First    string // the link to the first page; "" on the first page
-}
-
-// failingPages bounds how many pages of subscriptions are searched for failing ones.
-const failingPages = 5
-
-func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, error) {
-	q := r.URL.Query()
-	f, err := filterOf(q)
-	if err != nil {
-		return view{}, err
-	}
-	v := subscriptionsView{
-		Filter: f, Failing: q.Get("failing") != "", Implicit: q.Get("implicit") != "",
-		Statuses: []sender.SubscriptionStatus{sender.SubscriptionActive, sender.SubscriptionPaused, sender.SubscriptionDisabled, sender.SubscriptionClosing},
-	}
-	query := sender.SubscriptionQuery{Subscriber: f.Subscriber, Status: sender.SubscriptionStatus(f.Status), Implicit: v.Implicit, Cursor: q.Get("cursor"), Limit: pageSize}
-	pages := 1
-	if v.Failing {
-		pages = failingPages
-	}
-	for range pages {
-		page, next, err := c.History.Subscriptions(ctx, query)
-		if err != nil {
-			return view{}, err
-		}
-		for _, s := range page {
-			if !v.Failing || !s.Health.FailingSince.IsZero() {
-				v.List = append(v.List, s)
-			}
-		}
-		if query.Cursor = next; next == "" {
-			break
-		}
-	}
-	v.Older, v.First = older(q, "cursor", query.Cursor), first(q, "cursor")
-	return view{title: "Subscriptions", nav: "subscriptions", data: &v}, nil
-}
-
 type subscriptionView struct {
-	sender.Subscription
+	subscriptionRow
 	Headers    []string // the names alone: their values are secrets
 	Deliveries []sender.Delivery
-	Notices    []sender.Notice
+	Notices    []noticeGroup
+	Span       span
+	Spans      []span
+	Attempts   figure
+	Whole      history.SubscriptionRollup // of the span
+	DisabledOn time.Time                  // when it is disabled if nothing succeeds; zero: not known
 }
 
 // Held tells whether its deliveries are held.
@@ -77,14 +38,28 @@ func (c *Console) subscription(ctx context.Context, r *http.Request) (view, erro
 	if err != nil {
 		return view{}, err
 	}
-	v := subscriptionView{Subscription: s, Headers: slices.Sorted(maps.Keys(s.Settings.Headers))}
+	rows, err := c.rows(ctx, []sender.Subscription{s})
+	if err != nil {
+		return view{}, err
+	}
+	v := subscriptionView{subscriptionRow: rows[0], Spans: hourlySpans, Span: hourlySpanOf(r.URL.Query().Get("range")), Headers: slices.Sorted(maps.Keys(s.Settings.Headers))}
+	if v.Way >= 0 {
+		v.DisabledOn = s.Health.FailingSince.Add(c.cfg.DisableAfter)
+	}
+	if v.Attempts, v.Whole, err = c.hourly(ctx, s.ID, v.Span); err != nil {
+		return view{}, err
+	}
 	if v.Deliveries, _, err = c.History.Deliveries(ctx, history.DeliveryQuery{Subscription: s.ID, Limit: newest}); err != nil {
 		return view{}, err
 	}
-	if v.Notices, _, err = c.History.Notices(ctx, history.NoticeQuery{Subscription: s.ID, Unread: true, Limit: newest}); err != nil {
+	notices, _, err := c.History.Notices(ctx, history.NoticeQuery{Subscription: s.ID, Unread: true, Limit: pageSize})
+	if err != nil {
 		return view{}, err
 	}
-	return view{title: "Subscription " + s.ID, nav: "subscriptions", data: &v}, nil
+	if v.Notices, err = c.groups(ctx, notices); err != nil {
+		return view{}, err
+	}
+	return view{title: look.Host(s.URL), nav: "subscriptions", crumbs: []crumb{{"Subscriptions", "subscriptions"}}, owners: []string{s.Subscriber}, data: &v}, nil
 }
 
 func (c *Console) pause(ctx context.Context, r *http.Request) (string, string, error) {

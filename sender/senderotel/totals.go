@@ -27,14 +27,14 @@ func (t *Telemetry) ObserveTotals(h *history.History) (metric.Registration, erro
 		errs = append(errs, err)
 		return g
 	}
-	backlog := gauge("surehook.backlog.deliveries", "{delivery}", "Deliveries of active and closing subscriptions that have not ended.")
+	backlog := gauge("surehook.backlog.deliveries", "{delivery}", "Deliveries of active and closing subscriptions that have not ended, by the lane of the subscription.")
 	held := gauge("surehook.held.deliveries", "{delivery}", "Deliveries of paused and disabled subscriptions that have not ended.")
 	deadLettered := gauge("surehook.dead_lettered.deliveries", "{delivery}", "Dead letters that are kept.")
 	unexpanded := gauge("surehook.unexpanded.events", "{event}", "Committed events whose deliveries are not all made.")
 	notices := gauge("surehook.unacknowledged.notices", "{notice}", "Notices that nobody has acknowledged.")
 	subscriptions := gauge("surehook.subscriptions", "{subscription}", "Subscriptions by status.")
 	oldestDue, err := t.meter.Float64ObservableGauge("surehook.oldest_due.duration", metric.WithUnit("s"),
-		metric.WithDescription("For how long the oldest delivery is due that may be attempted now; 0: none is."))
+		metric.WithDescription("For how long the oldest delivery is due that may be attempted now, by the lane of the subscription; 0: none is."))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
@@ -43,12 +43,15 @@ func (t *Telemetry) ObserveTotals(h *history.History) (metric.Registration, erro
 		if err != nil {
 			return err
 		}
-		o.ObserveInt64(backlog, n.Live) // by lane once the history tells lanes apart
+		for lane, l := range n.Lanes {
+			in := metric.WithAttributes(laneKey.String(lanes[lane]))
+			o.ObserveInt64(backlog, l.Live, in)
+			o.ObserveFloat64(oldestDue, waited(n.At, l.OldestDue), in)
+		}
 		o.ObserveInt64(held, n.Held)
 		o.ObserveInt64(deadLettered, n.DeadLettered)
 		o.ObserveInt64(unexpanded, n.Unexpanded)
 		o.ObserveInt64(notices, n.Notices)
-		o.ObserveFloat64(oldestDue, waited(n.At, n.OldestDue))
 		for _, status := range []sender.SubscriptionStatus{sender.SubscriptionActive, sender.SubscriptionPaused, sender.SubscriptionDisabled, sender.SubscriptionClosing} {
 			o.ObserveInt64(subscriptions, n.Subscriptions[status], metric.WithAttributes(statusKey.String(string(status))))
 		}

@@ -93,10 +93,10 @@ func (t *Totals) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	tell(databaseUp, 1)
-	// The history does not tell lanes apart: to Prometheus an empty label is one that is not
-	// there, so queries by lane need no other form.
-	tell(backlog, float64(n.Live), "")
-	tell(oldestDue, waited(n.At, n.OldestDue), "")
+	for lane, l := range n.Lanes {
+		tell(backlog, float64(l.Live), lanes[lane])
+		tell(oldestDue, waited(n.At, l.OldestDue), lanes[lane])
+	}
 	tell(held, float64(n.Held))
 	tell(deadLettered, float64(n.DeadLettered))
 	tell(unexpanded, float64(n.Unexpanded))

@@ -20,11 +20,11 @@ type Shown struct {
 // as they are, up to that.
 func Show(b []byte) Shown {
 	if len(b) > MaxShown {
-		return Shown{HTML: template.HTML(escape(string(b[:MaxShown]))), Size: Count(len(b))} //nolint:gosec // escaped
+		return Shown{HTML: template.HTML(Escape(string(b[:MaxShown]))), Size: Count(len(b))} //nolint:gosec // escaped
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, b, "", "  "); err != nil {
-		return Shown{HTML: template.HTML(escape(string(b)))} //nolint:gosec // escaped
+		return Shown{HTML: template.HTML(Escape(string(b)))} //nolint:gosec // escaped
 	}
 	return Shown{HTML: colour(indented.String())}
 }
@@ -41,7 +41,7 @@ func text(b []byte) string {
 func colour(s string) template.HTML {
 	var out strings.Builder
 	token := func(class, text string) {
-		out.WriteString(`<span class="` + class + `">` + escape(text) + `</span>`)
+		out.WriteString(`<span class="` + class + `">` + Escape(text) + `</span>`)
 	}
 	for len(s) > 0 {
 		end := 1

@@ -20,9 +20,9 @@ func chartFuncs() template.FuncMap {
 
 // swatch and stroke are what stands before a name in a legend.
 func swatch(class string) template.HTML {
-	return template.HTML(`<svg viewBox="0 0 12 12" aria-hidden="true"><rect class="` + escape(class) + `" y="1" width="12" height="10" rx="2"/></svg>`) //nolint:gosec // escaped
+	return template.HTML(`<svg viewBox="0 0 12 12" aria-hidden="true"><rect class="` + Escape(class) + `" y="1" width="12" height="10" rx="2"/></svg>`) //nolint:gosec // escaped
 }
 
 func stroke(class string) template.HTML {
-	return template.HTML(`<svg viewBox="0 0 12 12" aria-hidden="true"><path class="l ` + escape(class) + `" d="M0 6h12"/></svg>`) //nolint:gosec // escaped
+	return template.HTML(`<svg viewBox="0 0 12 12" aria-hidden="true"><path class="l ` + Escape(class) + `" d="M0 6h12"/></svg>`) //nolint:gosec // escaped
 }

@@ -11,13 +11,14 @@
 //	{{template "none" "…"}}    an empty list
 //	{{template "body" .Body}}  bytes as they are posted, coloured if they are JSON
 //
-// The head of a page names both files and tells the script the server's time:
+// The head of a page names the files and tells the script the server's time:
 //
 //	<html lang="en" data-now="{{stamp .Now}}" data-refresh="15" data-fetch="1">
+//	<link rel="icon" href="{{.Base}}icon.svg">
 //	<link rel="stylesheet" href="{{.Base}}style.css">
 //	<script src="{{.Base}}app.js" defer></script>
 //
-// Serve answers for the two files. The script only adds to pages that work without it:
+// Serve answers for the files. The script only adds to pages that work without it:
 // ages that tick, local time, buttons that copy, keys, and the exchange of the parts
 // that have an id and the attribute data-live every data-refresh seconds. All of it
 // runs under the policy CSP.
@@ -34,7 +35,7 @@ import (
 	"strings"
 )
 
-//go:embed style.css app.js
+//go:embed style.css app.js icon.svg
 var files embed.FS
 
 //go:embed parts/*.html
@@ -49,10 +50,10 @@ func Template() (*template.Template, error) {
 	return template.New("").Funcs(Funcs()).ParseFS(parts, "parts/*.html")
 }
 
-// Serve answers a request for /style.css or /app.js, and reports whether it was one.
+// Serve answers a request for /style.css, /app.js or /icon.svg, and reports whether it was one.
 func Serve(w http.ResponseWriter, r *http.Request) bool {
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	if name != "style.css" && name != "app.js" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if name != "style.css" && name != "app.js" && name != "icon.svg" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
 	w.Header().Set("Cache-Control", "max-age=3600")

@@ -119,21 +119,21 @@ func icon(name string, tone ...string) template.HTML {
 	for _, t := range tone {
 		class += " " + t
 	}
-	return template.HTML(`<svg class="` + escape(class) + `" aria-hidden="true"><use href="#i-` + escape(name) + `"/></svg>`) //nolint:gosec // escaped
+	return template.HTML(`<svg class="` + Escape(class) + `" aria-hidden="true"><use href="#i-` + Escape(name) + `"/></svg>`) //nolint:gosec // escaped
 }
 
-// mark is a state as an icon, and as a word for who cannot see it.
-func mark(s State) template.HTML {
-	return icon(s.Icon, s.Tone) + template.HTML(`<span class="vh">`+escape(s.Word)+`: </span>`) //nolint:gosec // escaped
+// Mark is a state as an icon, and as a word for who cannot see it.
+func Mark(s State) template.HTML {
+	return icon(s.Icon, s.Tone) + template.HTML(`<span class="vh">`+Escape(s.Word)+`: </span>`) //nolint:gosec // escaped
 }
 
 func badge(s State) template.HTML {
-	return template.HTML(`<span class="badge `+escape(s.Tone)+`">`) + icon(s.Icon) + template.HTML(escape(s.Word)+`</span>`) //nolint:gosec // escaped
+	return template.HTML(`<span class="badge `+Escape(s.Tone)+`">`) + icon(s.Icon) + template.HTML(Escape(s.Word)+`</span>`) //nolint:gosec // escaped
 }
 
 func tag(l Label) template.HTML {
 	if l.Text == "" {
 		return dash
 	}
-	return template.HTML(`<span class="tag ` + escape(l.Tone) + `">` + escape(l.Text) + `</span>`) //nolint:gosec // escaped
+	return template.HTML(`<span class="tag ` + Escape(l.Tone) + `">` + Escape(l.Text) + `</span>`) //nolint:gosec // escaped
 }

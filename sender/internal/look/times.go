@@ -19,8 +19,8 @@ func element(t time.Time, as, text string) template.HTML {
 	return template.HTML(`<time datetime="` + t.Format(time.RFC3339Nano) + `" data-as="` + as + `" title="` + t.Format("2006-01-02 15:04:05") + ` UTC">` + text + `</time>`) //nolint:gosec // made of times alone
 }
 
-// full is a date and a time of day.
-func full(t time.Time) template.HTML {
+// Full is a date and a time of day.
+func Full(t time.Time) template.HTML {
 	return element(t, "full", t.UTC().Format("2006-01-02 15:04:05"))
 }
 

@@ -19,11 +19,11 @@ func Funcs() template.FuncMap {
 		// numbers
 		"count": Count, "compact": Compact, "took": Took, "age": Age, "rate": Rate, "percent": Percent, "size": Size,
 		// times
-		"full": full, "clock": clock, "ago": ago, "left": left, "stamp": stamp, "since": since, "gap": gap,
+		"full": Full, "clock": clock, "ago": ago, "left": left, "stamp": stamp, "since": since, "gap": gap,
 		// text
 		"plain": Plain, "human": human, "join": join, "plural": Plural, "short": Short, "id": id, "copy": copyButton, "host": Host, "endpoint": endpoint,
 		// states
-		"icon": icon, "mark": mark, "badge": badge, "tag": tag, "delivery": Delivery, "subscription": Subscription, "replaystate": Replay, "answer": Answer, "class": ClassWords,
+		"icon": icon, "mark": Mark, "badge": badge, "tag": tag, "delivery": Delivery, "subscription": Subscription, "replaystate": Replay, "answer": Answer, "class": ClassWords,
 		// bodies
 		"shown": Show, "text": text,
 	}
@@ -156,17 +156,17 @@ func Host(u string) string {
 	return Plain(u)
 }
 
-// escape makes a stranger's text fit for HTML.
-func escape(s string) string { return template.HTMLEscapeString(Plain(s)) }
+// Escape makes a stranger's text fit for HTML.
+func Escape(s string) string { return template.HTMLEscapeString(Plain(s)) }
 
 // id shows an id shortened, with the whole in its title and behind a button.
 func id(s string) template.HTML {
-	whole := escape(s)
-	return template.HTML(`<code class="id" title="`+whole+`">`+escape(Short(s))+`</code>`) + copyButton(s, "Copy the id") //nolint:gosec // escaped above
+	whole := Escape(s)
+	return template.HTML(`<code class="id" title="`+whole+`">`+Escape(Short(s))+`</code>`) + copyButton(s, "Copy the id") //nolint:gosec // escaped above
 }
 
 func copyButton(what, label string) template.HTML {
-	return template.HTML(`<button class="copy" type="button" data-script data-copy="` + escape(what) + `" aria-label="` + escape(label) + //nolint:gosec // escaped
+	return template.HTML(`<button class="copy" type="button" data-script data-copy="` + Escape(what) + `" aria-label="` + Escape(label) + //nolint:gosec // escaped
 		`" hidden><svg class="i" aria-hidden="true"><use href="#i-copy"/></svg></button>`)
 }
 
@@ -174,11 +174,11 @@ func copyButton(what, label string) template.HTML {
 func endpoint(u string) template.HTML {
 	p, err := url.Parse(u)
 	if err != nil || p.Host == "" {
-		return template.HTML(`<bdi>` + escape(u) + `</bdi>`) //nolint:gosec // escaped
+		return template.HTML(`<bdi>` + Escape(u) + `</bdi>`) //nolint:gosec // escaped
 	}
 	path := strings.TrimPrefix(u[strings.Index(u, p.Host)+len(p.Host):], "/")
 	if path != "" {
-		path = `<span class="path">/` + escape(path) + `</span>`
+		path = `<span class="path">/` + Escape(path) + `</span>`
 	}
-	return template.HTML(`<bdi>` + escape(p.Host) + path + `</bdi>`) //nolint:gosec // escaped
+	return template.HTML(`<bdi>` + Escape(p.Host) + path + `</bdi>`) //nolint:gosec // escaped
 }

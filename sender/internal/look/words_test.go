@@ -44,7 +44,7 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	require.Equal(t, template.HTML(`<time datetime="2026-03-01T10:55:00Z" data-as="ago" title="2026-03-01 10:55:00 UTC">5 min</time>`), ago(now, now.Add(-5*time.Minute)))
-	require.Contains(t, full(now), ">2026-03-01 11:00:00<")
+	require.Contains(t, Full(now), ">2026-03-01 11:00:00<")
 	require.Contains(t, left(now, now.Add(90*time.Second)), ">1 min<")
 	require.Equal(t, template.HTML("now"), left(now, now))
 	require.Equal(t, template.HTML(dash), ago(now, time.Time{}))
@@ -64,7 +64,7 @@ func TestHostileText(t *testing.T) {
 	t.Parallel()
 	for name, html := range map[string]template.HTML{
 		"id": id(hostile), "id with a prefix": id("wsub_" + hostile), "copy": copyButton(hostile, hostile), "endpoint": endpoint("https://a.example/" + hostile), "no endpoint": endpoint(hostile),
-		"icon": icon(hostile, hostile), "mark": mark(State{hostile, hostile, hostile}), "badge": badge(State{hostile, hostile, hostile}), "tag": tag(Label{hostile, hostile}),
+		"icon": icon(hostile, hostile), "mark": Mark(State{hostile, hostile, hostile}), "badge": badge(State{hostile, hostile, hostile}), "tag": tag(Label{hostile, hostile}),
 		"body": Show([]byte(hostile)).HTML, "JSON": Show([]byte(`{"a":"</pre><script>` + "\u202e" + `","<script>":[1,true]}`)).HTML,
 		"swatch": swatch(hostile), "stroke": stroke(hostile),
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,7 +17,9 @@ import (
 	"github.com/surehook/surehook"
 	dedup "github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/console"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/replay"
 )
@@ -31,6 +34,10 @@ var (
 	yesterday, from, to time.Time
 	tomorrow            time.Time
 	filter              replay.Filter
+	authorize           console.Authorize
+	customers           console.Customers
+	workers             *jobs.Jobs[pgx.Tx]
+	disableAfter        time.Duration
 	newKey, oldKey      []byte
 )
 

@@ -1,0 +1,98 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/look"
+)
+
+func isGone(err error) bool { return errors.Is(err, sender.ErrNotFound) }
+
+type customersView struct {
+	Text  string
+	List  []Customer
+	Pages look.Pages
+	More  bool
+}
+
+func (c *Console) customers(ctx context.Context, r *http.Request) (view, error) {
+	q := r.URL.Query()
+	v := customersView{Text: strings.TrimSpace(q.Get("q"))}
+	list, next, err := c.Customers.Customers(ctx, CustomerQuery{Text: v.Text, Cursor: q.Get("cursor"), Limit: pageSize})
+	if err != nil {
+		return view{}, err
+	}
+	v.List, v.More, v.Pages = list, next != "", pagesOf(q, "cursor", next, countOf(len(list), "customer", "customers")+" on this page")
+	return view{title: "Customers", nav: "customers", data: &v}, nil
+}
+
+type customerView struct {
+	ID        string
+	Known     Customer // by the program; zero: it knows nothing
+	CreatedAt time.Time
+
+	Subscriptions []subscriptionRow
+	MoreEndpoints bool
+	Backlog, Dead int64
+	Day           history.SubscriptionRollup // the last 24 hours of all of them
+	Trouble       int
+	Deliveries    []sender.Delivery
+	Secrets       []sender.SubscriberSecret
+}
+
+// Name is the customer's, or its id.
+func (v *customerView) Name() string {
+	if v.Known.Name != "" {
+		return look.Plain(v.Known.Name)
+	}
+	return look.Plain(v.ID)
+}
+
+func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
+	id := r.PathValue("id")
+	s, err := c.Registry.Subscriber(ctx, id)
+	if err != nil {
+		return view{}, err
+	}
+	v := customerView{ID: s.ID, CreatedAt: s.CreatedAt}
+	if c.Customers != nil && id != sender.Operator {
+		if v.Known, err = c.Customers.Customer(ctx, id); err != nil && !isGone(err) {
+			return view{}, err
+		}
+	}
+	subscriptions, more, err := c.History.Subscriptions(ctx, sender.SubscriptionQuery{Subscriber: id, Implicit: true, Limit: pageSize})
+	if err != nil {
+		return view{}, err
+	}
+	if v.Subscriptions, err = c.rows(ctx, subscriptions); err != nil {
+		return view{}, err
+	}
+	v.MoreEndpoints = more != ""
+	slices.SortStableFunc(v.Subscriptions, worstFirst)
+	for i := range v.Subscriptions {
+		s := &v.Subscriptions[i]
+		v.Day.Merge(&s.Day)
+		v.Backlog, v.Dead = v.Backlog+s.Backlog, v.Dead+s.DeadLettered
+		if s.State.Tone == "bad" || s.State.Tone == "warn" {
+			v.Trouble++
+		}
+	}
+	if v.Deliveries, _, err = c.History.Deliveries(ctx, history.DeliveryQuery{Subscriber: id, Limit: newest}); err != nil {
+		return view{}, err
+	}
+	if v.Secrets, err = c.Registry.Secrets(ctx, id); err != nil && !errors.Is(err, sender.ErrSealed) {
+		return view{}, err
+	}
+	page := view{title: v.Name(), nav: "customers", owners: []string{id}, data: &v}
+	if c.Customers != nil {
+		page.crumbs = []crumb{{"Customers", "customers"}}
+	}
+	return page, nil
+}
