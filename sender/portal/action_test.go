@@ -123,7 +123,7 @@ func TestRedeliverAndReplay(t *testing.T) {
 	at := "/deliveries/" + b.ada.dead
 	v.get(at).has(t, "Not delivered", "We gave up on", "your endpoint answered with 503", "<img src=x onerror", "Attempt 2")
 	v.get(at+"?attempt=1").has(t, "Attempt 1 <span")
-	v.get("/deliveries/"+b.ada.delivered).has(t, "Your endpoint has it since", "thanks")
+	v.get("/deliveries/"+b.ada.delivered).has(t, "Your endpoint has it since", "200 OK")
 	v.done(v.post(at+"/redeliver"), at, "It is sent again")
 	b.run()
 	v.get(at).has(t, "Trying again", "It is tried again. The next attempt is in")

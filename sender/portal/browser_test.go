@@ -209,7 +209,7 @@ func TestInAFrame(t *testing.T) {
 			frame.reaches("document.querySelector('.say.ok')")
 			require.Equal(t, sender.SubscriptionPaused, b.endpoint(b.ada.good).Status)
 			require.NoError(t, b.reg.Resume(t.Context(), b.ada.good, sender.Resume{}))
-			frame.detach()
+			br.open("about:blank") // the frame ends
 		}
 	}
 	// A page that may not show it does not.
@@ -242,12 +242,4 @@ func (b *browser) frame(address string) *browser {
 		}
 		b.breathes()
 	}
-}
-
-// detach leaves a frame.
-func (b *browser) detach() {
-	b.t.Helper()
-	session := b.session
-	b.session = ""
-	b.call("Target.detachFromTarget", object{"sessionId": session}, nil)
 }

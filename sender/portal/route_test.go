@@ -169,6 +169,7 @@ func (b *bed) safe(v *visitor, p page) {
 	require.Equal(t, "nosniff", p.header.Get("X-Content-Type-Options"))
 	require.Equal(t, "same-origin", p.header.Get("Referrer-Policy"))
 	require.Equal(t, 1, strings.Count(p.text, "<h1"), "%s", p.url)
+	require.Contains(t, p.text, `<a class="logo" href=`)
 	shown := typed.ReplaceAllString(p.text, "") // a field has what was typed, as it was
 	for _, never := range []string{"<script>", "<img", "\u202e", "\x1b", "bob.example.com", "sub_bob", "shport_", "grace", "internal note", "ZgotmplZ", "<no value>", "&lt;no value", " style=", " onerror=\""} {
 		require.NotContains(t, shown, never, "%s", p.url)
