@@ -111,7 +111,7 @@ func TestPagesTell(t *testing.T) {
 	for path, words := range map[string][]string{
 		"/": {
 			`<dt>Dead letters</dt><dd class="big"><a href="./deliveries?status=dead_lettered">2</a>`, `<a href="./deliveries?status=held">1 held</a>`,
-			"off.example.com", "2 dead letters at dead.example.com", `<dd class="big">33.3<small>%</small></dd>`, "20.0 %", `data-now="2026-03-04t20:00:00z"`, `<bdi class="clip">grace</bdi>`,
+			"off.example.com", "2 dead letters at dead.example.com", `<dd class="big">33.3<small>%</small></dd>`, `data-now="2026-03-04t20:00:00z"`, `<bdi class="clip">grace</bdi>`,
 		},
 		"/subscriptions":                                {"good.example.com", "bad.example.com", "dead.example.com", "off.example.com", "invoice.*"},
 		"/subscriptions/" + b.bad:                       {"bad.example.com", "X-Api-Key", "1 attempt in a row", "at most 1000 attempts a second", "3.0 s", "awaiting retry", `\u{202e}desrever\u{1b}[31m`, "Send a test"},
