@@ -46,7 +46,7 @@ func (s *server) newPortal() (*portal.Portal, error) {
 		}
 		keys = append(keys, k)
 	}
-	return portal.New(portal.Backend{Registry: s.registry, History: s.history, Replays: s.replays}, keys, &portal.Config{
+	return portal.New(portal.Backend{Registry: portalRegistry{s.registry, s.service}, History: s.history, Replays: s.replays}, keys, &portal.Config{
 		Name: "Surehook reference server", EventTypes: portalTypes, DisableAfter: s.options.policy.DisableAfter, Logger: s.log,
 	})
 }
