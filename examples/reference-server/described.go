@@ -78,6 +78,8 @@ func aboutSecrets() map[string]words {
 		"activate-secret": {"Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on.", nil, nil},
 		"retire-secret":   {"Ends the previous secret before its overlap is over.", nil, nil},
 		"rotate-token":    {"Makes a new bearer token; the one before ends now. A subscriber that was imported gets its first one this way.", nil, RotatedToken{"tok_for_example"}},
+		"open-portal": {"Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours.", OpenPortal{TTLSeconds: 300, By: "ada@example.com"},
+			PortalLink{Path: "/portal/#token_for_example", Action: "/portal/open", Token: "token_for_example", ExpiresAt: moment(5)}},
 	}
 }
 

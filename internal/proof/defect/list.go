@@ -324,9 +324,9 @@ var ofStores = []Defect{
 		Old: "(a.since == nil || a.since.precedes(ev)) && ", New: "",
 	},
 	{
-		Name: "an idempotency key is not bound to the body, on PostgreSQL",
-		File: "sender/postgres/publish.go", Tests: []string{"./sender/postgres"}, Run: store,
-		Old: "[sha256.Size]byte(hash) != d.KeyHash:", New: "false:",
+		Name: "an idempotency key is not bound to the body",
+		File: "sender/rules/idempotency.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: "!bytes.Equal(hash, d.KeyHash[:]) {", New: "len(hash) == 0 && !bytes.Equal(hash, d.KeyHash[:]) {",
 	},
 	{
 		Name: "a version that is given may be lower than the stored one, on PostgreSQL",
