@@ -183,7 +183,7 @@ func (b *browser) screen(width, height int, dark bool) {
 	if dark {
 		scheme = "dark"
 	}
-	b.call("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.call("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
 }
 
 // key presses one, as on a keyboard.
