@@ -11,7 +11,7 @@ import (
 // Retention says how long what is kept, and how far back events may be sent again.
 // Zero fields mean the defaults. It is one contract with the receivers: give the
 // Registry, the Dispatcher and all others the same, and tell the receivers Reach
-// (Horizon of package receiver's Config), which they check against how long they
+// (Reach of package receiver's Config, too), which they check against how long they
 // remember (Retention of the same Config; here Receivers).
 //
 // This must hold: the policy's horizon ≤ Reach ≤ Receivers less

@@ -258,7 +258,7 @@ func (c *cycle) empty(ctx context.Context) error {
 		return err
 	}
 	later := time.Now().Add(time.Hour)
-	p := dispatch.PruneParams{Delivered: later, DeadLetters: later, Events: later, Notices: later, Rollups: later, Limit: 500}
+	p := dispatch.PruneParams{Delivered: later, DeadLetters: later, Events: later, Notices: later, Rollups: later, SubscriptionRollups: later, Limit: 500}
 	// Notices that a pass removes let events go in the next.
 	for pass, removed := 0, 1; removed > 0 && pass < 10; pass++ {
 		removed = 0
@@ -267,7 +267,7 @@ func (c *cycle) empty(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			removed += done.Deliveries + done.DeadLetters + done.Events + done.Notices + done.Rollups
+			removed += done.Deliveries + done.DeadLetters + done.Events + done.Notices + done.Rollups + done.SubscriptionRollups
 			if p.Cursor = done.Cursor; p.Cursor == "" {
 				break
 			}
