@@ -179,6 +179,7 @@ func eval[T any](b *browser, expression string) (value T) {
 func (b *browser) screen(width, height int, dark bool) {
 	b.t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", object{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	b.call("Emulation.setScrollbarsHidden", object{"hidden": true}, nil) // they come and go with the layout
 	scheme := "light"
 	if dark {
 		scheme = "dark"

@@ -111,7 +111,9 @@ func TestCollector(t *testing.T) {
 			require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 				# HELP surehook_backlog_deliveries Deliveries of active and closing subscriptions that have not ended, by the lane of the subscription.
 				# TYPE surehook_backlog_deliveries gauge
-				surehook_backlog_deliveries{lane=""} 1
+				surehook_backlog_deliveries{lane="new"} 0
+				surehook_backlog_deliveries{lane="probation"} 0
+				surehook_backlog_deliveries{lane="proven"} 1
 				# HELP surehook_database_up 1 if the totals could be read at this scrape; 0 if not: then they are left out.
 				# TYPE surehook_database_up gauge
 				surehook_database_up 1

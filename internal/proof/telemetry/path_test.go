@@ -104,8 +104,7 @@ func (p *path) receiver(t *testing.T, s settings, meters *sdkmetric.MeterProvide
 	require.NoError(t, err)
 	store := dedup.New()
 	hooks, err := surehook.NewReceiver(store.InTx, store, "shop", p.secret.Reveal(), &surehook.ReceiverConfig{
-		Receive: receiver.Config{Hooks: receiver.JoinHooks(received.Hooks(), telemetry.Hooks())},
-		Logger:  slog.New(slog.DiscardHandler),
+		Receive: receiver.Config{Hooks: receiver.JoinHooks(received.Hooks(), telemetry.Hooks()), Logger: slog.New(slog.DiscardHandler)},
 	})
 	require.NoError(t, err)
 	handler := hooks.Handler(receiver.State(func(context.Context, *dedup.Tx, receiver.Event) error { return nil }))

@@ -80,7 +80,9 @@ func newPath(ctx context.Context, folder string, k kind) (*path, error) {
 	if err := dedup.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	hooks, err := surehook.NewReceiver(receiver.SQL(db, nil), dedup.New(), "cost", secret.Reveal(), &surehook.ReceiverConfig{Logger: quiet, Receive: p.receive})
+	receive := p.receive
+	receive.Logger = quiet
+	hooks, err := surehook.NewReceiver(receiver.SQL(db, nil), dedup.New(), "cost", secret.Reveal(), &surehook.ReceiverConfig{Receive: receive})
 	if err != nil {
 		return nil, err
 	}
