@@ -20,7 +20,7 @@ const (
 // operator's token.
 func (s *server) newConsole() (http.Handler, error) {
 	pages, err := console.New(s.consoleBackend(), s.admitted, &console.Config{
-		Name: "Surehook", Place: "reference server", SignOut: logoutPath, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
+		Name: "Surehook", Place: "reference server", SignOut: logoutPath, DisableAfter: s.options.policy.DisableAfter, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
 	})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type PortalLink struct {
 	Path      string    `json:"path" doc:"The portal with the token in its fragment, from the root of the server: a browser that is led there opens it."`
 	Action    string    `json:"action" doc:"Where a form can post the field token instead."`
 	Token     string    `json:"token" doc:"A secret until it ends. Never put it into a path or a query."`
-	ExpiresAt time.Time `json:"expires_at"`
+	ExpiresAt time.Time `json:"expires_at" doc:"When the token ends. A session that was opened goes on."`
 }
 
 type openPortal struct {

@@ -128,7 +128,7 @@ func newEmptyBed(t *testing.T) *bed {
 	})
 	require.NoError(t, err)
 	pages, err := console.New(b.backend(), b.authorize, &console.Config{
-		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Second, DisableAfter: 5 * 24 * time.Hour, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
+		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: 5 * time.Second, DisableAfter: 5 * 24 * time.Hour, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender/replay"
@@ -309,9 +308,9 @@ func TestInABrowser(t *testing.T) {
 		for _, screen := range screens {
 			br.screen(screen.width, screen.height, screen.dark)
 			br.shoot(p.name + "-" + screen.name)
-			assert.Empty(t, eval[[]string](br, flaws), "%s, %s", p.path, screen.name)
+			require.Empty(t, eval[[]string](br, flaws), "%s, %s", p.path, screen.name)
 			if audit != "" && (screen.name == "wide" || screen.name == "phone-dark") {
-				assert.Empty(t, br.violations(audit), "%s, %s", p.path, screen.name)
+				require.Empty(t, br.violations(audit), "%s, %s", p.path, screen.name)
 			}
 		}
 		require.False(t, eval[bool](br, "'hacked' in window"), p.path)

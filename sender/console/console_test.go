@@ -257,7 +257,7 @@ func TestProblems(t *testing.T) {
 	b.locked(func() {
 		p := b.get("/")
 		require.Equal(t, http.StatusServiceUnavailable, p.status)
-		require.Contains(t, p.text, "given up after 1s")
+		require.Contains(t, p.text, "given up after 5s")
 	})
 	require.Contains(t, b.logged(), "level=ERROR")
 	require.Equal(t, http.StatusOK, b.get("/").status)

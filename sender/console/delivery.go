@@ -83,10 +83,10 @@ func strip(d *sender.Delivery) template.HTML {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		class, word := "f-bad", look.Answer(a.StatusCode, a.Class).Text
-		switch {
-		case a.Class == "":
+		switch a.Class {
+		case sender.ClassNone:
 			class = "f-ok"
-		case a.Class == sender.ClassTimeout || a.Class == sender.ClassInterrupted:
+		case sender.ClassTimeout, sender.ClassInterrupted:
 			class = "f-warn"
 		}
 		s.Stops = append(s.Stops, charts.Stop{At: a.StartedAt, Class: class, Title: "Attempt " + strconv.Itoa(a.Number) + ", +" + look.Took(max(0, a.StartedAt.Sub(d.CreatedAt))) + ": " + word})

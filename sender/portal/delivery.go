@@ -155,10 +155,10 @@ func (v *deliveryView) Newest() (all []sender.Attempt) {
 
 // Outcome is the state of an attempt.
 func (v *deliveryView) Outcome(a sender.Attempt) look.State {
-	switch {
-	case a.Class == "":
+	switch a.Class {
+	case sender.ClassNone:
 		return look.State{Icon: "ok", Tone: "ok", Word: "Succeeded"}
-	case a.Class == sender.ClassTimeout, a.Class == sender.ClassInterrupted:
+	case sender.ClassTimeout, sender.ClassInterrupted:
 		return look.State{Icon: "clock", Tone: "warn", Word: "Failed"}
 	}
 	return look.State{Icon: "fail", Tone: "bad", Word: "Failed"}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -16,15 +15,14 @@ import (
 // words are the functions of the pages, beside those of package look, some of which they
 // replace: a customer reads other words than an operator.
 var words = template.FuncMap{
-	"delivery":       stateOf,
-	"triesof":        triesOf,
-	"answerof":       answerOf,
-	"statuscode":     func(code int) string { return http.StatusText(code) },
-	"exactly":        exactly,
-	"typed":          typed,
-	"row":            func(l layout, v any) row { return row{l, v} },
-	"tab":            func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },
-	"deliveriesword": func(s string) string { return strings.Replace(s, "deliverys", "deliveries", 1) },
+	"delivery":   stateOf,
+	"triesof":    triesOf,
+	"answerof":   answerOf,
+	"statuscode": func(code int) string { return http.StatusText(code) },
+	"exactly":    exactly,
+	"typed":      typed,
+	"row":        func(l layout, v any) row { return row{l, v} },
+	"tab":        func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },
 	"takersword": func(n int) string {
 		if n == 1 {
 			return "One of your endpoints gets it"

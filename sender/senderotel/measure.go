@@ -35,7 +35,7 @@ func (o *options[K]) of(k K, make func() attribute.Set) metric.MeasurementOption
 	if found, ok := o.made.Load(k); ok {
 		return found.(metric.MeasurementOption)
 	}
-	option := metric.MeasurementOption(metric.WithAttributeSet(make()))
+	option := metric.WithAttributeSet(make())
 	o.made.Store(k, option)
 	return option
 }
@@ -101,7 +101,7 @@ func (i *instruments) recorded(ctx context.Context, r *dispatch.Recorded) {
 		i.lost.Add(ctx, 1)
 		return
 	}
-	a, lane, laneOption := &r.Result, sender.Lane(255), metric.MeasurementOption(unknownLane)
+	a, lane, laneOption := &r.Result, sender.Lane(255), unknownLane
 	if r.Target != nil && int(r.Target.Lane) < len(byLane) {
 		lane, laneOption = r.Target.Lane, byLane[r.Target.Lane]
 	}

@@ -116,6 +116,9 @@ func Plural(n any, noun string) string {
 	if s == "1" {
 		return s + " " + noun
 	}
+	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
+		return s + " " + stem + "ries"
+	}
 	return s + " " + noun + "s"
 }
 

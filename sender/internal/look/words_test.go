@@ -38,6 +38,7 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, "100 %", Percent(3, 3))
 	require.Equal(t, "1 delivery", Plural(1, "delivery"))
 	require.Equal(t, "1,200 attempts", Plural(1200, "attempt"))
+	require.Equal(t, "2 deliveries", Plural(2, "delivery"))
 }
 
 func TestTimes(t *testing.T) {
