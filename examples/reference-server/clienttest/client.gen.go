@@ -868,6 +868,30 @@ type Object struct {
 	Type string `json:"type"`
 }
 
+// OpenPortal defines model for OpenPortal.
+type OpenPortal struct {
+	// By Who visits: for the log.
+	By *string `json:"by,omitempty"`
+
+	// TtlSeconds For how long the link opens the portal. A session that was opened in time lasts two hours.
+	TtlSeconds *int64 `json:"ttl_seconds,omitempty"`
+}
+
+// PortalLink defines model for PortalLink.
+type PortalLink struct {
+	// Action Where a form can post the field token instead.
+	Action string `json:"action"`
+
+	// ExpiresAt When the token ends. A session that was opened goes on.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Path The portal with the token in its fragment, from the root of the server: a browser that is led there opens it.
+	Path string `json:"path"`
+
+	// Token A secret until it ends. Never put it into a path or a query.
+	Token string `json:"token"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
 	// Detail What was wrong this time, and what would be right.
@@ -1318,6 +1342,9 @@ type CreateSubscriberJSONRequestBody = NewSubscriber
 
 // ChangeSubscriberJSONRequestBody defines body for ChangeSubscriber for application/json ContentType.
 type ChangeSubscriberJSONRequestBody = SubscriberChange
+
+// OpenPortalJSONRequestBody defines body for OpenPortal for application/json ContentType.
+type OpenPortalJSONRequestBody = OpenPortal
 
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateSecret
@@ -1822,6 +1849,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 	ChangeSubscriber(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OpenPortalWithBody Make a link to a subscriber's portal
+	//
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+	OpenPortalWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OpenPortal Make a link to a subscriber's portal
+	//
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+	OpenPortal(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RedactSubscriber Remove the bodies of a subscriber's events
 	//
@@ -2420,6 +2465,44 @@ func (c *Client) ChangeSubscriberWithBody(ctx context.Context, id string, params
 // Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 func (c *Client) ChangeSubscriber(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangeSubscriberRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OpenPortalWithBody Make a link to a subscriber's portal
+//
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+func (c *Client) OpenPortalWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenPortalRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OpenPortal Make a link to a subscriber's portal
+//
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+func (c *Client) OpenPortal(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenPortalRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3889,6 +3972,53 @@ func NewChangeSubscriberRequestWithBody(server string, id string, params *Change
 	return req, nil
 }
 
+// NewOpenPortalRequest calls the generic OpenPortal builder with application/json body
+func NewOpenPortalRequest(server string, id string, body OpenPortalJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewOpenPortalRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewOpenPortalRequestWithBody constructs an http.Request for the OpenPortal method, with any body, and a specified content type
+func NewOpenPortalRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/subscribers/%s/portal", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRedactSubscriberRequest constructs an http.Request for the RedactSubscriber method
 func NewRedactSubscriberRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -4718,6 +4848,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /subscribers/{id} (the `ChangeSubscriber` operationId).
 	ChangeSubscriberWithResponse(ctx context.Context, id string, params *ChangeSubscriberParams, body ChangeSubscriberJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriberResponse, error)
+
+	// OpenPortalWithBodyWithResponse Make a link to a subscriber's portal
+	//
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+	OpenPortalWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error)
+
+	// OpenPortalWithResponse Make a link to a subscriber's portal
+	//
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+	OpenPortalWithResponse(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error)
 
 	// RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 	//
@@ -7442,6 +7590,152 @@ func (r ChangeSubscriberResponse) ContentType() string {
 	return ""
 }
 
+// OpenPortalResponse429Headers the declared response headers of an HTTP 429 response for OpenPortal
+type OpenPortalResponse429Headers struct {
+	RetryAfter *int
+}
+
+// OpenPortalResponse503Headers the declared response headers of an HTTP 503 response for OpenPortal
+type OpenPortalResponse503Headers struct {
+	RetryAfter *int
+}
+
+type OpenPortalResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PortalLink
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *OpenPortalResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *OpenPortalResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r OpenPortalResponse) GetJSON200() *PortalLink {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r OpenPortalResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r OpenPortalResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r OpenPortalResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r OpenPortalResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r OpenPortalResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // RedactSubscriberResponse429Headers the declared response headers of an HTTP 429 response for RedactSubscriber
 type RedactSubscriberResponse429Headers struct {
 	RetryAfter *int
@@ -9249,6 +9543,36 @@ func (c *ClientWithResponses) ChangeSubscriberWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseChangeSubscriberResponse(rsp)
+}
+
+// OpenPortalWithBodyWithResponse Make a link to a subscriber's portal
+//
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+func (c *ClientWithResponses) OpenPortalWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error) {
+	rsp, err := c.OpenPortalWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOpenPortalResponse(rsp)
+}
+
+// OpenPortalWithResponse Make a link to a subscriber's portal
+//
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
+func (c *ClientWithResponses) OpenPortalWithResponse(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error) {
+	rsp, err := c.OpenPortal(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOpenPortalResponse(rsp)
 }
 
 // RedactSubscriberWithResponse Remove the bodies of a subscriber's events
@@ -11921,6 +12245,146 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ChangeSubscriberResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseOpenPortalResponse parses an HTTP response from a OpenPortalWithResponse call
+func ParseOpenPortalResponse(rsp *http.Response) (*OpenPortalResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &OpenPortalResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PortalLink
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers OpenPortalResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers OpenPortalResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
