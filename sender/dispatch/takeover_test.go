@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,13 +54,13 @@ func TestWhatIsHeldIsTakenOver(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.True(t, b.Delivery().InFlight)
 		close(store.frozen)
-		taken := 0
+		var taken atomic.Int64
 		b.Start(b.Dispatcher(dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(),
-			Hooks:              dispatch.Hooks{TakenOver: func(_ context.Context, leases int) { taken += leases }},
+			Hooks:              dispatch.Hooks{TakenOver: func(_ context.Context, leases int) { taken.Add(int64(leases)) }},
 		}))
 		time.Sleep(10 * time.Second)
-		require.Equal(t, 1, taken)
+		require.Equal(t, int64(1), taken.Load())
 		d := b.Delivery()
 		require.Equal(t, sender.StatusDelivered, d.Status)
 		require.Len(t, d.Attempts, 2)
