@@ -83,7 +83,7 @@ func TestConsoleIsTheOperators(t *testing.T) {
 			require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 		}
 
-		// Who opens the server in a browser is led here.
+		// A browser that opens the server is led here.
 		res, page = v.ask(http.MethodGet, "/", nil, "Accept", "text/html,*/*;q=0.8")
 		require.Equal(t, "/console/", res.Request.URL.Path)
 		require.Contains(t, page, "Sign in")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is written for operators names flags that there are, and its shell is shell.
+// The files for operators name flags that there are, and their shell is shell.
 func TestDeployNamesRealFlags(t *testing.T) {
 	t.Parallel()
 	_, _, help := run(t, t.TempDir(), nil, "-help")

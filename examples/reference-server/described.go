@@ -98,7 +98,7 @@ func aboutSubscriptions() map[string]words {
 		"list-subscriptions":  {"Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them.", nil, aPage(aSubscription())},
 		"get-subscription":    {"Reads a subscription with its health and how much waits for it.", nil, aSubscription()},
 		"change-subscription": {"Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again.", SubscriptionChange{Status: "paused"}, paused},
-		"delete-subscription": {"Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned.", nil, nil},
+		"delete-subscription": {"Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned.", nil, nil},
 		"test-subscription":   {"Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active.", nil, TestSent{anyEvent, anyDelivery}},
 	}
 }
@@ -160,7 +160,7 @@ func aboutJobs() map[string]words {
 		},
 		"list-jobs":  {"Lists the jobs that the caller has submitted.", nil, aPage(done)},
 		"get-job":    {"Reads the truth about a job: its status, how far it has come, and what came of it.", nil, done},
-		"cancel-job": {"Ends a job that has not ended. What it has done stays done.", nil, cancelled},
+		"cancel-job": {"Ends a job that has not ended. Its work so far stays done.", nil, cancelled},
 		"get-export": {"Reads the events that a job has found, once it has succeeded. They are kept for as long as events are, and at most for 30 days.", nil, []Event{anEvent()}},
 	}
 }

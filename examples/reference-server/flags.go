@@ -112,7 +112,7 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 		DisableAfter: g.disableAfter,
 	}
 	g.retention = sender.Retention{Events: g.keepEvents, Delivered: g.keepEvents, DeadLetters: g.keepDead}
-	// What is not kept cannot be sent again.
+	// A delivery that is not kept cannot be sent again.
 	g.retention.Reach = min(g.retention.WithDefaults().Reach, g.keepEvents, g.keepDead)
 	g.database = cmp.Or(g.database, defaultDatabase)
 	return g.options, errors.Join(errs...)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of one kind there is a line a second, and nothing is left out without a word.
+// The log has one line a second of each kind, and leaves nothing out without a word.
 func TestUnflooded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever tries tokens at the page for signing in is slowed down, and nobody else is.
+// A visitor who tries tokens at the page for signing in is slowed down, and nobody else is.
 func TestGuessingIsSlow(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
@@ -40,7 +40,7 @@ func TestGuessingIsSlow(t *testing.T) {
 	})
 }
 
-// What the console cannot take as text it refuses, and changes nothing.
+// The console refuses whatever it cannot take as text, and changes nothing.
 func TestConsoleRefusesNUL(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

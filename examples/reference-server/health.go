@@ -60,7 +60,7 @@ func (r *readiness) check(find func() error) error {
 
 func (s *server) ready(ctx context.Context, _ caller, _ *struct{}) (*answer[Health], error) {
 	err := s.readiness.check(func() error {
-		// Whoever asked first may have gone.
+		// The first to ask may have gone.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 		defer cancel()
 		return s.db.fit(ctx)

@@ -65,7 +65,7 @@ func TestLimits(t *testing.T) {
 		for range 3 {
 			s.post(operatorToken, "/jobs", job).is(http.StatusAccepted)
 		}
-		// What has ended makes room. Each origin of callback URLs stays behind.
+		// A job that has ended makes room. Each origin of callback URLs stays behind.
 		for _, origin := range []string{"a", "b", "c", "d"} {
 			for _, j := range s.get(c.token, "/jobs").data() {
 				if j["status"] == "queued" {
@@ -83,7 +83,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Who asks too often is told so, and nobody else is.
+// A subscriber that asks too often is told so, and nobody else is.
 func TestRequestsASecond(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -246,7 +246,7 @@ func plain(err error) string {
 		return fmt.Sprintf("%s %q has had the highest version that there is, %d: no other event about it can be published", version.Object.Type, version.Object.ID, version.Stored)
 	}
 	text := err.Error()
-	// What stands before the library's own words says where in it the error was met.
+	// The words before the library's own say where in it the error was met.
 	for _, library := range []string{"sender: ", "jobs: "} {
 		if _, own, met := strings.Cut(text, library); met {
 			text = own

@@ -29,7 +29,7 @@ func (u *user) dead(n int) listed {
 	}, func(l listed) bool { return len(l.Data) == n })
 }
 
-// What became of deliveries is asked of the server or of its database, and answered alike.
+// The server and its database answer alike what became of deliveries.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -74,7 +74,7 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 	if err := o.confirm(t, m.Count); err != nil {
 		return err
 	}
-	// Whoever interrupts it now must learn the id all the same.
+	// A user who interrupts it now must learn the id all the same.
 	id, err := b.replay(context.WithoutCancel(ctx), o.filter, o.rate, o.force)
 	if err != nil {
 		return err

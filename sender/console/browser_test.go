@@ -365,7 +365,7 @@ func TestWithoutAScript(t *testing.T) {
 	require.Contains(t, eval[string](br, "document.querySelector('.facts').textContent"), "2026-03-01 12:00:00")
 }
 
-// What the script adds: buttons that copy are shown, keys go through rows, times tell both
+// The script adds this: buttons that copy are shown, keys go through rows, times tell both
 // zones, and parts of a page are exchanged.
 func TestTheScript(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func TestEveryPage(t *testing.T) {
 	for len(todo) > 0 {
 		at := todo[0]
 		todo = todo[1:]
-		// Of pages that differ by the values of their parameters alone, some are enough.
+		// Some are enough where pages differ by the values of their parameters alone.
 		alike := ids.ReplaceAllString(at.Path, "/ID") + "?" + strings.Join(slices.Sorted(maps.Keys(at.Query())), "&")
 		if seen[at.String()] || visited[alike] >= 4 {
 			continue

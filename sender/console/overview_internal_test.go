@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-// What waits for a slow endpoint is not our lateness.
+// Deliveries that wait for a slow endpoint are not our lateness.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	require.False(t, (&overview{Ours: -1, Theirs: time.Hour}).Late())

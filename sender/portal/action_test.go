@@ -31,7 +31,7 @@ func TestAddAndChangeAnEndpoint(t *testing.T) {
 	require.Equal(t, []string{"dispute.opened", "invoice.paid", "payout.*"}, e.EventTypes)
 	p.has(t, `value="invoice.paid" checked`, `value="dispute.opened, payout.*"`, "1 of 3 chosen")
 
-	// What is wrong stands at its field, what was typed stays, and nothing changes.
+	// Each error stands at its field, the entries stay, and nothing changes.
 	before, err := b.reg.Subscriptions(t.Context(), "sub_ada", "", 50)
 	require.NoError(t, err)
 	for _, at := range []string{"/endpoints", "/endpoints/" + id} {

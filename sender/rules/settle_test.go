@@ -205,7 +205,7 @@ func TestLost(t *testing.T) {
 	}, rules.Lost(l, 99, claimed, published, 0.5)))
 }
 
-// What an attempt tells of its endpoint is remembered, whatever is decided about the health.
+// The outcome of an attempt is remembered, whatever is decided about the health.
 func TestSettleRemembersOutcomes(t *testing.T) {
 	before := sender.Health{Recent: sender.Recent(0).Add(sender.OutcomeFailed)}
 	for name, c := range map[string]struct {

@@ -150,7 +150,7 @@ func samples(t *testing.T, g prometheus.Gatherer, name string) (n uint64) {
 	return n
 }
 
-// What rarely happens is told by the hooks alone.
+// The hooks alone tell rare things.
 func TestHooks(t *testing.T) {
 	metrics, err := senderprom.New(nil)
 	require.NoError(t, err)

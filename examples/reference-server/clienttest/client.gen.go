@@ -1728,7 +1728,7 @@ type ClientInterface interface {
 
 	// CancelJob Cancel a job
 	//
-	// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
 	CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1941,7 +1941,7 @@ type ClientInterface interface {
 
 	// DeleteSubscription Delete a subscription
 	//
-	// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
 	DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2193,7 +2193,7 @@ func (c *Client) GetJob(ctx context.Context, id string, reqEditors ...RequestEdi
 
 // CancelJob Cancel a job
 //
-// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
 func (c *Client) CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2676,7 +2676,7 @@ func (c *Client) CreateSubscription(ctx context.Context, params *CreateSubscript
 
 // DeleteSubscription Delete a subscription
 //
-// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
 func (c *Client) DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4707,7 +4707,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelJobWithResponse Cancel a job
 	//
-	// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4950,7 +4950,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSubscriptionWithResponse Delete a subscription
 	//
-	// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9307,7 +9307,7 @@ func (c *ClientWithResponses) GetJobWithResponse(ctx context.Context, id string,
 
 // CancelJobWithResponse Cancel a job
 //
-// Ends a job that has not ended. What it has done stays done. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9712,7 +9712,7 @@ func (c *ClientWithResponses) CreateSubscriptionWithResponse(ctx context.Context
 
 // DeleteSubscriptionWithResponse Delete a subscription
 //
-// Ends a subscription. What was pending for it is cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -62,7 +62,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// What fails says how, by a word of the library's, and without a text.
+// A failure says how, by a word of the library's, and without a text.
 func TestFailedSpans(t *testing.T) {
 	p := newPath(t, settings{sends: true})
 	p.subscribe(t, "", nil)

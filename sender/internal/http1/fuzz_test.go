@@ -42,7 +42,7 @@ func FuzzAnswer(f *testing.F) {
 		"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 2\n\nab",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\nX: 1\r\n\r\n", "ICY 200 OK\r\n\r\n", "\x16\x03\x01\x02\x00",
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70_000) + "\r\n\r\n",
-		// Of the usual form, and beside it.
+		// The usual form, and others beside it.
 		"HTTP/1.1 204 No Content\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length:4\r\nx-a-b:  c d\r\n\r\nfine",
 		"HTTP/1.1 204\r\n\r\n", "HTTP/1.1 204 \r\n\r\n", "HTTP/1.1  204 x\r\n\r\n", "HTTP/1.1 204No\r\n\r\n", "HTTP/1.1 +20 x\r\n\r\n", "HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n",
 		"HTTP/1.1 304 x\r\nContent-Length: 4\r\n\r\n", "HTTP/1.1 204 x\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: +4\r\n\r\nfine",

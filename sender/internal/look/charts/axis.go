@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// svg collects markup. What goes in is escaped, or a number.
+// svg collects markup. Its input is escaped, or a number.
 type svg struct{ strings.Builder }
 
 func (s *svg) add(format string, args ...any) { fmt.Fprintf(s, format, args...) }
