@@ -16,6 +16,7 @@ import (
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/dedup/deduptest"
 	"github.com/surehook/surehook/dedup/postgres"
+	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
@@ -32,30 +33,62 @@ func postgresAt(t *testing.T, level pgx.TxIsoLevel) (full[pgx.Tx], deduptest.Har
 	return s, deduptest.Harness[pgx.Tx]{InTx: inLevel(poolOf(t), level)}
 }
 
-// pools are the pools of the running tests. A schema for each rule would take longer to
-// make than the rule takes.
-var pools sync.Map
+// pools are the pools of the running tests, each on a schema of its own, and those that wait
+// for the next test. To make a schema and its connections takes longer than most rules.
+var pools struct {
+	mu   sync.Mutex
+	used map[*testing.T]*pgxpool.Pool
+	free []*pgxpool.Pool
+}
 
 func poolOf(t *testing.T) *pgxpool.Pool {
-	if pool, ok := pools.Load(t); ok {
-		return pool.(*pgxpool.Pool)
+	pools.mu.Lock()
+	defer pools.mu.Unlock()
+	if pool := pools.used[t]; pool != nil {
+		return pool
 	}
-	admin := openPool(t, pgtest.DSN(t))
-	db := stdlib.OpenDBFromPool(admin)
-	t.Cleanup(func() { _ = db.Close() })
-	schema := pgtest.Schema(t, db)
-	require.NoError(t, postgres.Migrate(t.Context(), db, &postgres.Config{Schema: schema}))
-	pool := openPool(t, pgtest.With(pgtest.DSN(t), "search_path", schema))
-	pools.Store(t, pool)
-	t.Cleanup(func() { pools.Delete(t) })
+	var pool *pgxpool.Pool
+	if n := len(pools.free); n > 0 {
+		pool, pools.free = pools.free[n-1], pools.free[:n-1]
+	} else {
+		pool = newPool(t)
+	}
+	if pools.used == nil {
+		pools.used = map[*testing.T]*pgxpool.Pool{}
+	}
+	pools.used[t] = pool
+	t.Cleanup(func() {
+		pools.mu.Lock()
+		defer pools.mu.Unlock()
+		delete(pools.used, t)
+		if pool.Stat().AcquiredConns() == 0 { // else something still works on it
+			pools.free = append(pools.free, pool)
+		}
+	})
 	return pool
 }
 
-func openPool(t *testing.T, dsn string) *pgxpool.Pool {
-	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), pgtest.With(dsn, "pool_max_conns", "16"))
+// newPool opens a pool on a new schema.
+func newPool(t *testing.T) *pgxpool.Pool {
+	ctx := context.WithoutCancel(t.Context())
+	name := newid.New("test_", time.Now())
+	pool, err := pgxpool.New(ctx, pgtest.With(pgtest.DSN(t), "search_path", name, "pool_max_conns", "16"))
 	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	_, err = db.ExecContext(ctx, `CREATE SCHEMA "`+name+`"`)
+	require.NoError(t, err)
+	require.NoError(t, postgres.Migrate(ctx, db, &postgres.Config{Schema: name}))
 	return pool
+}
+
+// dropPools removes the schemas of the pools that are free, and closes them.
+func dropPools() {
+	for _, pool := range pools.free {
+		_, _ = pool.Exec(context.Background(), `DROP SCHEMA "`+pool.Config().ConnConfig.RuntimeParams["search_path"]+`" CASCADE`)
+		pool.Close()
+	}
+	pools.free = nil
 }
 
 func inLevel(pool *pgxpool.Pool, level pgx.TxIsoLevel) func(context.Context, func(pgx.Tx) error) error {

@@ -3,21 +3,25 @@ package deduptest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 )
 
-// Broken runs the suite without failing a test, and returns the rules that the store broke,
-// with the messages.
-func Broken[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) map[string][]string {
+// Broken tries a store against the named rules without failing a test, and returns those
+// that it broke, with the messages. A broken store may wait for itself: limit bounds each rule.
+func Broken[Tx any](t *testing.T, names []string, limit time.Duration, open func(t *testing.T) Harness[Tx]) map[string][]string {
 	broken := map[string][]string{}
 	for _, r := range rules[Tx]() {
+		if !slices.Contains(names, r.name) {
+			continue
+		}
 		rec := &recorder{}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			check(t, rec, r, open, 8*time.Second) // a broken store may wait for itself
+			check(t, rec, r, open, limit)
 		}()
 		<-done
 		if len(rec.said) > 0 {

@@ -38,9 +38,13 @@ func openSQL(t testing.TB, settings ...string) *sql.DB {
 	return db
 }
 
+// writers is how many connections a pool has, which a suite's tests share: to make one
+// takes the server as long as many statements.
+const writers = 16
+
 func openPool(t testing.TB, settings ...string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(context.Background(), pgtest.With(pgtest.DSN(t), append(settings, "pool_max_conns", "64")...))
+	pool, err := pgxpool.New(context.Background(), pgtest.With(pgtest.DSN(t), append(settings, "pool_max_conns", strconv.Itoa(writers))...))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
@@ -100,29 +104,29 @@ func TestStore(t *testing.T) {
 	} {
 		t.Run(name+", pgx", func(t *testing.T) {
 			t.Parallel()
-			cfg := newSchema(t)
+			cfg, inTx := newSchema(t), inPgx(openPool(t, settings...))
 			var harness func(t *testing.T) deduptest.Harness[pgx.Tx]
 			harness = func(t *testing.T) deduptest.Harness[pgx.Tx] {
-				return deduptest.Harness[pgx.Tx]{Store: newPgx(t, cfg), InTx: inPgx(openPool(t, settings...)), Reopen: harness}
+				return deduptest.Harness[pgx.Tx]{Store: newPgx(t, cfg), InTx: inTx, Reopen: harness}
 			}
 			deduptest.Run(t, harness)
 		})
 		t.Run(name+", pgx, begun with the first statement", func(t *testing.T) {
 			t.Parallel()
-			cfg := newSchema(t)
+			cfg, inTx := newSchema(t), postgres.InTx(openPool(t, settings...), pgx.TxOptions{})
 			var harness func(t *testing.T) deduptest.Harness[pgx.Tx]
 			harness = func(t *testing.T) deduptest.Harness[pgx.Tx] {
-				return deduptest.Harness[pgx.Tx]{Store: newPgx(t, cfg), InTx: postgres.InTx(openPool(t, settings...), pgx.TxOptions{}), Reopen: harness}
+				return deduptest.Harness[pgx.Tx]{Store: newPgx(t, cfg), InTx: inTx, Reopen: harness}
 			}
 			deduptest.Run(t, harness)
 		})
 		t.Run(name+", database/sql", func(t *testing.T) {
 			t.Parallel()
-			cfg := newSchema(t)
+			cfg, db := newSchema(t), openSQL(t, settings...)
+			db.SetMaxOpenConns(writers)
+			db.SetMaxIdleConns(writers)
 			var harness func(t *testing.T) deduptest.Harness[*sql.Tx]
 			harness = func(t *testing.T) deduptest.Harness[*sql.Tx] {
-				db := openSQL(t, settings...)
-				db.SetMaxOpenConns(64)
 				return deduptest.Harness[*sql.Tx]{Store: newSQL(t, cfg), InTx: inSQL(db), Reopen: harness}
 			}
 			deduptest.Run(t, harness)
