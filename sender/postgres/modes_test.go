@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender/postgres"
-	"github.com/surehook/surehook/sender/storetest"
 )
 
 var modes = []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}
@@ -28,30 +24,5 @@ func TestServiceInQueryModes(t *testing.T) {
 				p.settled(t)
 			})
 		}
-	}
-}
-
-// The calls of callers and dispatchers have the same results, and send the same
-// statements, in all of pgx's query modes, whether pgx knows or guesses the types of
-// arguments. All modes that ask the server for types behave alike.
-func TestStoreInQueryModes(t *testing.T) {
-	for _, mode := range modes[1:] {
-		known := mode == "cache_describe" || mode == "describe_exec"
-		if (known || race.Enabled) && !every() {
-			continue
-		}
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			pool := openPool(t, "default_query_exec_mode", mode)
-			all := newSchemas(t)
-			much := callers
-			if every() {
-				much = whole
-			}
-			suite(t, much, func(t *testing.T) storetest.Harness[pgx.Tx] {
-				_, h := onPgx(t, all, pool, false)
-				return h
-			})
-		})
 	}
 }

@@ -137,30 +137,54 @@ func (s *schemas) advance(t *testing.T, name string) func(time.Duration) {
 	}
 }
 
-// The part of the suite that is run for one way to begin callers' transactions.
+// A way is how callers' transactions begin, and how their statements are sent. The store's
+// own transactions depend on the mode alone.
+type way struct{ driver, isolation, mode string }
+
+func (w way) String() string {
+	return strings.ReplaceAll(strings.Trim(w.driver+"_"+w.isolation+"_"+w.mode, "_"), " ", "_")
+}
+
+// The part of the suite that is run for a way.
 const (
 	nothing = iota
-	callers // of what is done in them
+	callers // of what is done in callers' transactions
 	whole
 )
 
-// much tells how much is run for a driver and an isolation level. The level is that of
-// callers' transactions, on which the store's own do not depend. So each driver gets the
-// whole suite once, and each level the part about callers, unless SUREHOOK_EVERY=1. The
-// race detector's findings depend on neither, so it gets one other pair.
-func much(driver, isolation string) int {
-	wholes := []string{"pgx read committed", "sql repeatable read"}
-	least := callers
-	if race.Enabled {
-		wholes, least = []string{"pgx repeatable read"}, nothing
-		if driver+" "+isolation == "sql serializable" {
-			least = callers
-		}
-	}
-	if every() || slices.Contains(wholes, driver+" "+isolation) {
+// much tells how much is run: the whole suite once, and the part about callers in ways that
+// have each driver, isolation level and unlike mode together once; unless SUREHOOK_EVERY=1.
+// The race detector's findings do not depend on the way, so it gets two others.
+func (w way) much() int {
+	if every() {
 		return whole
 	}
-	return least
+	wholes, parts := []way{{"pgx", "read committed", ""}},
+		[]way{{"sql", "repeatable read", ""}, {"sql", "serializable", "exec"}, {"pgx", "serializable", "simple_protocol"}}
+	if race.Enabled {
+		wholes, parts = []way{{"pgx", "repeatable read", ""}}, []way{{"sql", "read committed", ""}}
+	}
+	switch {
+	case slices.Contains(wholes, w):
+		return whole
+	case slices.Contains(parts, w):
+		return callers
+	}
+	return nothing
+}
+
+// ways are all pairs of driver and isolation level, and, for one pair, all modes besides
+// pgx's default.
+func ways() (all []way) {
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		for _, driver := range []string{"pgx", "sql"} {
+			all = append(all, way{driver, isolation, ""})
+		}
+	}
+	for _, mode := range modes[1:] {
+		all = append(all, way{"sql", "serializable", mode}, way{"pgx", "serializable", mode})
+	}
+	return all
 }
 
 // every tells whether all is to be run, however long it takes.
@@ -202,48 +226,54 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	}
 }
 
+// The calls of callers and dispatchers have the same results, and send the same statements,
+// whatever callers' transactions are and whether pgx knows or guesses the types of arguments.
 func TestStore(t *testing.T) {
-	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
-		level := strings.ReplaceAll(isolation, " ", "_")
-		if much := much("pgx", isolation); much != nothing {
-			t.Run("pgx_"+level, func(t *testing.T) {
-				t.Parallel()
-				all := newSchemas(t)
-				pool := openPool(t, "default_transaction_isolation", isolation)
-				open, err := postgres.New(pool, nil)
-				require.NoError(t, err)
-				t.Cleanup(open.Open())
-				suite(t, much, func(t *testing.T) storetest.Harness[pgx.Tx] {
-					store, h := onPgx(t, all, pool, false)
-					if isolation == "read committed" { // as in a process with a dispatcher
-						store.Share(open)
-					}
-					return h
-				})
-			})
+	for _, w := range ways() {
+		much := w.much()
+		if much == nothing {
+			continue
 		}
-		if much := much("sql", isolation); much != nothing {
-			t.Run("sql_"+level, func(t *testing.T) {
-				t.Parallel()
-				all := newSchemas(t)
-				pool := openPool(t, "default_transaction_isolation", isolation)
+		t.Run(w.String(), func(t *testing.T) {
+			t.Parallel()
+			settings := []string{"default_transaction_isolation", w.isolation}
+			if w.mode != "" {
+				settings = append(settings, "default_query_exec_mode", w.mode)
+			}
+			all, pool := newSchemas(t), openPool(t, settings...)
+			if w.driver == "sql" {
 				db := stdlib.OpenDBFromPool(pool)
-				suite(t, much, func(t *testing.T) storetest.Harness[*sql.Tx] {
-					name := all.take(t)
-					store, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
-					require.NoError(t, err)
-					store.SetClock(clockOf(name))
-					return storetest.Harness[*sql.Tx]{
-						Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
-						Settled: (&place{schema: name, pool: all.pool, all: all}).delivered,
-						Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
-							tx, err := db.BeginTx(t.Context(), nil)
-							require.NoError(t, err)
-							return tx, tx.Commit, tx.Rollback
-						},
-					}
-				})
+				suite(t, much, func(t *testing.T) storetest.Harness[*sql.Tx] { return onSQL(t, all, pool, db) })
+				return
+			}
+			open, err := postgres.New(pool, nil)
+			require.NoError(t, err)
+			t.Cleanup(open.Open())
+			suite(t, much, func(t *testing.T) storetest.Harness[pgx.Tx] {
+				store, h := onPgx(t, all, pool, false)
+				if w.isolation != "serializable" { // as in a process with a dispatcher
+					store.Share(open)
+				}
+				return h
 			})
-		}
+		})
+	}
+}
+
+// onSQL is a store of database/sql, in an empty schema, and what its suite needs.
+func onSQL(t *testing.T, all *schemas, pool *pgxpool.Pool, db *sql.DB) storetest.Harness[*sql.Tx] {
+	t.Helper()
+	name := all.take(t)
+	store, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
+	require.NoError(t, err)
+	store.SetClock(clockOf(name))
+	return storetest.Harness[*sql.Tx]{
+		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true,
+		Settled: (&place{schema: name, pool: all.pool, all: all}).delivered,
+		Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			return tx, tx.Commit, tx.Rollback
+		},
 	}
 }

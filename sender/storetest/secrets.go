@@ -19,8 +19,13 @@ func secretsRules[Tx any]() []rule[Tx] {
 		{"rolled back", "A transaction that rolls back changes nothing and seals nothing anew.", secretsRolledBack[Tx]},
 		{"sealing keys", "SealingKeys lists each key that anything is sealed with once, by its bytes, \"\" first, and no other.", secretsKeys[Tx]},
 		{"by sealing key", "KeyringsTx lists the keyrings that hold a secret under a key, whole, in the order of the subscribers, page by page.", secretsByKey[Tx]},
-		{"rotated while events flow", "A Registry's rotations on one store hold for what is dispatched on another: each new secret signs from its time on, without a further write.", secretsRotated[Tx]},
 		{"sealed anew", "RewrapTx replaces the sealed bytes and the key of one secret, if the bytes are still those given, and nothing else; the version stays.", secretsRewrap[Tx]},
+	}
+}
+
+func rotationRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"rotated while events flow", "A Registry's rotations on one store hold for what is dispatched on another: each new secret signs from its time on, without a further write.", secretsRotated[Tx]},
 	}
 }
 

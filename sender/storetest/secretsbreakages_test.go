@@ -16,7 +16,7 @@ var secretsBreakages = []breakage{
 	{"version of secrets not looked at", func(s store) store { return anySecretsVersion{s} }, checks{"secrets/changed in between", "secrets/by several at a time"}},
 	{"claims name the keyring's version of before", onClaimed(func(c *dispatch.Claimed) { c.Target.KeyringVersion = 1 }), checks{"secrets/replaced"}},
 	{"secrets in another order", func(s store) store { return secretsSorted{s} }, checks{"secrets/replaced"}},
-	{"from when a secret signs forgotten", func(s store) store { return signsAtOnce{s} }, checks{"secrets/replaced", "secrets/rotated while events flow"}},
+	{"from when a secret signs forgotten", func(s store) store { return signsAtOnce{s} }, checks{"secrets/replaced", "rotation/rotated while events flow"}},
 	{"until when a secret is valid forgotten", func(s store) store { return neverEnds{s} }, checks{"secrets/replaced"}},
 	{"sealed anew whatever is there", func(s store) store { return rewrapsAny{s} }, checks{"secrets/sealed anew"}},
 	{"sealing anew is a change", func(s store) store { return rewrapChanges{s} }, checks{"secrets/sealed anew"}},

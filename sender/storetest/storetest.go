@@ -123,6 +123,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"replay", replayRules[Tx]()},
 		{"notice", noticeRules[Tx]()},
 		{"rate", rateRules[Tx]()},
+		{"rotation", rotationRules[Tx]()},
 		{"presence", presenceRules[Tx]()},
 		{"history", historyRules[Tx]()},
 		{"query", queryRules[Tx]()},
