@@ -138,7 +138,8 @@ CREATE TABLE surehook_events (
 	created_at timestamptz NOT NULL,
 	notice boolean NOT NULL,      -- it tells of a notice
 	body bytea NOT NULL,          -- empty: it was redacted
-	url text NOT NULL DEFAULT ''  -- of one addressed to one subscription: where it is posted; '': to the subscription's
+	url text NOT NULL DEFAULT '', -- of one addressed to one subscription: where it is posted; '': to the subscription's
+	traceparent text              -- the trace context of its publisher, as the header has it; NULL: there was none
 );
 
 -- The last version of each object; kept when the object is gone, unless it is forgotten.
@@ -340,11 +341,15 @@ CREATE TABLE surehook_heads (
 	warned_at timestamptz,
 	failing_since timestamptz,
 	last_success timestamptz,
-	last_failure timestamptz
+	last_failure timestamptz,
+	recent bigint NOT NULL DEFAULT 0    -- the last 32 outcomes: sender.Recent
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX surehook_heads_of ON surehook_heads (subscription);
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due < 'infinity';
 CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
+-- The subscriptions that fail, those that have failed for longest first. It changes when
+-- one begins or ends to fail.
+CREATE INDEX surehook_heads_failing ON surehook_heads (failing_since) WHERE failing_since IS NOT NULL;
 
 -- The same for subscribers, who take turns in each lane.
 CREATE TABLE surehook_turns (
@@ -428,6 +433,16 @@ CREATE TABLE surehook_rollups (
 	rollup text NOT NULL,        -- JSON
 	PRIMARY KEY (minute, shard)
 );
+
+-- What happened to each subscription in each hour, by each process that did something.
+CREATE TABLE surehook_subscription_rollups (
+	subscription bigint NOT NULL,
+	hour timestamptz NOT NULL, -- at which it began
+	shard bigint NOT NULL,     -- random
+	rollup text NOT NULL,      -- JSON
+	PRIMARY KEY (subscription, hour, shard)
+) WITH (fillfactor = 70, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX surehook_subscription_rollups_hour ON surehook_subscription_rollups (hour); -- for who forgets
 
 -- The migrations that are applied, by sets, and which of its set a release must know at
 -- least to work with it: needs rises with a migration that older releases cannot work

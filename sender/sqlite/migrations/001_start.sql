@@ -81,7 +81,8 @@ CREATE TABLE surehook_events (
 	notice INTEGER NOT NULL,       -- 1: it tells of a notice
 	body BLOB NOT NULL,            -- empty: it was redacted
 	url TEXT NOT NULL DEFAULT '',  -- of one addressed to one subscription: where it is posted; '': to the subscription's
-	about INTEGER NOT NULL DEFAULT 0 -- of a notice's: the subscription that it tells of
+	about INTEGER NOT NULL DEFAULT 0, -- of a notice's: the subscription that it tells of
+	traceparent TEXT               -- the trace context of its publisher, as the header has it; NULL: there was none
 );
 CREATE UNIQUE INDEX surehook_events_id ON surehook_events (id);
 -- The events that are not as most are: those that tell of a notice, and redacted ones.
@@ -268,10 +269,14 @@ CREATE TABLE surehook_heads (
 	last_success INTEGER NOT NULL,
 	last_failure INTEGER NOT NULL,
 	warned INTEGER NOT NULL,
-	warned_at INTEGER NOT NULL
+	warned_at INTEGER NOT NULL,
+	recent INTEGER NOT NULL DEFAULT 0 -- the last 32 outcomes: sender.Recent
 );
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due IS NOT NULL;
 CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
+-- The subscriptions that fail, those that have failed for longest first. It changes when
+-- one begins or ends to fail.
+CREATE INDEX surehook_heads_failing ON surehook_heads (failing_since) WHERE failing_since > 0;
 
 -- The same for subscribers, who take turns in each lane.
 CREATE TABLE surehook_turns (
@@ -407,6 +412,16 @@ CREATE TABLE surehook_rollups (
 	rollup TEXT NOT NULL,    -- JSON
 	PRIMARY KEY (minute, shard)
 ) WITHOUT ROWID;
+
+-- What happened to each subscription in each hour, by each process that did something.
+CREATE TABLE surehook_subscription_rollups (
+	subscription INTEGER NOT NULL,
+	hour INTEGER NOT NULL,  -- microseconds since 1970 at which it began
+	shard INTEGER NOT NULL, -- random
+	rollup TEXT NOT NULL,   -- JSON
+	PRIMARY KEY (subscription, hour, shard)
+) WITHOUT ROWID;
+CREATE INDEX surehook_subscription_rollups_hour ON surehook_subscription_rollups (hour); -- for who forgets
 
 -- The migrations that are applied, by sets, and which of its set a release must know at
 -- least to work with it: needs rises with a migration that older releases cannot work
