@@ -48,6 +48,7 @@ type Attempt struct {
 	Class      Class  // "" for success
 	Error      string // what went wrong, for people; "" for success
 	Snippet    []byte // the beginning of the answer's body
+	Headers    Headers
 	// NextAttemptAt is when another attempt was to follow; zero if none was.
 	NextAttemptAt time.Time
 }
@@ -67,7 +68,7 @@ type Delivery struct {
 	InFlight       bool      // an attempt is under way
 	Body           []byte    // as posted; in the answer of Delivery only
 	Attempts       []Attempt // oldest first; in the answer of Delivery only
-	Redacted       bool      // its event's body was removed: it is nil, and so are the attempts' snippets
+	Redacted       bool      // its event's body was removed: it is nil, and so are the attempts' snippets and headers
 	LastErrorClass Class     // of the last attempt; "" if there is none or it succeeded
 	LastStatusCode int       // that the last attempt was answered with; 0: none, or no attempt
 }

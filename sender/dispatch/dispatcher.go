@@ -126,6 +126,12 @@ type Config struct {
 	// is ever sent. It must not block. A panic in it is logged and contained.
 	Traceparent func(ctx context.Context, c *Claimed) string
 
+	// Headers says of which attempts the headers of the request and of the answer are kept,
+	// without the values that may be secret: see [sender.Headers]. The default is
+	// HeadersOfFailed, which costs nothing as long as nothing fails. HeadersOfAll shows what
+	// was sent and answered for deliveries that succeeded, too, and makes each larger.
+	Headers HeadersOf
+
 	// Logger gets what an operator should know. The default is slog.Default(). At Error:
 	// why Run does not begin, and what the database, a hook or the Notifier failed at. At
 	// Warn: the first failure of a subscription since its last success, once for each such
@@ -232,6 +238,9 @@ func (c Config) withDefaults() Config {
 	if c.UserAgent == "" {
 		c.UserAgent = post.DefaultUserAgent
 	}
+	if c.Headers == "" {
+		c.Headers = HeadersOfFailed
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -260,6 +269,7 @@ func (c Config) problems() []error {
 	bad(c.MaxIdle < time.Millisecond, "MaxIdle is %v: it must be at least 1ms", c.MaxIdle)
 	bad(c.MaxDelay < 0 || c.MaxDelay > c.MaxIdle, "MaxDelay is %v: it must be positive and at most MaxIdle, %v", c.MaxDelay, c.MaxIdle)
 	bad(c.Policy.FastAnswer < 0, "Policy.FastAnswer is %v: it must be positive", c.Policy.FastAnswer)
+	bad(!c.Headers.known(), "Headers is %q: it must be %q, %q or %q", c.Headers, HeadersOfFailed, HeadersOfAll, HeadersOfNone)
 	bad(len(c.Schemes) == 0, "Schemes is empty: nothing is ever sent unsigned")
 	if err := c.Policy.Backoff.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("dispatch: Config.Policy: %w", err))

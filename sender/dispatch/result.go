@@ -18,6 +18,7 @@ type Result struct {
 	StatusCode int
 	Error      string
 	Snippet    []byte
+	Headers    sender.Headers
 	RetryAfter time.Duration // the pause that the answer asked for; 0: none
 	Chance     float64       // in [0,1), for the jitter of the next delay
 	// OwnNetwork tells that the attempt failed because our own network fails.

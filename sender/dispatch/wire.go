@@ -164,7 +164,11 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	if ctx, x, due, ok = p.prepare(a); !ok {
 		return due, false
 	}
-	a.ended(x.Send(ctx, nil))
+	w := x.Send(ctx, nil)
+	a.ended(w)
+	if d.cfg.Headers.keeps(w.Class) {
+		a.result.Headers = sender.NewHeaders(x.Header(), w.Header)
+	}
 	return time.Time{}, p.made(ctx, a)
 }
 

@@ -20,8 +20,8 @@ type Redaction struct {
 	Subscriber string
 }
 
-// Redact removes the bodies of events, and what endpoints answered to them, so that
-// what they said of a person is not kept. It concerns what was committed until now.
+// Redact removes the bodies of events, what endpoints answered to them, and the headers of
+// their attempts, so that what they said of a person is not kept. It concerns what was committed until now.
 // The events, their versions and their deliveries stay on record, as Redacted, and with
 // them their types, the types and ids of their objects, the URLs of callbacks, and the
 // idempotency keys, until Retention has them removed; the last version of an object is

@@ -31,7 +31,7 @@ type Store interface {
 
 	// Redact removes, in one batch of up to about p.Limit events and of one or a few short
 	// transactions, beside any number of other processes, the bodies of the
-	// events that p names and the snippets of their attempts. Only events that were
+	// events that p names and the snippets and headers of their attempts. Only events that were
 	// committed before the first batch count, expanded or not. What else there is of
 	// them stays; their deliveries read as Redacted. Those that are live read as
 	// cancelled from the commit on, held ones too, except for an attempt in flight that

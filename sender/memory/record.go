@@ -97,7 +97,7 @@ func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error
 	recorded.Decision = v.Decision
 	attempt := sender.Attempt{
 		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
-		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(v.Snippet),
+		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(v.Snippet), Headers: v.Headers,
 	}
 	ended := rules.Ended{Result: &r, Became: v.Status, Single: row.single, Lane: sub.Health.Lane}
 	rules.CountAttempt(&w.rollup, ended)

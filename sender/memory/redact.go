@@ -58,7 +58,7 @@ func (tx *Tx) redact(e *event) (cancelled int) {
 	for _, d := range e.deliveries {
 		attempts := slices.Clone(d.attempts)
 		for i := range attempts {
-			attempts[i].Snippet = nil
+			attempts[i].Snippet, attempts[i].Headers = nil, ""
 		}
 		set(tx, &d.attempts, attempts)
 		if d.live != nil && !d.live.dropped {

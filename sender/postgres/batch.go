@@ -71,6 +71,7 @@ type (
 		*live
 		result  *dispatch.Result
 		snippet []byte
+		headers sender.Headers
 		next    timestamp
 	}
 	waits struct {
@@ -112,8 +113,8 @@ var (
 	// to store.
 	insertSuccesses = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error)
 		SELECT e, s, n, a, d, c, '', '' FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[]) AS u(e, s, n, a, d, c)`)
-	insertAttempts = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[]) AS u`)
+	insertAttempts = overRows(`INSERT INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at, headers)
+		SELECT e, s, n, a, d, c, k, m, b, t, nullif(h, '') FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::bytea[], $10::timestamptz[], $11::text[]) AS u(e, s, n, a, d, c, k, m, b, t, h)`)
 	insertWaiting = overRows(`INSERT INTO surehook_waiting (subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[], $13::boolean[], $14::int[]) AS u`)
 	insertEnded = overRows(`INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
@@ -124,7 +125,7 @@ var (
 func (b *batch) successes() (plain, others []attempt) {
 	i := 0
 	for j, a := range b.attempts {
-		if a.result.Class == sender.ClassNone && a.result.Error == "" && len(a.snippet) == 0 && a.next == none {
+		if a.result.Class == sender.ClassNone && a.result.Error == "" && len(a.snippet) == 0 && a.headers == "" && a.next == none {
 			b.attempts[i], b.attempts[j] = b.attempts[j], b.attempts[i]
 			i++
 		}
@@ -173,6 +174,7 @@ func (b *batch) writeAttempts() error {
 		field(others, func(r attempt) string { return r.result.Error }),
 		field(others, func(r attempt) []byte { return r.snippet }),
 		field(others, func(r attempt) timestamp { return r.next }),
+		field(others, func(r attempt) string { return string(r.headers) }),
 	)
 }
 

@@ -78,7 +78,7 @@ const (
 					FROM surehook_leases WHERE subscription = u.subscription AND event = u.event
 				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, false
 					FROM surehook_waiting WHERE subscription = u.subscription AND event = u.event) l ON true`
-	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
 		FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number`
 	selectBody = `SELECT e.body FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
 )
@@ -169,7 +169,7 @@ func (w *work) full(k dispatch.DeliveryKey, body *[]byte) (all []sender.Attempt,
 		var a sender.Attempt
 		var started, next timestamp
 		var micros int64
-		err := r.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next)
+		err := r.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next, &a.Headers)
 		a.StartedAt, a.NextAttemptAt = started.time(), next.time()
 		a.Duration = time.Duration(micros) * time.Microsecond
 		all = append(all, a)

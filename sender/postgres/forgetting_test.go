@@ -133,7 +133,7 @@ func recordAs(claimed []dispatch.Claimed, class sender.Class) dispatch.Batch {
 	for i := range claimed {
 		c := &claimed[i]
 		b.Results = append(b.Results, dispatch.Result{
-			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, Class: class, Snippet: []byte("snippet"),
+			Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Duration: 5 * time.Millisecond, Class: class, Snippet: []byte("snippet"), Headers: "A: b\n\n",
 		})
 	}
 	return b

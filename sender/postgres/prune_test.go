@@ -207,7 +207,7 @@ func TestPruneBesideEverything(t *testing.T) {
 	}
 	_, err := f.Redact(t.Context(), history.RedactParams{Subscriber: owners[0], Limit: 1000})
 	require.NoError(t, err)
-	require.Zero(t, f.count(snippetsLeft))
+	require.Zero(t, f.count(exposedLeft))
 	require.Zero(t, f.count(liveRedacted))
 	f.sweep()
 	f.advance(time.Second)

@@ -65,7 +65,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	}
 	rules.CountAttempt(&b.rollup, done)
 	b.done = append(b.done, done)
-	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, next})
+	b.attempts = append(b.attempts, attempt{l, r, v.Snippet, v.Headers, next})
 	if sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // its lease may have kept them back
 	}

@@ -37,13 +37,13 @@ const (
 	redactLeases = `UPDATE surehook_leases l SET redacted = true FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE l.subscription = u.subscription AND l.event = u.event`
 
-	// removeSnippets removes the snippets of the next deliveries that have some, up to a
-	// number.
-	removeSnippets = `WITH k AS MATERIALIZED (
+	// redactAttempts removes the snippets and headers of the next deliveries that have some,
+	// up to a number.
+	redactAttempts = `WITH k AS MATERIALIZED (
 			SELECT DISTINCT event, subscription FROM surehook_attempts
-			WHERE event = ANY($1) AND (event, subscription) > ($2, $3) AND snippet IS NOT NULL ORDER BY event, subscription LIMIT $4)
-		UPDATE surehook_attempts a SET snippet = NULL FROM k
-		WHERE a.event = k.event AND a.subscription = k.subscription AND a.snippet IS NOT NULL RETURNING a.event, a.subscription`
+			WHERE event = ANY($1) AND (event, subscription) > ($2, $3) AND (snippet IS NOT NULL OR headers IS NOT NULL) ORDER BY event, subscription LIMIT $4)
+		UPDATE surehook_attempts a SET snippet = NULL, headers = NULL FROM k
+		WHERE a.event = k.event AND a.subscription = k.subscription AND (a.snippet IS NOT NULL OR a.headers IS NOT NULL) RETURNING a.event, a.subscription`
 
 	selectEverSubscriber = `SELECT no FROM surehook_subscribers WHERE id = $1`
 )
@@ -97,8 +97,8 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 }
 
 // redact removes the bodies first: from then on nothing of the events is claimed, and no
-// deliveries are made of them. The snippets go last: all leases of before are marked by
-// then, so no result brings another snippet.
+// deliveries are made of them. Snippets and headers go last: all leases of before are
+// marked by then, so no result brings others.
 func (c *core) redact(ctx context.Context, events []int64) (out history.Redacted, err error) {
 	err = c.write(ctx, func(w *work) error {
 		n, err := w.exec(removeBodies, events)
@@ -160,7 +160,7 @@ func (c *core) redactAttempts(ctx context.Context, positions []int64) error {
 		var last dispatch.DeliveryKey
 		err := c.write(ctx, func(w *work) error {
 			last = after
-			done, err := w.keys(removeSnippets, positions, after.Event, after.Subscription, redactRows)
+			done, err := w.keys(redactAttempts, positions, after.Event, after.Subscription, redactRows)
 			for _, k := range done {
 				if k.Event > last.Event || k.Event == last.Event && k.Subscription > last.Subscription {
 					last = k

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	snippetsLeft = `SELECT count(*) FROM surehook_attempts a JOIN surehook_feed f ON f.position = a.event JOIN surehook_events e ON e.no = f.event
-		WHERE length(e.body) = 0 AND a.snippet IS NOT NULL`
+	exposedLeft = `SELECT count(*) FROM surehook_attempts a JOIN surehook_feed f ON f.position = a.event JOIN surehook_events e ON e.no = f.event
+		WHERE length(e.body) = 0 AND (a.snippet IS NOT NULL OR a.headers IS NOT NULL)`
 	liveRedacted = `SELECT count(*) FROM (SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_waiting UNION ALL SELECT event FROM surehook_leases WHERE NOT redacted) x
 		JOIN surehook_feed f ON f.position = x.event JOIN surehook_events e ON e.no = f.event WHERE length(e.body) = 0`
 )
@@ -82,11 +82,11 @@ func TestRedactBesideRecording(t *testing.T) {
 	redacted()
 	require.Equal(t, history.Redacted{Events: 3}, out)
 	require.Equal(t, 1, f.count(`SELECT count(*) FROM surehook_attempts`))
-	require.Zero(t, f.count(snippetsLeft))
+	require.Zero(t, f.count(exposedLeft))
 	_, _, err := f.Step(t.Context(), dispatch.ExpandParams{}, recordAs(claimed[1:2], sender.ClassTimeout))
 	require.NoError(t, err)
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_attempts`))
-	require.Zero(t, f.count(snippetsLeft))
+	require.Zero(t, f.count(exposedLeft))
 	require.NoError(t, f.Release(t.Context(), []dispatch.Release{{Key: claimed[2].Key, Token: claimed[2].Token, Due: f.now().Add(time.Hour)}}))
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM surehook_ended WHERE status = 'cancelled'`), "what failed, and what was given back")
 	f.headsRight()

@@ -38,7 +38,7 @@ func parameterStatements() map[string]string {
 		"selectOldEvents": selectOldEvents, "selectLiveEvents": selectLiveEvents, "deleteKeys": deleteKeys, "deleteFeed": deleteFeed, "deleteEvents": deleteEvents,
 		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups, "selectOldHours": selectOldHours, "deleteHours": deleteHours,
 		"selectEventRange": selectEventRange, "selectEventsOf": selectEventsOf, "removeBodies": removeBodies, "unaddress": unaddress,
-		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "removeSnippets": removeSnippets,
+		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "redactAttempts": redactAttempts,
 	}
 	for name, s := range map[string]rowwise{
 		"lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateHeadsAndOwners": updateHeadsAndOwners, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,

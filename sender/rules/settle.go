@@ -38,8 +38,9 @@ type Verdict struct {
 	// the delivery has ended, and it means nothing.
 	Live dispatch.Live
 
-	// Snippet is what is stored of the answer's body.
+	// Snippet and Headers are stored with the attempt.
 	Snippet []byte
+	Headers sender.Headers
 }
 
 // Settle decides what an ended attempt makes of its delivery and of its subscription. The
@@ -69,7 +70,7 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 		l.Tries, l.First, l.Stood, l.Spared = 1, s.Claimed, 0, false
 	}
 	if s.Redacted {
-		r.Snippet = nil
+		r.Snippet, r.Headers = nil, ""
 	}
 	cancelled := s.Gone || s.Skipped || s.Redacted
 	switch {
@@ -87,7 +88,7 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	if v.Health.Lane >= sender.Lanes {
 		return v, fmt.Errorf("%w decision: lane %d: there are %d", sender.ErrInvalid, v.Health.Lane, sender.Lanes)
 	}
-	v.Live, v.Snippet = l, r.Snippet
+	v.Live, v.Snippet, v.Headers = l, r.Snippet, r.Headers
 	switch {
 	case cancelled && r.Class == sender.ClassNone:
 		v.Status = sender.StatusDelivered

@@ -167,7 +167,7 @@ func (w *work) lastAnswer(event, subscription int64) (class sender.Class, code i
 	return class, code, err
 }
 
-const selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at
+const selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
 		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
 
 // attempts reads a delivery's attempts, oldest first.
@@ -175,7 +175,7 @@ func (w *work) attempts(k dispatch.DeliveryKey) (all []sender.Attempt, err error
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var a sender.Attempt
 		var started, micros, next int64
-		err := rows.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next)
+		err := rows.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next, &a.Headers)
 		a.StartedAt, a.NextAttemptAt = timeOf(started), timeOf(next)
 		a.Duration = time.Duration(micros) * time.Microsecond
 		all = append(all, a)

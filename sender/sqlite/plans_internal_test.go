@@ -81,7 +81,7 @@ var excepted = []step{
 	{deleteSkips, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
 	{selectBuried, "SCAN surehook_subscribers USING COVERING INDEX surehook_subscribers_buried", limited},
 	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
-	{selectSnippets, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
+	{selectExposing, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
 	{selectLiveOf, "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found events to redact"},
 }
 
@@ -168,7 +168,7 @@ func TestPlans(t *testing.T) {
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)
 	queries = append(queries, selectOldEnds, deleteOldEnds, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
-		selectEventsOf, removeBodies, selectSnippets, removeSnippets, selectLiveOf, selectNotInFlight, lastEvent)
+		selectEventsOf, removeBodies, selectExposing, redactAttempts, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)
 	queries = append(queries, upsertHour, selectHours, selectNumberOf, selectOldHours, deleteHour, selectLanes, selectNamed, selectFailing,
 		selectDeadEnds, selectDeadEndsOf, selectDeadOwner, selectWithDead, selectUnread, selectUnreadOf, acknowledgeNotices, selectKinds)

@@ -19,13 +19,13 @@ const (
 	selectSkipped = `SELECT EXISTS (SELECT 1 FROM surehook_left WHERE subscription = ? AND epoch > ? AND event >= ?)`
 )
 
-const insertAttempts = `INSERT OR FAIL INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at) VALUES `
+const insertAttempts = `INSERT OR FAIL INTO surehook_attempts (event, subscription, number, started_at, duration, status_code, class, error, snippet, next_at, headers) VALUES `
 
 // newAttempts inserts many attempts. newSucceeded inserts many that succeeded: its text
 // has the values that are the same in all of these.
 var (
-	newAttempts  = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	newSucceeded = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, '', '', NULL, 0)`)
+	newAttempts  = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''))`)
+	newSucceeded = newManyRows(insertAttempts, `(?, ?, ?, ?, ?, ?, '', '', NULL, 0, NULL)`)
 )
 
 // live is a delivery that has not ended.
@@ -251,7 +251,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	}
 	rules.CountAttempt(&b.rollup, ended)
 	b.ended = append(b.ended, ended)
-	b.attempted(l, r, v.Snippet, next)
+	b.attempted(l, r, &v, next)
 	if err == nil && sub.Settings.MaxInFlight > 0 && h.pending+h.waiting > 0 {
 		h.lower(b.now) // the attempt may have kept the others back
 	}
@@ -262,14 +262,14 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 }
 
 // attempted puts an attempt among those to be inserted.
-func (b *batch) attempted(l *live, r *dispatch.Result, snippet []byte, next int64) {
-	if r.Class == sender.ClassNone && r.Error == "" && snippet == nil && next == 0 {
+func (b *batch) attempted(l *live, r *dispatch.Result, v *rules.Verdict, next int64) {
+	if r.Class == sender.ClassNone && r.Error == "" && v.Snippet == nil && v.Headers == "" && next == 0 {
 		// Drivers take int64 as it is; an int goes by way of reflection.
 		b.succeeded = append(b.succeeded, l.event, l.subscription, int64(r.Number), micros(r.StartedAt), r.Duration.Microseconds(), int64(r.StatusCode))
 		return
 	}
 	b.attempts = append(b.attempts, l.event, l.subscription, r.Number, micros(r.StartedAt), r.Duration.Microseconds(),
-		r.StatusCode, string(r.Class), r.Error, snippet, next)
+		r.StatusCode, string(r.Class), r.Error, v.Snippet, next, string(v.Headers))
 }
 
 // consequences disables the subscription and stores notices, as a decision says.

@@ -23,11 +23,11 @@ const (
 	selectEventsOf = `SELECT seq FROM surehook_events WHERE seq > ?1 AND seq <= ?2
 		AND CASE WHEN ?3 <> 0 THEN subscriber = ?3 ELSE object_type = ?4 AND object_id = ?5 END ORDER BY seq LIMIT ?6 + 0`
 	removeBodies   = `UPDATE surehook_events SET body = x'' WHERE seq IN (SELECT value FROM json_each(?)) AND length(body) > 0`
-	selectSnippets = `SELECT DISTINCT event, subscription FROM surehook_attempts
-		WHERE event IN (SELECT value FROM json_each(?1)) AND (event, subscription) > (?2, ?3) AND snippet IS NOT NULL
+	selectExposing = `SELECT DISTINCT event, subscription FROM surehook_attempts
+		WHERE event IN (SELECT value FROM json_each(?1)) AND (event, subscription) > (?2, ?3) AND (snippet IS NOT NULL OR headers IS NOT NULL)
 		ORDER BY event, subscription LIMIT ?4 + 0`
-	removeSnippets = `UPDATE surehook_attempts SET snippet = NULL
-		WHERE (event, subscription) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND snippet IS NOT NULL`
+	redactAttempts = `UPDATE surehook_attempts SET snippet = NULL, headers = NULL
+		WHERE (event, subscription) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND (snippet IS NOT NULL OR headers IS NOT NULL)`
 	selectLiveOf = `SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_pending x
 			WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
 		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_waiting x
@@ -124,13 +124,13 @@ func (s *Store) redactAttempts(ctx context.Context, events []int64) error {
 	for {
 		var some []dispatch.DeliveryKey
 		err := s.read(ctx, func(w *work) (err error) {
-			some, err = w.keys(selectSnippets, list(events), after.Event, after.Subscription, redactRows)
+			some, err = w.keys(selectExposing, list(events), after.Event, after.Subscription, redactRows)
 			return err
 		})
 		if err != nil || len(some) == 0 {
 			return err
 		}
-		if err := s.write(ctx, func(w *work) error { return w.execs(removeSnippets, keyList(some)) }); err != nil {
+		if err := s.write(ctx, func(w *work) error { return w.execs(redactAttempts, keyList(some)) }); err != nil {
 			return err
 		}
 		after = some[len(some)-1]

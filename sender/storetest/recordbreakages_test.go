@@ -33,6 +33,18 @@ var recordBreakages = []breakage{
 			d.Attempts[i].Snippet = nil
 		}
 	}), checks{"record/attempts in full"}},
+	{"headers dropped", onDelivery(func(d *sender.Delivery) {
+		for i := range d.Attempts {
+			d.Attempts[i].Headers = ""
+		}
+	}), checks{"record/attempts in full", "redaction/of an object"}},
+	{"headers of successes dropped", onDelivery(func(d *sender.Delivery) {
+		for i := range d.Attempts {
+			if d.Attempts[i].Class == sender.ClassNone {
+				d.Attempts[i].Headers = ""
+			}
+		}
+	}), checks{"redaction/of an object"}},
 	{"the number is the token", func(s store) store {
 		return &numberIsToken{store: s, tokens: map[numbered]int64{}, numbers: map[int64]int64{}}
 	}, checks{"record/a number given twice"}},

@@ -11,10 +11,10 @@ import (
 
 func redactionRules[Tx any]() []rule[Tx] {
 	return append([]rule[Tx]{
-		{"of an object", "The bodies of the events about an object go, and the snippets of their attempts; all else of them stays, and so do other events.", redactObject[Tx]},
+		{"of an object", "The bodies of the events about an object go, and the snippets and headers of their attempts; all else of them stays, and so do other events.", redactObject[Tx]},
 		{"of a subscriber", "The bodies of the events that are addressed to a subscriber go, also once it is deleted; those of others and of everyone's stay.", redactSubscriber[Tx]},
 		{"live ones are cancelled", "Live deliveries of a redacted event read as cancelled from the commit on, held ones too, and are not claimed, nor once they are resumed.", redactLive[Tx]},
-		{"in flight", "An attempt that was in flight at the redaction is recorded without a snippet: it delivers its delivery if it succeeds, and else leaves it cancelled.", redactInFlight[Tx]},
+		{"in flight", "An attempt that was in flight at the redaction is recorded without a snippet and headers: it delivers its delivery if it succeeds, and else leaves it cancelled.", redactInFlight[Tx]},
 		{"redeliver", "No delivery of a redacted event is sent again: ErrRedacted, or ErrCancelled if it is cancelled. What it is, it stays.", redactRedeliver[Tx]},
 		{"delivered, to be sent again", "One that was delivered, and was to be sent again, stays delivered and is not sent.", redactSentAgain[Tx]},
 		{"not expanded", "An event that was redacted before it was expanded, or in the middle of it, gets no more deliveries.", redactUnexpanded[Tx]},
@@ -49,7 +49,7 @@ func redacted(d sender.Delivery) sender.Delivery {
 	attempts := d.Attempts
 	d.Attempts = nil
 	for _, a := range attempts {
-		a.Snippet = nil
+		a.Snippet, a.Headers = nil, ""
 		d.Attempts = append(d.Attempts, a)
 	}
 	return d
@@ -64,7 +64,7 @@ func (w *world[Tx]) reads(want sender.Delivery, when string) {
 	if want.Redacted {
 		w.check(got.Body == nil, "%s: %s has a body", when, want.ID)
 		for _, a := range got.Attempts {
-			w.check(len(a.Snippet) == 0, "%s: %s has a snippet", when, want.ID)
+			w.check(len(a.Snippet) == 0 && a.Headers == "", "%s: %s has a snippet or headers", when, want.ID)
 		}
 		got = redacted(got)
 	}
@@ -88,12 +88,15 @@ func redactObject[Tx any](w *world[Tx]) {
 	}
 	w.Advance(retryDelay(1))
 	for _, c := range w.claim(plenty) {
-		w.record(result(c, sender.ClassNone))
+		r := result(c, sender.ClassNone)
+		r.Headers = headers
+		w.record(r)
 	}
 	var want []sender.Delivery
 	for _, d := range about {
 		before := w.delivery(d.ID, sub)
 		w.check(!before.Redacted && len(before.Attempts[0].Snippet) > 0, "a delivery reads as redacted before it is, or has no snippet")
+		w.equal([]sender.Headers{before.Attempts[0].Headers, before.Attempts[1].Headers}, []sender.Headers{headers, headers}, "headers")
 		if d.Object == obj {
 			before = redacted(before)
 		}
@@ -172,12 +175,14 @@ func redactInFlight[Tx any](w *world[Tx]) {
 	w.equal(w.redact(history.RedactParams{Object: obj}).Events, 4, "events redacted")
 	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: claimed[3].Key, Token: claimed[3].Token}}), "releasing")
 	w.claimNothing("after a redacted delivery was released")
-	w.record(result(claimed[0], sender.ClassNone), result(claimed[1], sender.ClassStatus))
+	succeeded := result(claimed[0], sender.ClassNone)
+	succeeded.Headers = headers
+	w.record(succeeded, result(claimed[1], sender.ClassStatus))
 	for i, want := range []sender.Status{sender.StatusDelivered, sender.StatusCancelled, sender.StatusCancelled, sender.StatusCancelled} {
 		d := w.delivery(claimed[i].Event.ID, sub)
 		w.equal(d.Status, want, "status of delivery %d", i+1)
 		for _, a := range d.Attempts {
-			w.check(len(a.Snippet) == 0, "an attempt that was in flight at the redaction has a snippet")
+			w.check(len(a.Snippet) == 0 && a.Headers == "", "an attempt that was in flight at the redaction has a snippet or headers")
 		}
 	}
 	w.Advance(lease + time.Hour)

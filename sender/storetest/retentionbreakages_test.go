@@ -57,6 +57,13 @@ var retentionBreakages = []breakage{
 			}
 		}
 	}), checks{"redaction/of an object", "redaction/in flight"}},
+	{"headers kept", onDelivery(func(d *sender.Delivery) {
+		for i := range d.Attempts {
+			if d.Redacted {
+				d.Attempts[i].Headers = "A: b\n\n"
+			}
+		}
+	}), checks{"redaction/of an object", "redaction/in flight"}},
 	{"redaction not said", onDelivery(func(d *sender.Delivery) { d.Redacted = false }), checks{"redaction/of an object", "redaction/live ones are cancelled"}},
 	{"redaction not said in lists", onPage(func(_ history.DeliveryQuery, page []sender.Delivery) []sender.Delivery {
 		for i := range page {

@@ -104,7 +104,7 @@ func (w *world[Tx]) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
 func attempt(r dispatch.Result, next time.Time) sender.Attempt {
 	return sender.Attempt{
 		Number: r.Number, StartedAt: r.StartedAt, Duration: r.Duration, StatusCode: r.StatusCode,
-		Class: r.Class, Error: r.Error, Snippet: r.Snippet, NextAttemptAt: next,
+		Class: r.Class, Error: r.Error, Snippet: r.Snippet, Headers: r.Headers, NextAttemptAt: next,
 	}
 }
 
@@ -312,6 +312,9 @@ func (w *world[Tx]) claimOne() dispatch.Claimed {
 	return got[0]
 }
 
+// headers are those of an attempt that has kept some.
+const headers sender.Headers = "User-Agent: surehook\nX-Key: redacted\n\nServer: '\"\\%_$1? ключ 🔑\n"
+
 // result is the result of a claimed delivery's attempt.
 func result(c dispatch.Claimed, class sender.Class) dispatch.Result {
 	r := dispatch.Result{
@@ -319,7 +322,7 @@ func result(c dispatch.Claimed, class sender.Class) dispatch.Result {
 		Duration: 20 * time.Millisecond, Class: class, StatusCode: 204,
 	}
 	if class != sender.ClassNone {
-		r.StatusCode, r.Error, r.Snippet = 500, "answered with 500", []byte("no")
+		r.StatusCode, r.Error, r.Snippet, r.Headers = 500, "answered with 500", []byte("no"), headers
 	}
 	return r
 }

@@ -75,6 +75,7 @@ type Answer struct {
 	StatusCode int           // 0: no answer
 	Error      string        // what went wrong, for the owner of the URL; "" for success
 	Snippet    []byte        // the beginning of a failure's body
+	Header     http.Header   // nil without an answer
 	RetryAfter time.Duration // what it asked for; 0: nothing
 
 	// ProxyFailed tells that it is the operator's proxy that failed.
@@ -156,6 +157,9 @@ func (p *Poster) Prepare(r *Request, certificate func() (*tls.Certificate, error
 // subscription's own.
 func (x *Exchange) SetTraceparent(value string) { x.header["Traceparent"] = []string{value} }
 
+// Header returns the headers that are sent, secrets included.
+func (x *Exchange) Header() http.Header { return x.header }
+
 // Timeout is within what time of Prepare the attempt is to end.
 func (x *Exchange) Timeout() time.Duration { return x.timeout }
 
@@ -205,7 +209,7 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 		return r
 	}
 	defer answer.Body.Close()
-	r.StatusCode = answer.StatusCode
+	r.StatusCode, r.Header = answer.StatusCode, answer.Header
 	switch {
 	case answer.StatusCode == http.StatusSwitchingProtocols: // what follows is no body, and may never end
 	case take != nil:

@@ -304,6 +304,7 @@ CREATE TABLE surehook_attempts (
 	class text NOT NULL,       -- '': success
 	error text NOT NULL,
 	snippet bytea,             -- the beginning of the answer
+	headers text,              -- of the request and the answer: sender.Headers
 	PRIMARY KEY (event, subscription, number)
 );
 -- Deliveries of a subscription that have succeeded.

@@ -236,6 +236,7 @@ CREATE TABLE surehook_attempts (
 	error TEXT NOT NULL,
 	snippet BLOB,              -- the beginning of the answer
 	next_at INTEGER NOT NULL,  -- when another was to follow; 0: none
+	headers TEXT,              -- of the request and the answer: sender.Headers
 	PRIMARY KEY (event, subscription, number)
 ) WITHOUT ROWID;
 -- Deliveries of a subscription that have succeeded.
