@@ -56,7 +56,15 @@ type Attempt struct {
 	Error           *string    `json:"error" doc:"What went wrong, for people; null for success."`
 	ErrorClass      string     `json:"error_class" enum:",dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Empty for success."`
 	ResponseSnippet *string    `json:"response_snippet" doc:"The beginning of the answer's body."`
+	RequestHeaders  []Header   `json:"request_headers" nullable:"false" doc:"What was sent, if it is kept. Values that may be secret read \"redacted\"."`
+	ResponseHeaders []Header   `json:"response_headers" nullable:"false" doc:"What was answered, in the same form."`
 	NextAttemptAt   *time.Time `json:"next_attempt_at" doc:"When another was to follow."`
+}
+
+// Header is one of an attempt's headers, as it is kept.
+type Header struct {
+	Name  string `json:"name" doc:"Its name; … for the last one if there were more than are kept."`
+	Value string `json:"value" doc:"Its value, \"redacted\", or how many more there were."`
 }
 
 func viewEventInfo(e sender.EventInfo, version int64) EventInfo {
@@ -74,8 +82,17 @@ func viewAttempt(a sender.Attempt) Attempt {
 	return Attempt{
 		Number: a.Number, StartedAt: a.StartedAt.UTC(), DurationMS: a.Duration.Milliseconds(), StatusCode: orNull(a.StatusCode),
 		Error: orNull(a.Error), ErrorClass: string(a.Class), ResponseSnippet: orNull(strings.ToValidUTF8(string(a.Snippet), "\uFFFD")),
+		RequestHeaders: viewHeaders(a.Headers.Request()), ResponseHeaders: viewHeaders(a.Headers.Answer()),
 		NextAttemptAt: timeOrNull(a.NextAttemptAt),
 	}
+}
+
+func viewHeaders(all []sender.Header) []Header {
+	list := make([]Header, len(all))
+	for i, h := range all {
+		list[i] = Header(h)
+	}
+	return list
 }
 
 type (

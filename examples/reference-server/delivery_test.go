@@ -45,6 +45,9 @@ func TestDeliveryRecord(t *testing.T) {
 			require.Equal(t, "status", a["error_class"])
 			require.NotEmpty(t, a["error"])
 			require.Equal(t, "out of order\n", a["response_snippet"])
+			require.Contains(t, a["request_headers"], object{"name": "Webhook-Id", "value": event["id"]})
+			require.Contains(t, a["request_headers"], object{"name": "Webhook-Signature", "value": "redacted"})
+			require.Contains(t, a["response_headers"], object{"name": "Content-Type", "value": "text/plain; charset=utf-8"})
 			require.NotNil(t, a["duration_ms"])
 			require.Equal(t, i < len(attempts)-1, a["next_attempt_at"] != nil)
 			_, err := time.Parse(time.RFC3339, a["started_at"].(string))
@@ -77,6 +80,7 @@ func TestDeliveryRecord(t *testing.T) {
 		require.InDelta(t, len(attempts)+1, last["number"], 0)
 		require.InDelta(t, http.StatusOK, last["status_code"], 0)
 		require.Nil(t, last["error"])
+		require.Equal(t, []any{}, last["request_headers"], "those of failed attempts are kept")
 		require.Empty(t, last["error_class"])
 
 		// A delivered one is sent a single time; failing leaves it delivered.

@@ -63,7 +63,7 @@ func aboutSubscribers() map[string]words {
 		"get-subscriber":    {"Reads the current state, as thin events ask for. Its ETag is made from the version.", nil, aSubscriber()},
 		"change-subscriber": {"Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction.", SubscriberChange{Name: &name}, changed},
 		"delete-subscriber": {"Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again.", nil, nil},
-		"redact-subscriber": {"Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", nil, Redacted{Events: 12}},
+		"redact-subscriber": {"Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", nil, Redacted{Events: 12}},
 	}
 }
 
@@ -118,7 +118,7 @@ func aboutEvents() map[string]words {
 			nil, EventPage{Data: []Event{anEvent()}, NextCursor: "f1.1001"},
 		},
 		"get-event":     {"Reads an event and what became of it.", nil, EventRecord{Event: anEvent(), Deliveries: []Delivery{aDelivery()}}},
-		"redact-object": {"Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", NewRedaction{Object{"order", "1001"}}, Redacted{Events: 3}},
+		"redact-object": {"Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", NewRedaction{Object{"order", "1001"}}, Redacted{Events: 3}},
 		"receive-event": {"", Posted{ID: anyEvent, Type: "order.paid", OccurredAt: moment(0), Object: Object{"order", "1001"}, Version: 3, Data: json.RawMessage(`{"total":"12.50"}`)}, nil},
 	}
 }
@@ -134,7 +134,7 @@ func aboutDeliveries() map[string]words {
 	code, said, snippet := 503, "answered with 503", "down for maintenance"
 	record := DeliveryRecord{
 		Delivery: aDelivery(), Payload: `{"id":"` + anyEvent + `","type":"order.paid","occurred_at":"2026-01-02T15:04:05Z","object":{"type":"order","id":"1001"},"version":3,"data":{"total":"12.50"}}`,
-		Attempts: []Attempt{{Number: 1, StartedAt: moment(0), DurationMS: 41, StatusCode: &code, Error: &said, ErrorClass: "status", ResponseSnippet: &snippet, NextAttemptAt: momentary(1)}},
+		Attempts: []Attempt{{Number: 1, StartedAt: moment(0), DurationMS: 41, StatusCode: &code, Error: &said, ErrorClass: "status", ResponseSnippet: &snippet, RequestHeaders: []Header{{"Content-Type", "application/json"}, {"Webhook-Signature", "redacted"}}, ResponseHeaders: []Header{{"Retry-After", "60"}}, NextAttemptAt: momentary(1)}},
 		Why:      "It waits for its next attempt, at 2026-01-02T15:05:05Z: the one before was answered with 503.",
 	}
 	again := record

@@ -70,6 +70,10 @@ type (
 		NextAttemptAt  *time.Time `json:"next_attempt_at"`
 		LastErrorClass string     `json:"last_error_class"`
 	}
+	header struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
 	attempt struct {
 		Number          int        `json:"number"`
 		StartedAt       time.Time  `json:"started_at"`
@@ -78,6 +82,8 @@ type (
 		Error           *string    `json:"error"`
 		ErrorClass      string     `json:"error_class"`
 		ResponseSnippet *string    `json:"response_snippet"`
+		RequestHeaders  []header   `json:"request_headers"`
+		ResponseHeaders []header   `json:"response_headers"`
 		NextAttemptAt   *time.Time `json:"next_attempt_at"`
 	}
 	record struct {

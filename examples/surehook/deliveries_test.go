@@ -74,6 +74,9 @@ func TestDeliveries(t *testing.T) {
 		require.Contains(t, why, "dead_lettered: Dead-lettered at ")
 		require.Contains(t, why, "status: answered 418")
 		require.Contains(t, why, `"currency":"EUR"`)
+		headers := same("why", id, "-headers")
+		require.Contains(t, headers, "  > Webhook-Signature: redacted\n")
+		require.Contains(t, headers, "  < Content-Length: 0\n")
 		require.JSONEq(t, u.does("why", id, "-json"), u.does(append([]string{"why", id, "-json"}, stored...)...))
 
 		e.answers(http.StatusOK)

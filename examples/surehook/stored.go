@@ -88,10 +88,19 @@ func (s *stored) delivery(ctx context.Context, id string) (record, error) {
 		r.Attempts = append(r.Attempts, attempt{
 			Number: a.Number, StartedAt: a.StartedAt.UTC(), DurationMS: a.Duration.Milliseconds(), StatusCode: orNull(a.StatusCode),
 			Error: orNull(a.Error), ErrorClass: string(a.Class), ResponseSnippet: orNull(strings.ToValidUTF8(string(a.Snippet), "\uFFFD")),
+			RequestHeaders: viewHeaders(a.Headers.Request()), ResponseHeaders: viewHeaders(a.Headers.Answer()),
 			NextAttemptAt: timeOrNull(a.NextAttemptAt),
 		})
 	}
 	return r, nil
+}
+
+func viewHeaders(all []sender.Header) []header {
+	list := make([]header, len(all))
+	for i, h := range all {
+		list[i] = header(h)
+	}
+	return list
 }
 
 func (s *stored) redeliver(ctx context.Context, id string, force bool) error {

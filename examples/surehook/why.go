@@ -15,9 +15,10 @@ func whyCommand() command {
 		example: "surehook why dlv_06h0…",
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			var o target
-			var body bool
+			var body, headers bool
 			o.flags(f)
 			f.BoolVar(&body, "body", false, "show the body that is posted, too")
+			f.BoolVar(&headers, "headers", false, "show the headers of each attempt, too, as far as they are kept")
 			return func(ctx context.Context, t *terminal, args []string) error {
 				b, err := o.open(ctx, t)
 				if err != nil {
@@ -32,6 +33,9 @@ func whyCommand() command {
 					return t.encode(r)
 				}
 				printRecord(t, &r, body)
+				if headers {
+					printHeaders(t, &r)
+				}
 				return nil
 			}
 		},
@@ -57,6 +61,22 @@ func printRecord(t *terminal, r *record, body bool) {
 	}
 	if body {
 		t.say("\n%s", r.Payload)
+	}
+}
+
+func printHeaders(t *terminal, r *record) {
+	for _, a := range r.Attempts {
+		if len(a.RequestHeaders)+len(a.ResponseHeaders) == 0 {
+			t.say("\nattempt %d: no headers are kept", a.Number)
+			continue
+		}
+		t.say("\nattempt %d", a.Number)
+		for _, h := range a.RequestHeaders {
+			t.say("  > %s: %s", h.Name, h.Value)
+		}
+		for _, h := range a.ResponseHeaders {
+			t.say("  < %s: %s", h.Name, h.Value)
+		}
 	}
 }
 

@@ -155,10 +155,11 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // answer has the endpoints' answers by their names.
 func answer(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
-	status, body := http.StatusOK, "thanks"
+	status, body, header := http.StatusOK, "thanks", http.Header{}
 	switch r.URL.Hostname() {
 	case "bad.example.com":
 		status, body = http.StatusBadGateway, hostile
+		header = http.Header{"Server": {hostile}, "Set-Cookie": {"hacked=1"}}
 	case "dead.example.com":
 		return nil, errDown
 	}
@@ -174,7 +175,7 @@ func answer(r *http.Request) (*http.Response, error) {
 			status = http.StatusServiceUnavailable
 		}
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
 // fill makes something of everything that a console shows.

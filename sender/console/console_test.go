@@ -116,7 +116,7 @@ func TestPagesTell(t *testing.T) {
 		"/subscriptions":                                {"good.example.com", "bad.example.com", "dead.example.com", "off.example.com", "invoice.*"},
 		"/subscriptions/" + b.bad:                       {"bad.example.com", "X-Api-Key", "1 attempt in a row", "at most 1000 attempts a second", "3.0 s", "awaiting retry", `\u{202e}desrever\u{1b}[31m`, "Send a test"},
 		"/subscriptions/" + b.off:                       {"disabled", "Resume", "&lt;script&gt;hacked=1&lt;/script&gt;"},
-		"/deliveries/" + failing.ID:                     {"Attempt 1 failed", "502", "&lt;img src=x onerror=hacked=1&gt;", "Redeliver", `<span class="j-k">&#34;version&#34;</span><span class="j-p">:</span> <span class="j-n">2</span>`},
+		"/deliveries/" + failing.ID:                     {"Attempt 1 failed", "502", "&lt;img src=x onerror=hacked=1&gt;", "Redeliver", `<dt>Set-Cookie</dt><dd title="redacted">`, `<dt>X-Api-Key</dt><dd title="redacted">`, `<dt>User-Agent</dt>`, `<dt>Server</dt><dd title="&lt;script&gt;`, `<span class="j-k">&#34;version&#34;</span><span class="j-p">:</span> <span class="j-n">2</span>`},
 		"/deliveries/" + dead[0].ID:                     {"Dead-lettered at", "the connection was refused", "after 2 attempts"},
 		"/deliveries?status=dead_lettered":              {"<h1>Dead letters</h1>", dead[0].ID, dead[1].ID, "replays/new?status=dead_lettered"},
 		"/events/" + failing.Event.ID:                   {"invoice.paid", "good.example.com", "whoever asks for its type", "&lt;/pre&gt;&lt;script&gt;"},

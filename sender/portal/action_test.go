@@ -121,7 +121,7 @@ func TestRedeliverAndReplay(t *testing.T) {
 	b := newBed(t)
 	v := b.visit("sub_ada")
 	at := "/deliveries/" + b.ada.dead
-	v.get(at).has(t, "Not delivered", "We gave up on", "your endpoint answered with 503", "<img src=x onerror", "Attempt 2")
+	v.get(at).has(t, "Not delivered", "We gave up on", "your endpoint answered with 503", "<img src=x onerror", "Attempt 2", "Set-Cookie", "User-Agent", "redacted")
 	v.get(at+"?attempt=1").has(t, "Attempt 1 <span")
 	v.get("/deliveries/"+b.ada.delivered).has(t, "Your endpoint has it since", "200 OK")
 	v.done(v.post(at+"/redeliver"), at, "It is sent again")

@@ -156,11 +156,12 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // answer has the endpoints' answers by their names.
 func answer(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
-	status, body := http.StatusOK, "thanks"
+	status, body, header := http.StatusOK, "thanks", http.Header{}
 	if strings.HasPrefix(r.URL.Hostname(), "bad.") {
 		status, body = http.StatusServiceUnavailable, hostile
+		header = http.Header{"Server": {hostile}, "Set-Cookie": {"hacked=1"}}
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
 // fill makes two subscribers with something of everything that a portal shows.

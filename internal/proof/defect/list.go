@@ -367,6 +367,21 @@ var ofWire = []Defect{
 		Old: "\tr.keys.sealHeaders(s.ID, s.Settings.Headers)\n", New: "",
 	},
 	{
+		Name: "the headers that are kept of an attempt have the values of the subscription's own",
+		File: "sender/headers.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestNoSecretLeavesASender$/^sqlite$",
+		Old: "\t\treturn redacted\n\t})\n\tb = append(b, '\\n')", New: "\t\treturn value\n\t})\n\tb = append(b, '\\n')",
+	},
+	{
+		Name: "a secret that an endpoint sends back is kept among the answer's headers",
+		File: "sender/headers.go", Tests: []string{"./sender"}, Run: "^TestHeaders$",
+		Old: "case !shownOfAnswer[name] || slices.ContainsFunc(secrets, echoes):", New: "case !shownOfAnswer[name] || slices.ContainsFunc(secrets[:0], echoes):",
+	},
+	{
+		Name: "a redaction leaves the headers of attempts, on SQLite",
+		File: "sender/sqlite/redact.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "SET snippet = NULL, headers = NULL", New: "SET snippet = NULL",
+	},
+	{
 		Name: "a redirect is a success",
 		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "case answer.StatusCode >= 300 && answer.StatusCode < 400:", New: "case answer.StatusCode == 399:",

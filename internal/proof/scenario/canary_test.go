@@ -256,7 +256,7 @@ func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []b
 	f.failed(err)
 
 	// Failures on the wire.
-	failing := sendertest.NewEndpoint(t, sendertest.Status(500), sendertest.Redirect(302, "/"), sendertest.Garbage(), sendertest.Reset(), sendertest.HugeHeaders(1<<20))
+	failing := sendertest.NewEndpoint(t, sendertest.Answer(500, http.Header{"X-Request-Id": {f.header}, "Set-Cookie": {f.header}}, ""), sendertest.Redirect(302, "/"), sendertest.Garbage(), sendertest.Reset(), sendertest.HugeHeaders(1<<20))
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of the handshakes that fail
 	secure.StartTLS()
@@ -285,7 +285,7 @@ func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []b
 		return ref
 	}
 	cfg := dispatch.Config{
-		Network: network, Timeout: 2 * time.Second, Logger: f.logger(), Proxies: map[string]*url.URL{"eu": proxyURL},
+		Headers: dispatch.HeadersOfAll, Network: network, Timeout: 2 * time.Second, Logger: f.logger(), Proxies: map[string]*url.URL{"eu": proxyURL},
 		Notifier: func(_ context.Context, n sender.Notice) error {
 			f.print(n)
 			return errors.New("nobody is told")
@@ -371,6 +371,7 @@ func flySender[Tx any](t *testing.T, store storetest.Store[Tx], files func() []b
 	require.NotEmpty(t, list)
 
 	kept := files()
+	require.Contains(t, string(kept), "Authorization: redacted", "the headers of attempts were not kept")
 	f.cage.RequireNone(t, "the database", kept, inDatabase...)
 	found := strings.Join(f.cage.Find(kept), "\n")
 	for _, known := range inDatabase {
