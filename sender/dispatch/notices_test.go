@@ -89,7 +89,7 @@ func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
 		endpoint := sendertest.NewRoundTripper(sendertest.Answer(500, nil, ""))
 		var noticed bedtest.Noted[sender.Notice]
 		stop := b.Start(b.Dispatcher(dispatch.Config{
-			UnguardedTransport: endpoint, Policy: shortLife(t),
+			UnguardedTransport: endpoint, Policy: shortLife(t), MaxIdle: 10 * time.Second, // it is a long day
 			Hooks: dispatch.Hooks{Noticed: func(_ context.Context, n sender.Notice) { noticed.Add(n) }},
 		}))
 		b.Publish("sub_a")

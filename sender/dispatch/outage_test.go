@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/bedtest"
@@ -105,7 +106,11 @@ func (o *told) hooks() dispatch.Hooks {
 // Our own network is down for an hour, with a thousand deliveries on their way. Nothing is
 // charged to the endpoints, and all deliveries are made soon after the network is back.
 func TestOwnNetworkIsDownForAnHour(t *testing.T) {
-	const subscribers, each = 50, 20
+	const subscribers = 50
+	each := 20
+	if race.Enabled {
+		each = 4
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
 		world := &cable{took: 5 * time.Millisecond}

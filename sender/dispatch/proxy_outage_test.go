@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -258,7 +259,10 @@ func trim(times []time.Time) []time.Time {
 // the 99th percentile of an endpoint without a proxy, from the commit to the POST, stay as
 // they are without the proxy.
 func TestHangingProxyIsIsolated(t *testing.T) {
-	const subscribers, each = 200, 50
+	subscribers, each := 200, 50
+	if race.Enabled {
+		each = 5
+	}
 	var alone, beside [2]time.Duration
 	for _, others := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
