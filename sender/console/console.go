@@ -102,6 +102,13 @@ type Config struct {
 	// same origin, which gets a POST. Empty: there is no button.
 	SignOut string
 
+	// Portal returns a link that opens a subscriber's own pages for a visitor, as
+	// portal.Portal.Link does; by is who Authorize says the visitor is. A customer's page
+	// then leads there. It is called when somebody follows that, so that links may end
+	// soon. An error that matches sender.ErrNotFound says that there are none. Nil: no page
+	// leads there.
+	Portal func(ctx context.Context, subscriber, by string) (link string, err error)
+
 	// FirstSteps are shown on the first page until something has been sent.
 	FirstSteps FirstSteps
 
@@ -215,6 +222,7 @@ func (c *Console) routes() {
 	c.page("/deliveries/{id}", "delivery", c.delivery)
 	c.action("/deliveries/redeliver", "redeliver several", c.redeliverSeveral)
 	c.action("/deliveries/{id}/redeliver", "redeliver", c.redeliver)
+	c.page("/dead-letters", "deadletters", c.deadLetters)
 	c.page("/replays", "replays", c.replays)
 	c.page("/replays/new", "newreplay", c.newReplay)
 	c.action("/replays", "create a replay", c.createReplay)
@@ -223,11 +231,14 @@ func (c *Console) routes() {
 	c.action("/replays/{id}/continue", "continue", c.turnReplay(c.Replays.Continue, "continued"))
 	c.action("/replays/{id}/cancel", "cancel", c.turnReplay(c.Replays.Cancel, "cancelled"))
 	c.page("/notices", "notices", c.notices)
-	c.action("/notices/acknowledge", "acknowledge several", c.acknowledgeSeveral)
+	c.action("/notices/acknowledge", "acknowledge groups", c.acknowledgeGroups)
 	c.action("/notices/{id}/acknowledge", "acknowledge", c.acknowledge)
 	c.page("/customers/{id}", "customer", c.customer)
 	if c.Customers != nil {
 		c.page("/customers", "customers", c.customers)
+	}
+	if c.cfg.Portal != nil {
+		c.mux.HandleFunc("GET /customers/{id}/portal", c.openPortal)
 	}
 	if c.Jobs != nil {
 		c.page("/jobs", "jobs", c.jobs)

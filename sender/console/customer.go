@@ -45,6 +45,7 @@ type customerView struct {
 	Trouble       int
 	Deliveries    []sender.Delivery
 	Secrets       []sender.SubscriberSecret
+	Portal        bool // there is a link to its own pages
 }
 
 // Name is the customer's, or its id.
@@ -61,7 +62,7 @@ func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := customerView{ID: s.ID, CreatedAt: s.CreatedAt}
+	v := customerView{ID: s.ID, CreatedAt: s.CreatedAt, Portal: c.cfg.Portal != nil && id != sender.Operator}
 	if c.Customers != nil && id != sender.Operator {
 		if v.Known, err = c.Customers.Customer(ctx, id); err != nil && !isGone(err) {
 			return view{}, err
@@ -95,4 +96,20 @@ func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 		page.crumbs = []crumb{{"Customers", "customers"}}
 	}
 	return page, nil
+}
+
+// openPortal leads to a customer's own pages.
+func (c *Console) openPortal(w http.ResponseWriter, r *http.Request) {
+	s, err := c.Registry.Subscriber(r.Context(), r.PathValue("id"))
+	var link string
+	if err == nil {
+		link, err = c.cfg.Portal(r.Context(), s.ID, whoOf(r))
+	}
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	c.cfg.Logger.InfoContext(r.Context(), "console: done", "action", "open a customer's portal", "by", whoOf(r), "path", r.URL.Path)
+	w.Header().Set("Location", link)
+	w.WriteHeader(http.StatusSeeOther)
 }

@@ -35,7 +35,7 @@ func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error)
 	}
 	page, next, err := c.History.Deliveries(ctx, history.DeliveryQuery{
 		Status: sender.Status(f.Status), Subscription: f.Subscription, Subscriber: f.Subscriber, Event: f.Event, EventType: f.Type, Object: f.object(),
-		Since: f.since, Until: f.until, Class: sender.Class(f.Class), Cursor: q.Get("cursor"), Limit: pageSize,
+		Since: f.since, Until: f.until, Class: sender.Class(f.Class), StatusCode: f.code, Cursor: q.Get("cursor"), Limit: pageSize,
 	})
 	if err != nil {
 		return view{}, err
@@ -54,6 +54,9 @@ func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error)
 		v.Heading, nav = "Dead letters", "dead letters"
 	}
 	all := view{title: v.Heading, nav: nav, data: &v}
+	if nav == "dead letters" {
+		all.title, all.crumbs = "One by one", []crumb{{"Dead letters", "dead-letters"}}
+	}
 	for i := range page {
 		all.owners = append(all.owners, page[i].Subscriber)
 	}
@@ -95,7 +98,7 @@ func deliveryChips(f *filter, counts *history.Counts) (list []chip) {
 func (f *filter) narrowings() (list []narrowing) {
 	all := f.values()
 	for _, n := range []struct{ field, name, value string }{
-		{"class", "last failure", f.Class}, {"type", "event type", f.Type}, {"object_type", "object type", f.ObjectType}, {"object_id", "object", f.ObjectID},
+		{"class", "last failure", f.Class}, {"code", "last answer", f.Code}, {"type", "event type", f.Type}, {"object_type", "object type", f.ObjectType}, {"object_id", "object", f.ObjectID},
 		{"subscription", "subscription", f.Subscription}, {"subscriber", "customer", f.Subscriber}, {"event", "event", f.Event}, {"since", "since", f.Since}, {"until", "before", f.Until},
 	} {
 		if n.value == "" {

@@ -31,6 +31,7 @@ type deliveryView struct {
 	Newest        []sender.Attempt // all attempts, the newest first
 	ObjectHistory string           // the link to the deliveries of the same object to the same subscription
 	Raw           bool             // the body is shown as it is posted
+	Beside        history.Neighbours
 }
 
 func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
@@ -41,6 +42,9 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	}
 	v := deliveryView{Delivery: d, State: look.Delivery(d), Raw: r.URL.Query().Get("raw") != ""}
 	if v.Why, err = c.History.Why(ctx, id); err != nil {
+		return view{}, err
+	}
+	if v.Beside, err = c.History.Neighbours(ctx, id); err != nil {
 		return view{}, err
 	}
 	switch {
@@ -127,7 +131,7 @@ func (c *Console) sendAgain(r *http.Request) func(ctx context.Context, id string
 // redeliverSeveral sends those again that were chosen in a list. One that cannot be sent
 // again does not keep the others from it: the answer says how many there were.
 func (c *Console) redeliverSeveral(ctx context.Context, r *http.Request) (string, string, error) {
-	ids, err := several(r.PostForm["id"], maxLimit)
+	ids, err := several("id", r.PostForm["id"], maxLimit)
 	if err != nil {
 		return "", "", err
 	}

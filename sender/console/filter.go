@@ -12,27 +12,38 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/look"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 const pageSize = 50
 
 // filter has the fields of a list's form as they were typed.
 type filter struct {
-	Status, Subscription, Subscriber, Event, Type, ObjectType, ObjectID, Since, Until, Class string
+	Status, Subscription, Subscriber, Event, Type, ObjectType, ObjectID, Since, Until, Class, Code string
+	Groups                                                                                         []string // of dead letters
 
 	since, until time.Time
+	code         int
+	groups       []replay.Group
 }
 
 // filterOf reads a form. It reports the problems of all fields at once.
 func filterOf(q url.Values) (f filter, err error) {
 	f = filter{
 		Status: q.Get("status"), Subscription: q.Get("subscription"), Subscriber: q.Get("subscriber"), Event: q.Get("event"), Type: q.Get("type"),
-		ObjectType: q.Get("object_type"), ObjectID: q.Get("object_id"), Since: q.Get("since"), Until: q.Get("until"), Class: q.Get("class"),
+		ObjectType: q.Get("object_type"), ObjectID: q.Get("object_id"), Since: q.Get("since"), Until: q.Get("until"), Class: q.Get("class"), Code: q.Get("code"),
+		Groups: q["group"],
 	}
-	var since, until error
+	var since, until, code, groups error
 	f.since, since = timeOf("since", f.Since)
 	f.until, until = timeOf("until", f.Until)
-	return f, errors.Join(since, until)
+	if f.Code != "" {
+		if f.code, code = strconv.Atoi(f.Code); code != nil {
+			code = badInput("code: " + strconv.Quote(f.Code) + " is no HTTP status: give one such as 503")
+		}
+	}
+	f.groups, groups = groupsOf(f.Groups)
+	return f, errors.Join(since, until, code, groups)
 }
 
 // timeOf reads a time in RFC 3339, or as browsers send the field for a local time. The
@@ -56,11 +67,14 @@ func (f *filter) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
 		"status": f.Status, "subscription": f.Subscription, "subscriber": f.Subscriber, "event": f.Event, "type": f.Type,
-		"object_type": f.ObjectType, "object_id": f.ObjectID, "since": f.Since, "until": f.Until, "class": f.Class,
+		"object_type": f.ObjectType, "object_id": f.ObjectID, "since": f.Since, "until": f.Until, "class": f.Class, "code": f.Code,
 	} {
 		if value != "" {
 			v.Set(name, value)
 		}
+	}
+	if len(f.Groups) > 0 {
+		v["group"] = f.Groups
 	}
 	return v
 }

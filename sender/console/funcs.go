@@ -53,10 +53,7 @@ func lane(l sender.Lane) string {
 
 // lastAnswer is what is known of a delivery's last attempt without its attempts.
 func lastAnswer(d sender.Delivery) look.Label {
-	if d.LastErrorClass == "" && d.Status == sender.StatusDelivered {
-		return look.Label{Text: "2xx", Tone: "ok"}
-	}
-	return look.Answer(0, d.LastErrorClass)
+	return look.Answer(d.LastStatusCode, d.LastErrorClass)
 }
 
 func attemptIcon(a sender.Attempt) template.HTML {

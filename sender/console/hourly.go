@@ -11,7 +11,7 @@ import (
 )
 
 // hourlySpans are those of a subscription, whose figures are kept by the hour.
-var hourlySpans = []span{{"24h", "24 hours", time.Hour, 24}, week, {"30d", "30 days", 12 * time.Hour, 60}}
+var hourlySpans = []span{{"24h", "24 hours", time.Hour, 24}, week, month}
 
 func hourlySpanOf(name string) span {
 	for _, s := range hourlySpans {

@@ -55,7 +55,7 @@ func (c *Console) layout(r *http.Request, v view) *layout {
 		{ID: "overview", Icon: "overview", Title: "Overview"},
 		{ID: "subscriptions", Link: "subscriptions", Icon: "subs", Title: "Subscriptions"},
 		{ID: "deliveries", Link: "deliveries", Icon: "send", Title: "Deliveries"},
-		{ID: "dead letters", Link: "deliveries?status=dead_lettered", Icon: "tray", Title: "Dead letters"},
+		{ID: "dead letters", Link: "dead-letters", Icon: "tray", Title: "Dead letters"},
 		{ID: "replays", Link: "replays", Icon: "replay", Title: "Replays"},
 		{ID: "events", Link: "events", Icon: "event", Title: "Events", Apart: true},
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,30 +14,28 @@ import (
 	"github.com/surehook/surehook/sender/internal/look"
 )
 
-// noticeGroup has notices of one kind about one thing, the newest first.
+// noticeGroup has open notices of one kind about one subscription and for one addressee.
 type noticeGroup struct {
-	sender.Notice // the newest
-	State         look.State
-	URL           string // of the subscription; "": it is not known
-	IDs           []string
-	Unread        []string
-	Oldest        time.Time
+	history.NoticeGroup
+	State look.State
+	URL   string // of the subscription; "": it is not known
 }
-
-// Count is how many notices it has.
-func (g *noticeGroup) Count() int { return len(g.IDs) }
 
 // Title says in a few words what the notices are about.
 func (g *noticeGroup) Title() string {
+	return noticeTitle(g.Kind, g.Count, g.Subscription, g.URL)
+}
+
+func noticeTitle(kind sender.NoticeKind, count int64, subscription, where string) string {
 	at := "an endpoint"
-	if g.URL != "" {
-		at = look.Host(g.URL)
-	} else if g.Subscription != "" {
-		at = look.Short(g.Subscription)
+	if where != "" {
+		at = look.Host(where)
+	} else if subscription != "" {
+		at = look.Short(subscription)
 	}
-	switch g.Kind {
+	switch kind {
 	case sender.NoticeDeadLettered:
-		return look.Plural(g.Count(), "dead letter") + " at " + at
+		return look.Plural(count, "dead letter") + " at " + at
 	case sender.NoticeFailing:
 		return at + " is failing"
 	case sender.NoticeDisabled:
@@ -47,20 +47,58 @@ func (g *noticeGroup) Title() string {
 	case sender.NoticeReplayFinished:
 		return "A replay has finished"
 	}
-	return look.Plain(string(g.Kind))
+	return look.Plain(string(kind))
 }
 
 // Link leads to what the notices are about; "": to nothing.
 func (g *noticeGroup) Link() string {
 	switch {
-	case g.Kind == sender.NoticeDeadLettered && g.Count() > 1 && g.Subscription != "":
-		return "deliveries?status=dead_lettered&subscription=" + g.Subscription
-	case g.Delivery != "":
-		return "deliveries/" + g.Delivery
-	case g.Replay != "":
-		return "replays/" + g.Replay
-	case g.Subscription != "":
-		return "subscriptions/" + g.Subscription
+	case g.Kind == sender.NoticeReplayFinished:
+		return "replays"
+	case g.Subscription == "":
+		return ""
+	case g.Kind == sender.NoticeDeadLettered:
+		return "dead-letters?" + url.Values{"subscription": {g.Subscription}}.Encode()
+	}
+	return "subscriptions/" + url.PathEscape(g.Subscription)
+}
+
+// Value is what a form sends to acknowledge the group: those that were made up to Last.
+func (g *noticeGroup) Value() string {
+	return url.Values{"kind": {string(g.Kind)}, "subscriber": {g.Subscriber}, "subscription": {g.Subscription}, "last": {g.Last.UTC().Format(time.RFC3339Nano)}}.Encode()
+}
+
+func noticeGroupOf(text string) (g history.NoticeGroup, err error) {
+	v, err := url.ParseQuery(text)
+	if err == nil {
+		g = history.NoticeGroup{Kind: sender.NoticeKind(v.Get("kind")), Subscriber: v.Get("subscriber"), Subscription: v.Get("subscription")}
+		g.Last, err = time.Parse(time.RFC3339Nano, v.Get("last"))
+	}
+	if err != nil {
+		return g, badInput("group: " + strconv.Quote(text) + " is none: send the page's own form")
+	}
+	return g, nil
+}
+
+// noticeRow is a single notice in a list.
+type noticeRow struct {
+	sender.Notice
+	State look.State
+	URL   string // of the subscription; "": it is not known
+}
+
+// Title says in a few words what it is about.
+func (n *noticeRow) Title() string { return noticeTitle(n.Kind, 1, n.Subscription, n.URL) }
+
+// Link leads to what it is about; "": to nothing.
+func (n *noticeRow) Link() string {
+	switch {
+	case n.Delivery != "":
+		return "deliveries/" + n.Delivery
+	case n.Replay != "":
+		return "replays/" + n.Replay
+	case n.Subscription != "":
+		return "subscriptions/" + n.Subscription
 	}
 	return ""
 }
@@ -76,45 +114,40 @@ var noticeKinds = []sender.NoticeKind{
 	sender.NoticeNetwork, sender.NoticeProxy, sender.NoticeDisabled, sender.NoticeFailing, sender.NoticeDeadLettered, sender.NoticeReplayFinished,
 }
 
-// groups puts notices together that are of one kind and about one thing: what is still
-// unread apart from what is not. It keeps their order.
-func (c *Console) groups(ctx context.Context, notices []sender.Notice) ([]noticeGroup, error) {
-	type about struct {
-		kind          sender.NoticeKind
-		addressee, of string
-		read          bool
+// openNotices are the groups of notices that nobody has acknowledged: of one kind, or all.
+// more tells that there may be others.
+func (c *Console) openNotices(ctx context.Context, kind string, most int) (list []noticeGroup, more bool, err error) {
+	all, err := c.History.NoticeGroups(ctx, "")
+	if err != nil {
+		return nil, false, err
 	}
-	at := map[about]int{}
-	var list []noticeGroup
+	groups := all.Groups
+	if kind != "" {
+		groups = slices.DeleteFunc(groups, func(g history.NoticeGroup) bool { return string(g.Kind) != kind })
+	}
+	list, err = c.noticeGroups(ctx, groups[:min(len(groups), most)])
+	return list, all.More || len(groups) > most, err
+}
+
+func (c *Console) noticeGroups(ctx context.Context, groups []history.NoticeGroup) (list []noticeGroup, err error) {
 	urls := map[string]string{}
-	for _, n := range notices {
-		key := about{n.Kind, n.Subscriber, n.Subscription + n.Replay, !n.AcknowledgedAt.IsZero()}
-		i, known := at[key]
-		if !known {
-			i = len(list)
-			at[key] = i
-			url, err := c.urlOf(ctx, urls, n.Subscription)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, noticeGroup{Notice: n, State: noticeStates[n.Kind], URL: url})
+	for _, g := range groups {
+		at, err := c.urlOf(ctx, urls, g.Subscription)
+		if err != nil {
+			return nil, err
 		}
-		g := &list[i]
-		g.IDs, g.Oldest = append(g.IDs, n.ID), n.CreatedAt
-		if n.AcknowledgedAt.IsZero() {
-			g.Unread = append(g.Unread, n.ID)
-		}
+		list = append(list, noticeGroup{g, noticeStates[g.Kind], at})
 	}
 	return list, nil
 }
 
 // urlsLooked bounds how many subscriptions a page looks up for their URLs.
-const urlsLooked = 25
+const urlsLooked = 100
 
 // urlOf is a subscription's URL; "" if it is deleted, or if known has too many already.
 func (c *Console) urlOf(ctx context.Context, known map[string]string, id string) (string, error) {
-	if url, ok := known[id]; ok || id == "" || len(known) >= urlsLooked {
-		return url, nil
+	if at, ok := known[id]; ok || id == "" || len(known) >= urlsLooked {
+		return at, nil
 	}
 	s, err := c.Registry.Subscription(ctx, id)
 	if err != nil && !errors.Is(err, sender.ErrNotFound) {
@@ -126,10 +159,10 @@ func (c *Console) urlOf(ctx context.Context, known map[string]string, id string)
 
 type noticesView struct {
 	Kind   string
-	All    bool // those that were acknowledged, too
+	All    bool // each by itself, those that were acknowledged, too
 	Chips  []chip
 	Groups []noticeGroup
-	Unread []string
+	List   []noticeRow
 	Pages  look.Pages
 	More   bool
 }
@@ -137,25 +170,40 @@ type noticesView struct {
 func (c *Console) notices(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	v := noticesView{Kind: q.Get("kind"), All: q.Get("all") != ""}
-	list, next, err := c.History.Notices(ctx, history.NoticeQuery{Kind: sender.NoticeKind(v.Kind), Unread: !v.All, Cursor: q.Get("cursor"), Limit: maxLimit})
-	if err != nil {
-		return view{}, err
-	}
-	if v.Groups, err = c.groups(ctx, list); err != nil {
-		return view{}, err
-	}
 	v.Chips = []chip{{Link: "?", Title: "Open", Current: v.Kind == "" && !v.All}}
 	for _, k := range noticeKinds {
-		v.Chips = append(v.Chips, chip{Link: "?kind=" + string(k), Title: noticeStates[k].Word, State: noticeStates[k], Current: v.Kind == string(k)})
+		v.Chips = append(v.Chips, chip{Link: "?kind=" + string(k), Title: noticeStates[k].Word, State: noticeStates[k], Current: v.Kind == string(k) && !v.All})
 	}
 	v.Chips = append(v.Chips, chip{Link: "?all=1", Title: "Acknowledged, too", Current: v.All})
-	v.More, v.Pages = next != "", pagesOf(q, "cursor", next, look.Plural(len(list), "notice")+" on this page")
 	page := view{title: "Notices", nav: "notices", data: &v}
+	if v.All {
+		return page, c.allNotices(ctx, q, &v, &page)
+	}
+	var err error
+	v.Groups, v.More, err = c.openNotices(ctx, v.Kind, maxLimit)
 	for i := range v.Groups {
-		v.Unread = append(v.Unread, v.Groups[i].Unread...)
 		page.owners = append(page.owners, v.Groups[i].Subscriber)
 	}
-	return page, nil
+	return page, err
+}
+
+// allNotices reads a page of notices, each by itself.
+func (c *Console) allNotices(ctx context.Context, q url.Values, v *noticesView, page *view) error {
+	list, next, err := c.History.Notices(ctx, history.NoticeQuery{Kind: sender.NoticeKind(v.Kind), Cursor: q.Get("cursor"), Limit: pageSize})
+	if err != nil {
+		return err
+	}
+	urls := map[string]string{}
+	for _, n := range list {
+		at, err := c.urlOf(ctx, urls, n.Subscription)
+		if err != nil {
+			return err
+		}
+		v.List = append(v.List, noticeRow{n, noticeStates[n.Kind], at})
+		page.owners = append(page.owners, n.Subscriber)
+	}
+	v.More, v.Pages = next != "", pagesOf(q, "cursor", next, look.Plural(len(list), "notice")+" on this page")
+	return nil
 }
 
 func (c *Console) acknowledge(ctx context.Context, r *http.Request) (string, string, error) {
@@ -163,28 +211,34 @@ func (c *Console) acknowledge(ctx context.Context, r *http.Request) (string, str
 	return "notices", "acknowledged", err
 }
 
-// acknowledgeSeveral acknowledges the notices of a group. One that is gone meanwhile
-// needs nobody's attention.
-func (c *Console) acknowledgeSeveral(ctx context.Context, r *http.Request) (string, string, error) {
-	ids, err := several(r.PostForm["id"], maxLimit)
+// acknowledgeGroups acknowledges the notices of groups that a page has shown, and none that
+// came since.
+func (c *Console) acknowledgeGroups(ctx context.Context, r *http.Request) (string, string, error) {
+	texts, err := several("group", r.PostForm["group"], maxLimit)
 	if err != nil {
 		return "", "", err
 	}
-	for _, id := range ids {
-		if _, err := c.History.Acknowledge(ctx, id, ""); err != nil && !errors.Is(err, sender.ErrNotFound) {
+	groups := make([]history.NoticeGroup, len(texts))
+	for i, text := range texts {
+		if groups[i], err = noticeGroupOf(text); err != nil {
+			return "", "", err
+		}
+	}
+	for _, g := range groups {
+		if _, err := c.History.AcknowledgeGroup(ctx, g); err != nil {
 			return "", "", err
 		}
 	}
 	return "notices", "acknowledged", nil
 }
 
-// several are the ids of a form that acts on more than one thing.
-func several(ids []string, most int) ([]string, error) {
-	if len(ids) == 0 {
-		return nil, badInput("id: none is chosen: choose one or more")
+// several are the values of a form's field that names more than one thing.
+func several(field string, values []string, most int) ([]string, error) {
+	if len(values) == 0 {
+		return nil, badInput(field + ": none is chosen: choose one or more")
 	}
-	if len(ids) > most {
-		return nil, badInput("id: " + strconv.Itoa(len(ids)) + " are chosen: choose at most " + strconv.Itoa(most))
+	if len(values) > most {
+		return nil, badInput(field + ": " + strconv.Itoa(len(values)) + " are chosen: choose at most " + strconv.Itoa(most))
 	}
-	return ids, nil
+	return values, nil
 }

@@ -81,14 +81,16 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (view, error) {
 	}
 	o.Whole, o.Tiles, o.Charts = all.Whole, tilesOf(all), chartsOf(all)
 	o.Failures, o.Failed = failuresOf(&all.Whole)
-	if o.Failing, err = c.troubled(ctx); err != nil {
-		return view{}, err
-	}
-	notices, _, err := c.History.Notices(ctx, history.NoticeQuery{Unread: true, Limit: pageSize})
+	trouble, _, err := c.troubled(ctx, sender.SubscriptionQuery{Implicit: true, Limit: attention})
 	if err != nil {
 		return view{}, err
 	}
-	if o.Notices, err = c.groups(ctx, notices); err != nil {
+	if o.Failing, err = c.rows(ctx, trouble); err != nil {
+		return view{}, err
+	}
+	slices.SortStableFunc(o.Failing, worstFirst)
+	o.Failing = o.Failing[:min(len(o.Failing), attention)]
+	if o.Notices, _, err = c.openNotices(ctx, "", attention); err != nil {
 		return view{}, err
 	}
 	v := view{title: "Overview", nav: "overview", data: &overviewOr{Overview: &o}}
@@ -98,7 +100,6 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (view, error) {
 	for i := range o.Notices {
 		v.owners = append(v.owners, o.Notices[i].Subscriber)
 	}
-	o.Notices = o.Notices[:min(len(o.Notices), attention)]
 	return v, nil
 }
 
@@ -108,34 +109,17 @@ type overviewOr struct {
 	First    *firstSteps
 }
 
-// troubled are the subscriptions that are disabled or fail, as far as a bounded search
-// finds them.
-func (c *Console) troubled(ctx context.Context) (list []subscriptionRow, err error) {
-	off, _, err := c.History.Subscriptions(ctx, sender.SubscriptionQuery{Status: sender.SubscriptionDisabled, Implicit: true, Limit: attention})
+// troubled are the subscriptions of a query that are disabled, and those that fail: of each
+// up to the query's limit, those that have failed for longest first. whole: they are all.
+func (c *Console) troubled(ctx context.Context, q sender.SubscriptionQuery) (list []sender.Subscription, whole bool, err error) {
+	off, fail := q, q
+	off.Status, fail.Failing = sender.SubscriptionDisabled, true
+	list, next, err := c.History.Subscriptions(ctx, off)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	query := sender.SubscriptionQuery{Status: sender.SubscriptionActive, Implicit: true, Limit: maxLimit}
-	for range failingPages {
-		page, next, err := c.History.Subscriptions(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page {
-			if s := look.Subscription(page[i]); s.Tone == "bad" || s.Tone == "warn" {
-				off = append(off, page[i])
-			}
-		}
-		if query.Cursor = next; next == "" || len(off) >= 2*attention {
-			break
-		}
-	}
-	rows, err := c.rows(ctx, off[:min(len(off), maxLimit)])
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(rows, worstFirst)
-	return rows[:min(len(rows), attention)], nil
+	failing, more, err := c.History.Subscriptions(ctx, fail)
+	return append(list, failing...), next+more == "", err
 }
 
 func failuresOf(r *history.Rollup) (list []failure, all int64) {

@@ -18,6 +18,7 @@ type view struct {
 	crumbs []crumb  // what stands above it
 	owners []string // the subscribers whose names it shows
 	static bool     // it is not loaded again while it is open
+	leads  string   // the page that is shown instead, from the console's root; "": none
 	data   any
 }
 
@@ -59,6 +60,11 @@ func (c *Console) page(pattern, name string, read func(ctx context.Context, r *h
 		v, err := read(r.Context(), r)
 		if err != nil {
 			c.fail(w, r, err)
+			return
+		}
+		if v.leads != "" {
+			w.Header().Set("Location", base(r)+v.leads)
+			w.WriteHeader(http.StatusFound)
 			return
 		}
 		l := c.layout(r, v)

@@ -36,6 +36,12 @@ func (r *replayRow) Title() string {
 	if r.Filter.ErrorClass != "" {
 		by = append(by, string(r.Filter.ErrorClass))
 	}
+	if r.Filter.StatusCode != 0 {
+		by = append(by, strconv.Itoa(r.Filter.StatusCode))
+	}
+	if n := len(r.Filter.Groups); n > 0 {
+		by = append(by, countOf(n, "group", "groups"))
+	}
 	if len(by) > 0 {
 		what += ", " + strings.Join(by, ", ")
 	}
@@ -94,7 +100,8 @@ func (c *Console) replays(ctx context.Context, r *http.Request) (view, error) {
 
 type replayView struct {
 	replayRow
-	URL string // of the one subscription that it is about; "": it is about more
+	URL    string // of the one subscription that it is about; "": it is about more
+	Groups []chosenGroup
 }
 
 func (c *Console) replay(ctx context.Context, r *http.Request) (view, error) {
@@ -103,7 +110,11 @@ func (c *Console) replay(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v := replayView{replayRow: rowOf(rep)}
-	if v.URL, err = c.urlOf(ctx, map[string]string{}, rep.Filter.Subscription); err != nil {
+	urls := map[string]string{}
+	if v.URL, err = c.urlOf(ctx, urls, rep.Filter.Subscription); err != nil {
+		return view{}, err
+	}
+	if v.Groups, err = c.chosen(ctx, urls, rep.Filter.Groups); err != nil {
 		return view{}, err
 	}
 	return view{title: v.Title(), nav: "replays", crumbs: []crumb{{"Replays", "replays"}}, owners: []string{rep.Filter.Subscriber}, data: &v}, nil
@@ -111,6 +122,7 @@ func (c *Console) replay(ctx context.Context, r *http.Request) (view, error) {
 
 type newReplayView struct {
 	Filter  filter
+	Groups  []chosenGroup
 	Classes []sender.Class
 	// Preview counts what a replay would send; nil: the form was not sent yet.
 	Preview *replay.Preview
@@ -137,6 +149,9 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 		f.Status = string(sender.StatusDeadLettered)
 	}
 	v := newReplayView{Filter: f, Classes: classes, At: c.cfg.Now()}
+	if v.Groups, err = c.chosen(ctx, map[string]string{}, f.groups); err != nil {
+		return view{}, err
+	}
 	page := view{title: "New replay", nav: "replays", crumbs: []crumb{{"Replays", "replays"}}, static: true, data: &v}
 	if q.Get("preview") == "" {
 		return page, nil
@@ -174,7 +189,7 @@ func (c *Console) share(ctx context.Context, s replay.Share) (share, error) {
 func (f *filter) replay() replay.Filter {
 	return replay.Filter{
 		Status: sender.Status(f.Status), Subscription: f.Subscription, Subscriber: f.Subscriber, EventType: f.Type,
-		Since: f.since, Until: f.until, ErrorClass: sender.Class(f.Class),
+		Since: f.since, Until: f.until, ErrorClass: sender.Class(f.Class), StatusCode: f.code, Groups: f.groups,
 	}
 }
 

@@ -19,9 +19,11 @@ var (
 	hour = span{"1h", "an hour", time.Minute, 60}
 	day  = span{"24h", "24 hours", 15 * time.Minute, 96}
 	week = span{"7d", "7 days", 2 * time.Hour, 84}
+	// month is the longest that figures by the hour are asked for.
+	month = span{"30d", "30 days", 12 * time.Hour, 60}
 )
 
-var spans = []span{hour, day, week}
+var spans = []span{hour, day, week, month}
 
 // Label is its name for people.
 func (s span) Label() string { return s.Name[:len(s.Name)-1] + " " + s.Name[len(s.Name)-1:] }
@@ -58,7 +60,11 @@ type series struct {
 func (c *Console) series(ctx context.Context, now time.Time, s span) (*series, error) {
 	now = now.UTC()
 	from := now.Truncate(s.Step).Add(-time.Duration(s.N-1) * s.Step)
-	minutes, err := c.History.Rollups(ctx, from, from.Add(time.Duration(s.N)*s.Step))
+	rollups := c.History.Rollups
+	if s.Step >= time.Hour {
+		rollups = c.History.HourRollups
+	}
+	parts, err := rollups(ctx, from, from.Add(time.Duration(s.N)*s.Step))
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +74,10 @@ func (c *Console) series(ctx context.Context, now time.Time, s span) (*series, e
 		all.Intervals[i] = interval{From: at, To: at.Add(s.Step)}
 	}
 	all.Intervals[s.N-1].To = now
-	for i := range minutes {
-		if k := int(minutes[i].Minute.Sub(from) / s.Step); k >= 0 && k < s.N {
-			all.Intervals[k].Merge(&minutes[i])
-			all.Whole.Merge(&minutes[i])
+	for i := range parts {
+		if k := int(parts[i].Minute.Sub(from) / s.Step); k >= 0 && k < s.N {
+			all.Intervals[k].Merge(&parts[i])
+			all.Whole.Merge(&parts[i])
 		}
 	}
 	return all, nil

@@ -56,7 +56,11 @@ func (c *Console) subscription(ctx context.Context, r *http.Request) (view, erro
 	if err != nil {
 		return view{}, err
 	}
-	if v.Notices, err = c.groups(ctx, notices); err != nil {
+	var groups history.NoticeGroups
+	for i := range notices {
+		groups.Add(&notices[i])
+	}
+	if v.Notices, err = c.noticeGroups(ctx, groups.Groups); err != nil {
 		return view{}, err
 	}
 	return view{title: look.Host(s.URL), nav: "subscriptions", crumbs: []crumb{{"Subscriptions", "subscriptions"}}, owners: []string{s.Subscriber}, data: &v}, nil

@@ -105,6 +105,7 @@ type subscriptionsView struct {
 	List     []subscriptionRow
 	Pages    look.Pages
 	More     bool // the search is not at its end
+	Hidden   bool // more are in trouble than those that stand first
 	Whole    int64
 }
 
@@ -117,10 +118,6 @@ type chip struct {
 	Current     bool
 }
 
-// failingPages bounds how many pages of subscriptions are searched for failing ones, or
-// for a text.
-const failingPages = 5
-
 // maxLimit is the longest page of a list.
 const maxLimit = 200
 
@@ -131,7 +128,7 @@ func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, err
 		return view{}, err
 	}
 	v := subscriptionsView{Filter: f, Failing: q.Get("failing") != "", Implicit: q.Get("implicit") != "", Text: strings.TrimSpace(q.Get("q"))}
-	list, next, err := c.findSubscriptions(ctx, &v, q.Get("cursor"))
+	list, next, err := c.listSubscriptions(ctx, &v, q.Get("cursor"))
 	if err != nil {
 		return view{}, err
 	}
@@ -141,6 +138,9 @@ func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, err
 	}
 	if v.List, err = c.rows(ctx, list); err != nil {
 		return view{}, err
+	}
+	if !v.Failing {
+		slices.SortStableFunc(v.List, worstFirst)
 	}
 	v.More, v.Chips = next != "", subscriptionChips(&v, &counts)
 	for _, n := range counts.Subscriptions {
@@ -154,30 +154,31 @@ func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, err
 	return page, nil
 }
 
-// findSubscriptions is a page of those that are asked for. What the store cannot select
-// is looked for in a bounded number of its pages.
-func (c *Console) findSubscriptions(ctx context.Context, v *subscriptionsView, cursor string) (list []sender.Subscription, next string, err error) {
-	query := sender.SubscriptionQuery{Subscriber: v.Filter.Subscriber, Status: sender.SubscriptionStatus(v.Filter.Status), Implicit: v.Implicit, Cursor: cursor, Limit: pageSize}
-	pages, text := 1, strings.ToLower(v.Text)
-	if v.Failing || text != "" {
-		pages = failingPages
+// listSubscriptions is a page of those that are asked for. A list of all begins with those
+// that are in trouble, as far as they have room; the pages leave them out where they come by
+// their age.
+func (c *Console) listSubscriptions(ctx context.Context, v *subscriptionsView, cursor string) (list []sender.Subscription, next string, err error) {
+	q := sender.SubscriptionQuery{
+		Subscriber: v.Filter.Subscriber, Status: sender.SubscriptionStatus(v.Filter.Status), Failing: v.Failing, URL: v.Text, Implicit: v.Implicit, Cursor: cursor, Limit: pageSize,
 	}
-	for range pages {
-		page, after, err := c.History.Subscriptions(ctx, query)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, s := range page {
-			if v.Failing && s.Health.FailingSince.IsZero() || text != "" && !strings.Contains(strings.ToLower(s.URL+" "+s.Description+" "+s.ID), text) {
-				continue
-			}
+	page, next, err := c.History.Subscriptions(ctx, q)
+	if err != nil || q.Status != "" || q.Failing || q.URL != "" {
+		return page, next, err
+	}
+	q.Cursor = ""
+	trouble, whole, err := c.troubled(ctx, q)
+	if err != nil {
+		return nil, "", err
+	}
+	if cursor == "" {
+		list, v.Hidden = trouble, !whole
+	}
+	for _, s := range page {
+		if !slices.ContainsFunc(trouble, func(t sender.Subscription) bool { return t.ID == s.ID }) {
 			list = append(list, s)
 		}
-		if query.Cursor = after; after == "" {
-			break
-		}
 	}
-	return list, query.Cursor, nil
+	return list, next, nil
 }
 
 func subscriptionChips(v *subscriptionsView, counts *history.Counts) (list []chip) {

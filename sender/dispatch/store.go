@@ -96,6 +96,8 @@ type Store interface {
 	// are closing and have nothing left. It returns how many deliveries it ended. A store
 	// that keeps its counts for the rollups in memory writes them here, those of
 	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second.
+	// It also merges the rollups of each hour, some minutes after its end: see
+	// history.Store.HourRollups.
 	// With limit 0 it ends nothing, and writes all of its counts: so a dispatcher calls it
 	// at its end.
 	Sweep(ctx context.Context, limit int) (int, error)
@@ -154,7 +156,7 @@ type Store interface {
 	//     the next version that is assigned, to such an object or to any other, is above
 	//     them;
 	//   - notices that were acknowledged before p.Notices;
-	//   - figures of minutes before p.Rollups, and figures of subscriptions in hours before
+	//   - figures of minutes before p.Rollups, and of the hours that they make up, and figures of subscriptions in hours before
 	//     p.SubscriptionRollups;
 	//   - deleted subscriptions that had nothing live any more when they were swept before
 	//     p.Events, if there are no records of theirs: from then on their ids read as ids

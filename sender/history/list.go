@@ -10,8 +10,11 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// maxRollups bounds the time that one call of Rollups asks about.
-const maxRollups = 7 * 24 * time.Hour
+// Bounds of the time that one call asks about.
+const (
+	maxRollups     = 7 * 24 * time.Hour
+	maxHourRollups = 35 * 24 * time.Hour
+)
 
 // check refuses a query that is not of the form that is asked for.
 func (q *DeliveryQuery) check() error {
@@ -84,11 +87,39 @@ func (h *History) Counts(ctx context.Context) (Counts, error) { return h.store.C
 // processes count is among them a second later. ErrInvalid: to is not after from, or more
 // than seven days after it.
 func (h *History) Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error) {
-	if d := to.Sub(from); d <= 0 || d > maxRollups {
-		return nil, fmt.Errorf("%w times: from %s to %s: to must be the later one, by at most %v", sender.ErrInvalid,
-			from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), maxRollups)
+	if err := checkSpan(from, to, maxRollups); err != nil {
+		return nil, err
 	}
 	return h.store.Rollups(ctx, from, to)
+}
+
+// HourRollups returns, for each of the hours (UTC) that began at from or later and before to,
+// the Rollups of its minutes merged, with the hour's beginning as Minute: oldest first. Hours
+// in which nothing happened are left out. It reads a row for each hour, and of the last one
+// or two hours a row for each minute, so it is for long spans. ErrInvalid: to is not after
+// from, or more than 35 days after it.
+func (h *History) HourRollups(ctx context.Context, from, to time.Time) ([]Rollup, error) {
+	if err := checkSpan(from, to, maxHourRollups); err != nil {
+		return nil, err
+	}
+	return h.store.HourRollups(ctx, nextHour(from), nextHour(to))
+}
+
+// nextHour is the first hour that begins at a time or later.
+func nextHour(t time.Time) time.Time {
+	hour := t.UTC().Truncate(time.Hour)
+	if hour.Before(t) {
+		return hour.Add(time.Hour)
+	}
+	return hour
+}
+
+func checkSpan(from, to time.Time, longest time.Duration) error {
+	if d := to.Sub(from); d <= 0 || d > longest {
+		return fmt.Errorf("%w times: from %s to %s: to must be the later one, by at most %v", sender.ErrInvalid,
+			from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), longest)
+	}
+	return nil
 }
 
 // Why explains the state of a delivery, or returns ErrNotFound.

@@ -74,6 +74,11 @@ type Store interface {
 	// committed once that is written: with the transaction, or by their next Sweep.
 	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
+	// HourRollups returns, for each hour that began at from or later and before to, which
+	// are whole hours, the Rollups of its minutes merged, with the hour's beginning as
+	// Minute: oldest first. Of hours that Sweep has merged it reads one row each.
+	HourRollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
+
 	// SubscriptionRollups returns the figures of the subscriptions with these ids, which
 	// are distinct, in the hours that began at from or later and before to: by
 	// subscription in the order of the ids, then by hour, oldest first. It leaves out

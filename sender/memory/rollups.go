@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/hourly"
 )
 
 // tally adds to the rollup of the present minute, which beginMinute has begun.
@@ -57,4 +58,10 @@ func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []history.
 	})
 	slices.SortFunc(all, func(a, b history.Rollup) int { return a.Minute.Compare(b.Minute) })
 	return all, err
+}
+
+// HourRollups implements history.Store.
+func (s *Store) HourRollups(ctx context.Context, from, to time.Time) ([]history.Rollup, error) {
+	minutes, err := s.Rollups(ctx, from, to)
+	return hourly.Merge(minutes), err
 }

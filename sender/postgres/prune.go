@@ -16,6 +16,9 @@ const (
 	deleteRollups    = `DELETE FROM surehook_rollups r USING unnest($1::timestamptz[], $2::bigint[]) AS u(minute, shard)
 		WHERE r.minute = u.minute AND r.shard = u.shard`
 
+	// An hour goes after its minutes, so with some of them, or with those of a later one.
+	deleteHourRollups = `DELETE FROM surehook_hour_rollups WHERE hour IN (SELECT hour FROM surehook_hour_rollups WHERE hour <= $1 - interval '1 hour' ORDER BY hour LIMIT $2)`
+
 	selectOldHours = `SELECT subscription, hour, shard FROM surehook_subscription_rollups WHERE hour < $1 ORDER BY hour LIMIT $2`
 	deleteHours    = `DELETE FROM surehook_subscription_rollups r USING unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) AS u(subscription, hour, shard)
 		WHERE r.subscription = u.subscription AND r.hour = u.hour AND r.shard = u.shard`
@@ -88,6 +91,9 @@ func (p *pruning) rollups(before timestamp) (more bool, err error) {
 	}
 	n, err := p.remove(deleteRollups, minutes, shards)
 	p.Out.Rollups += n
+	if err == nil {
+		_, err = p.remove(deleteHourRollups, before, p.Limit)
+	}
 	return len(minutes) == p.Limit, err
 }
 

@@ -196,28 +196,38 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]history.Rollup {
 func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	here := c.rollups.here(from, to)
 	err = c.read(ctx, func(w *work) error {
-		return w.each(func(rows rows) (bool, error) {
-			var k rollupKey
-			var text string
-			if err := rows.Scan(&k.minute, &k.shard, &text); err != nil {
-				return false, err
-			}
-			if _, known := here[k]; known {
-				return true, nil
-			}
-			var r history.Rollup
-			err := json.Unmarshal([]byte(text), &r)
-			all = append(all, r)
-			return true, err
-		}, selectRollups, timestampOf(from), timestampOf(to))
+		all, err = w.minutes(from, to, here)
+		return err
 	})
 	if err != nil {
 		return nil, fail("reading rollups", err)
 	}
-	for _, r := range here {
+	return all, nil
+}
+
+// minutes are the rollups between two times: those that are stored, but for older states of
+// those that are counted here, and these.
+func (w *work) minutes(from, to time.Time, here map[rollupKey]history.Rollup) (all []history.Rollup, err error) {
+	err = w.each(func(rows rows) (bool, error) {
+		var k rollupKey
+		var text string
+		if err := rows.Scan(&k.minute, &k.shard, &text); err != nil {
+			return false, err
+		}
+		if _, known := here[k]; known {
+			return true, nil
+		}
+		var r history.Rollup
+		err := json.Unmarshal([]byte(text), &r)
 		all = append(all, r)
+		return true, err
+	}, selectRollups, timestampOf(from), timestampOf(to))
+	for k, r := range here {
+		if !k.minute.time().Before(from) {
+			all = append(all, r)
+		}
 	}
-	return byMinute(all), nil
+	return byMinute(all), err
 }
 
 // byMinute merges the rollups of each minute.

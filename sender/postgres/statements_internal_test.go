@@ -36,7 +36,7 @@ func parameterStatements() map[string]string {
 		"deleteSubscriptions": deleteSubscriptions, "deleteHeads": deleteHeads, "deleteAllSkipped": deleteAllSkipped, "deleteTurns": deleteTurns, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
 		"holdHeads": holdHeads, "fewerDead": fewerDead, "selectOldRecords": selectOldRecords, "selectStillOld": selectStillOld,
 		"selectOldEvents": selectOldEvents, "selectLiveEvents": selectLiveEvents, "deleteKeys": deleteKeys, "deleteFeed": deleteFeed, "deleteEvents": deleteEvents,
-		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups, "selectOldHours": selectOldHours, "deleteHours": deleteHours,
+		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups, "deleteHourRollups": deleteHourRollups, "selectOldHours": selectOldHours, "deleteHours": deleteHours,
 		"selectEventRange": selectEventRange, "selectEventsOf": selectEventsOf, "removeBodies": removeBodies, "unaddress": unaddress,
 		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "redactAttempts": redactAttempts,
 	}
@@ -53,7 +53,7 @@ func parameterStatements() map[string]string {
 		"selectEvents": selectEvents, "selectEvent": selectEvent,
 		"selectPositionBefore": selectPositionBefore, "selectEventBefore": selectEventBefore, "countLate": countLate, "selectBelated": selectBelated,
 		"restartLease": restartLease, "restartWaiting": restartWaiting, "deletePending": deletePending, "deleteEnd": deleteEnd, "lastNumber": lastNumber,
-		"upsertRollups": upsertRollups, "selectRollups": selectRollups, "upsertHours": upsertHours, "selectHours": selectHours, "selectNumbersOf": selectNumbersOf,
+		"upsertRollups": upsertRollups, "selectRollups": selectRollups, "selectHourRollups": selectHourRollups, "selectUnmerged": selectUnmerged, "insertHourRollup": insertHourRollup, "upsertHours": upsertHours, "selectHours": selectHours, "selectNumbersOf": selectNumbersOf,
 		"selectDeadGroups": selectDeadGroups, "selectDeadGroupsOf": selectDeadGroupsOf, "selectDeadOf": selectDeadOf, "selectUnread": selectUnread,
 		"selectUnreadOf": selectUnreadOf, "acknowledgeNotices": acknowledgeNotices, "selectKinds": selectKinds, "selectFailing": selectFailing, "selectNamed": selectNamed,
 	} {

@@ -124,6 +124,7 @@ type core struct {
 	subscriptionCache subscriptionCache
 	scanFrom          scanFrom
 	rollups           rollups
+	merged            hourly.Merged // the hours whose rollups are
 	hours             hourly.Counts
 	hints             hints
 	rowAt             rowAt

@@ -91,6 +91,9 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	if err := c.storeHours(ctx, f.now.time(), limit == 0); err != nil || limit == 0 {
 		return 0, err
 	}
+	if err := c.mergeHours(ctx, f.now.time()); err != nil {
+		return 0, err
+	}
 	if len(f.ending)+len(f.skipped) == 0 && !f.forgotten && f.clearBelow == nil {
 		return 0, nil
 	}

@@ -55,6 +55,7 @@ var excepted = []step{
 	{selectLost, "SEARCH l USING PRIMARY KEY (subscription=?)", inFlight},
 	{selectLost, "USE TEMP B-TREE FOR ORDER BY", inFlight},
 	{selectCounts, "SEARCH surehook_events", oneRow},
+	{selectUnmerged, "SEARCH surehook_hour_rollups", oneRow},
 	{selectLanes, "SCAN surehook_heads USING INDEX surehook_heads_live", "as many as have something live, when it is counted, and once a minute"},
 	{selectLanes, "USE TEMP B-TREE FOR GROUP BY", "three lanes"},
 	{selectDeadEnds, "SEARCH surehook_ended USING INDEX surehook_ended_order (status=?)", limited},
@@ -164,7 +165,7 @@ func TestPlans(t *testing.T) {
 		setStatus, closeHead, oldestHeld, insertNotice,
 		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
-		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups,
+		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups, selectHourRollups, selectUnmerged, deleteHourRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)
 	queries = append(queries, selectOldEnds, deleteOldEnds, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
 		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,

@@ -51,7 +51,9 @@ const (
 	selectOldRollups = `SELECT minute, shard FROM surehook_rollups WHERE minute < ? ORDER BY minute, shard LIMIT ? + 0`
 	selectOldHours   = `SELECT subscription, hour, shard FROM surehook_subscription_rollups WHERE hour < ? ORDER BY hour LIMIT ? + 0`
 	deleteHour       = `DELETE FROM surehook_subscription_rollups WHERE subscription = ? AND hour = ? AND shard = ?`
-	deleteRollups    = `DELETE FROM surehook_rollups WHERE (minute, shard) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`
+	// An hour goes after its minutes, so with some of them, or with those of a later one.
+	deleteHourRollups = `DELETE FROM surehook_hour_rollups WHERE hour IN (SELECT hour FROM surehook_hour_rollups WHERE hour <= ? ORDER BY hour LIMIT ? + 0)`
+	deleteRollups     = `DELETE FROM surehook_rollups WHERE (minute, shard) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`
 )
 
 // pruning is one call of Prune at work.
@@ -286,7 +288,10 @@ func (p *pruning) rollups(before int64) (more bool, err error) {
 	err = p.s.write(p.ctx, func(w *work) error {
 		n, err := w.count(deleteRollups, keyList(all))
 		p.Out.Rollups += n
-		return err
+		if err != nil {
+			return err
+		}
+		return w.execs(deleteHourRollups, before-time.Hour.Microseconds(), p.Limit)
 	})
 	return len(all) == p.Limit, err
 }

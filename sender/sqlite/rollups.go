@@ -74,25 +74,32 @@ func (s *Store) writeRollup(w *work, r *history.Rollup) error {
 // Rollups implements history.Store.
 func (s *Store) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	err = s.read(ctx, func(w *work) error {
-		return w.each(func(rows *sql.Rows) (bool, error) {
-			var text []byte
-			if err := rows.Scan(&text); err != nil {
-				return false, err
-			}
-			var r history.Rollup
-			if err := json.Unmarshal(text, &r); err != nil {
-				return false, err
-			}
-			if n := len(all); n > 0 && all[n-1].Minute.Equal(r.Minute) {
-				all[n-1].Merge(&r)
-			} else {
-				all = append(all, r)
-			}
-			return true, nil
-		}, selectRollups, micros(from), micros(to))
+		all, err = w.rollups(selectRollups, micros(from), micros(to))
+		return err
 	})
 	if err != nil {
 		return nil, fail("reading rollups", err)
 	}
 	return all, nil
+}
+
+// rollups are those that a query selects, those of one time merged.
+func (w *work) rollups(query string, args ...any) (all []history.Rollup, err error) {
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var text []byte
+		if err := rows.Scan(&text); err != nil {
+			return false, err
+		}
+		var r history.Rollup
+		if err := json.Unmarshal(text, &r); err != nil {
+			return false, err
+		}
+		if n := len(all); n > 0 && all[n-1].Minute.Equal(r.Minute) {
+			all[n-1].Merge(&r)
+		} else {
+			all = append(all, r)
+		}
+		return true, nil
+	}, query, args...)
+	return all, err
 }

@@ -54,6 +54,9 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	if err := s.storeHours(ctx, limit == 0); err != nil || limit == 0 {
 		return 0, err
 	}
+	if err := s.mergeHours(ctx); err != nil {
+		return 0, err
+	}
 	var ending, skipped, forgotten []int64
 	err = s.read(ctx, func(w *work) (err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {

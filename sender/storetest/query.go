@@ -19,6 +19,7 @@ func queryRules[Tx any]() []rule[Tx] {
 		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", queryCursor[Tx]},
 		{"counts", "The counts say how many there are, after every change, and after none that is rolled back.", queryCounts[Tx]},
 		{"rollups", "A rollup has what was committed in its minute, and nothing else: no lost result, and no batch that failed.", queryRollups[Tx]},
+		{"rollups of hours", "The figures of an hour are those of its minutes, whether Sweep has merged them or not.", queryHourRollups[Tx]},
 		{"rollups of subscriptions", "The figures of a subscription and an hour have what was committed then, whether they are written or not; by the order of the ids, then by hour.", querySubscriptionRollups[Tx]},
 		{"counts by lane", "What is live, and since when the oldest is due, is told of each lane.", queryCountsByLane[Tx]},
 		{"recent outcomes", "A subscription remembers the last 32 outcomes of its attempts that tell something of its endpoint.", queryRecent[Tx]},

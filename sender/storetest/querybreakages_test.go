@@ -45,6 +45,8 @@ var queryBreakages = []breakage{
 	{"counts once", func(s store) store { return &countsOnce{store: s} }, checks{"query/counts", "random/seed 1"}},
 	{"lost results counted", func(s store) store { return &lostCounted{store: s} }, checks{"query/rollups"}},
 	{"rollups include their end", func(s store) store { return rollupsToEnd{s} }, checks{"query/rollups"}},
+	{"rollups of hours include their end", func(s store) store { return hoursToTheirEnd{s} }, checks{"query/rollups of hours"}},
+	{"rollups of hours without the minutes that are not merged", func(s store) store { return mergedAlone{s} }, checks{"query/rollups of hours"}},
 	{"figures of subscriptions the wrong way round", func(s store) store { return hoursReversed{s} }, checks{"query/rollups of subscriptions"}},
 	{"figures of subscriptions include their end", func(s store) store { return hoursToEnd{s} }, checks{"query/rollups of subscriptions"}},
 	{"lanes mixed up", onCounts(func(c *history.Counts) {
@@ -174,6 +176,19 @@ func (b *lostCounted) Rollups(ctx context.Context, from, to time.Time) ([]histor
 		all[i].Delivered += b.lost
 	}
 	return all, err
+}
+
+type hoursToTheirEnd struct{ store }
+
+func (b hoursToTheirEnd) HourRollups(ctx context.Context, from, to time.Time) ([]history.Rollup, error) {
+	return b.store.HourRollups(ctx, from, to.Add(time.Hour))
+}
+
+type mergedAlone struct{ store }
+
+func (b mergedAlone) HourRollups(ctx context.Context, from, to time.Time) ([]history.Rollup, error) {
+	all, err := b.store.HourRollups(ctx, from, to)
+	return all[:max(0, len(all)-1)], err
 }
 
 type rollupsToEnd struct{ store }

@@ -120,3 +120,49 @@ func queryRollups[Tx any](w *world[Tx]) {
 	}
 	w.equal(w.read(sub).Backlog, int64(1), "Backlog in the end")
 }
+
+func queryHourRollups[Tx any](w *world[Tx]) {
+	w.Advance(w.now().Truncate(time.Hour).Add(time.Hour).Sub(w.now()))
+	start := w.now()
+	minutesOf := func(from, to time.Time) (hours []history.Rollup) {
+		all, err := w.Store.Rollups(w.ctx, from, to)
+		w.noError(err, "reading rollups")
+		for i := range all {
+			hour := all[i].Minute.UTC().Truncate(time.Hour)
+			if n := len(hours); n == 0 || !hours[n-1].Minute.Equal(hour) {
+				hours = append(hours, history.Rollup{Minute: hour})
+			}
+			hours[len(hours)-1].Merge(&all[i])
+			hours[len(hours)-1].Minute = hour
+		}
+		return hours
+	}
+	same := func(n int, from, to time.Duration, what string) {
+		got, err := w.Store.HourRollups(w.ctx, start.Add(from), start.Add(to))
+		w.noError(err, "reading rollups of hours")
+		want := minutesOf(start.Add(from), start.Add(to))
+		w.equal(len(got), n, "hours %s", what)
+		w.equal(len(want), n, "hours of minutes %s", what)
+		for i := range min(len(got), len(want)) {
+			w.sameRollup(got[i], want[i], what)
+		}
+	}
+	same(0, 0, time.Hour, "before anything was done")
+	for i, class := range []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassNone} {
+		w.ended(i+1, class)
+		w.Advance(20 * time.Minute) // the third is in the second hour
+		w.ended(1, sender.ClassNone)
+		w.Advance(20 * time.Minute)
+	}
+	same(2, 0, 2*time.Hour, "while they last")
+	for range 3 { // of the two, then of the third hour
+		w.sweep(10)
+		w.Advance(time.Hour)
+		w.ended(1, sender.ClassNone)
+	}
+	w.sweep(10)
+	same(5, 0, 10*time.Hour, "of which some are over")
+	same(1, time.Hour, 2*time.Hour, "of one hour")
+	same(1, 4*time.Hour, 5*time.Hour, "of the hour that lasts")
+	same(0, -time.Hour, 0, "before them")
+}

@@ -435,6 +435,12 @@ CREATE TABLE surehook_rollups (
 	PRIMARY KEY (minute, shard)
 );
 
+-- The same of each hour that is over, of all processes together.
+CREATE TABLE surehook_hour_rollups (
+	hour timestamptz PRIMARY KEY, -- at which it began
+	rollup text NOT NULL          -- JSON
+);
+
 -- What happened to each subscription in each hour, by each process that did something.
 CREATE TABLE surehook_subscription_rollups (
 	subscription bigint NOT NULL,

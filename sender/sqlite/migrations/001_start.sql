@@ -414,6 +414,12 @@ CREATE TABLE surehook_rollups (
 	PRIMARY KEY (minute, shard)
 ) WITHOUT ROWID;
 
+-- The same of each hour that is over, of all processes together.
+CREATE TABLE surehook_hour_rollups (
+	hour INTEGER PRIMARY KEY, -- microseconds since 1970 at which it began
+	rollup TEXT NOT NULL      -- JSON
+);
+
 -- What happened to each subscription in each hour, by each process that did something.
 CREATE TABLE surehook_subscription_rollups (
 	subscription INTEGER NOT NULL,

@@ -1,0 +1,86 @@
+package browsertest
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Screen is how a page is looked at.
+type Screen struct {
+	Name          string
+	Width, Height int
+	Dark          bool
+}
+
+// Desk is a wide screen.
+var Desk = Screen{"wide", 1440, 900, false}
+
+// screens are those that Looks looks at.
+var screens = []Screen{Desk, {"wide-dark", 1440, 900, true}, {"phone-dark", 390, 844, true}, {"phone", 390, 844, false}}
+
+// Screen changes what the tab is seen on.
+func (t *Tab) Screen(s Screen) {
+	t.t.Helper()
+	t.Call("Emulation.setDeviceMetricsOverride", Object{"width": s.Width, "height": s.Height, "deviceScaleFactor": 1, "mobile": s.Width < 600}, nil)
+	scheme := "light"
+	if s.Dark {
+		scheme = "dark"
+	}
+	t.Call("Emulation.setEmulatedMedia", Object{"features": []Object{{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
+}
+
+//go:embed flaws.js
+var flaws string
+
+// Looks ends the test if something in the page hinders people who use a keyboard, a screen
+// reader or a narrow screen, or whose eyes are weak: on a wide and on a narrow screen, in
+// light and in dark colours. name names the pictures.
+func (t *Tab) Looks(name string) {
+	t.t.Helper()
+	t.Call("Runtime.evaluate", Object{"expression": flaws}, nil)
+	for i, s := range screens {
+		t.Screen(s)
+		t.Shoot(name + "-" + s.Name)
+		// The page is the same on all of them; its layout is, in both colours.
+		for _, of := range [][]string{{"content", "layout", "contrast"}, {"contrast"}, {"layout", "contrast"}, {"contrast"}}[i] {
+			require.Empty(t.t, Eval[[]string](t, "flaws."+of+"()"), "%s, %s: %s", name, s.Name, of)
+		}
+		switch i {
+		case 0:
+			require.Empty(t.t, t.violations(`{}`), "%s, %s", name, s.Name)
+		case 2: // what depends on the layout and on the colours
+			require.Empty(t.t, t.violations(`{runOnly: ["color-contrast", "target-size", "scrollable-region-focusable"]}`), "%s, %s", name, s.Name)
+		}
+	}
+}
+
+// violations are what axe finds on the page: the rules of WCAG 2.2 AA and good practice.
+func (t *Tab) violations(options string) []string {
+	t.t.Helper()
+	if t.browser.axe == "" {
+		return nil
+	}
+	if !Eval[bool](t, "'axe' in window") {
+		t.Call("Runtime.evaluate", Object{"expression": t.browser.axe + ";0"}, nil)
+	}
+	return Eval[[]string](t, `axe.run(Object.assign({resultTypes: ["violations"], elementRef: false}, `+options+`)).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.target + ' ' + n.failureSummary.slice(0, 200))))`)
+}
+
+// Shoot keeps a picture in the folder that SUREHOOK_SHOTS names, to be looked at.
+func (t *Tab) Shoot(name string) {
+	t.t.Helper()
+	dir := os.Getenv("SUREHOOK_SHOTS")
+	if dir == "" {
+		return
+	}
+	require.NoError(t.t, os.MkdirAll(dir, 0o750))
+	var shot struct{ Data string }
+	t.Call("Page.captureScreenshot", Object{"captureBeyondViewport": true, "format": "png", "optimizeForSpeed": true}, &shot)
+	png, err := base64.StdEncoding.DecodeString(shot.Data)
+	require.NoError(t.t, err)
+	require.NoError(t.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
+}
