@@ -1,8 +1,11 @@
 package console_test
 
 import (
+	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -198,21 +201,117 @@ func TestReplay(t *testing.T) {
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	unread, _, err := b.history.Notices(t.Context(), history.NoticeQuery{Unread: true})
-	require.NoError(t, err)
-	require.Len(t, unread, 2)
-	p := b.post("/notices/"+unread[0].ID+"/acknowledge", nil)
-	b.done(p, "/notices", "Acknowledged")
-	require.NotContains(t, p.text, unread[0].ID)
-	require.Contains(t, p.text, unread[1].ID)
-	require.Equal(t, http.StatusUnprocessableEntity, b.post("/notices/acknowledge", nil).status)
-	b.done(b.post("/notices/acknowledge", url.Values{"id": {unread[1].ID, unread[0].ID, "ntc_never"}}), "/notices", "Acknowledged")
-	left, _, err := b.history.Notices(t.Context(), history.NoticeQuery{Unread: true})
-	require.NoError(t, err)
-	require.Empty(t, left)
-	require.Contains(t, b.get("/notices?all=1").text, "2 dead letters at dead.example.com")
-	require.NotContains(t, b.get("/notices?kind=subscription.disabled").text, unread[1].ID)
+	open := func() []sender.Notice {
+		list, _, err := b.history.Notices(t.Context(), history.NoticeQuery{Unread: true})
+		require.NoError(t, err)
+		return list
+	}
+	require.Len(t, open(), 2)
+	require.Contains(t, b.get("/notices").text, "2 dead letters at dead.example.com")
+	b.done(b.post("/notices/"+open()[0].ID+"/acknowledge", nil), "/notices", "Acknowledged")
+	page := b.get("/notices").text
+	require.Contains(t, page, "1 dead letter at dead.example.com")
+	require.NotContains(t, b.get("/notices?kind=subscription.disabled").text, "dead.example.com")
+
+	// A group is acknowledged as it was shown: what came since stays.
+	group := html.UnescapeString(regexp.MustCompile(`name="group" value="([^"]+)"`).FindStringSubmatch(page)[1])
+	b.publish("later")
+	b.run()
+	b.pass(80 * time.Hour)
+	b.run()
+	later := len(open())
+	require.Greater(t, later, 1)
+	for _, wrong := range []url.Values{nil, {"group": {"a"}}, {"group": {"kind=x&last=2026"}}, {"group": {"last=2026-03-04T20:00:00Z"}}, {"group": make([]string, 201)}} {
+		require.Equal(t, http.StatusUnprocessableEntity, b.post("/notices/acknowledge", wrong).status, "%v", wrong)
+	}
+	require.Len(t, open(), later)
+	b.done(b.post("/notices/acknowledge", url.Values{"group": {group}}), "/notices", "Acknowledged")
+	require.Len(t, open(), later-1)
+	require.Contains(t, b.get("/notices?all=1").text, "acknowledged <time")
 	require.Equal(t, http.StatusNotFound, b.post("/notices/ntc_never/acknowledge", nil).status)
+}
+
+// Dead letters stand in groups; a replay of some of them sends no others.
+func TestReplayOfGroups(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.pass(80 * time.Hour)
+	b.run() // bad.example.com's are dead letters, too
+	page := b.get("/dead-letters").text
+	bad, dead := "status,502,"+b.bad, "connect,0,"+b.dead
+	for _, group := range []string{bad, dead} {
+		require.Contains(t, page, `name="group" value="`+group+`"`)
+	}
+	require.NotContains(t, b.get("/dead-letters?subscription="+b.bad).text, dead)
+	require.Contains(t, b.get("/deliveries?status=dead_lettered&class=status&code=502").text, "bad.example.com")
+	require.Contains(t, b.get("/deliveries?status=dead_lettered&code=503").text, "No delivery matches")
+
+	preview := b.get("/replays/new?preview=1&group=" + url.QueryEscape(bad)).text
+	require.Contains(t, preview, `<dd class="huge">1</dd>`)
+	require.Contains(t, preview, `name="group" value="`+bad+`" checked`)
+	for _, wrong := range []string{"x", "a,b,c", "status,502"} {
+		require.Equal(t, http.StatusUnprocessableEntity, b.post("/replays", form("group", wrong)).status, wrong)
+	}
+	p := b.post("/replays", form("status", "dead_lettered", "group", bad))
+	list, err := b.replays.List(t.Context(), replay.Query{})
+	require.NoError(t, err)
+	b.done(p, "/replays/"+list[0].ID, "The replay has begun")
+	require.Equal(t, []replay.Group{{Subscription: b.bad, ErrorClass: sender.ClassStatus, StatusCode: http.StatusBadGateway}}, list[0].Filter.Groups)
+	require.EqualValues(t, 1, list[0].Matched)
+	require.Contains(t, p.text, "<dt>Group</dt>")
+}
+
+// The page of a delivery leads to those of the versions beside it.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for range 3 {
+		b.publish("again")
+	}
+	b.run()
+	list := b.deliveries(b.good)
+	page := b.get("/deliveries/" + list[1].ID).text
+	require.Contains(t, page, `href="../deliveries/`+list[2].ID+`" aria-label="Version 1, before this one"`)
+	require.Contains(t, page, `href="../deliveries/`+list[0].ID+`" aria-label="Version 3, after this one"`)
+	require.NotContains(t, b.get("/deliveries/"+list[0].ID).text, "after this one")
+}
+
+// A list of all subscriptions begins with those in trouble, which do not come again.
+func TestWorstFirst(t *testing.T) {
+	t.Parallel()
+	b := newEmptyBed(t)
+	for i := range 60 {
+		b.subscribe(fmt.Sprintf("good%d.example.com", i), "")
+	}
+	bad, off := b.subscribe("bad.example.com", ""), b.subscribe("off.example.com", "")
+	require.NoError(t, b.reg.Disable(t.Context(), off, "for a test"))
+	b.publish("1")
+	b.run()
+	row := regexp.MustCompile(`data-kind="subscription">\s*<td class="main-cell">.*?subscriptions/([^"]+)"`)
+	rows := func(page string) (ids []string) {
+		for _, m := range row.FindAllStringSubmatch(page, -1) {
+			ids = append(ids, m[1])
+		}
+		return ids
+	}
+	first := b.get("/subscriptions").text
+	require.Equal(t, []string{off, bad}, rows(first)[:2])
+	require.Len(t, rows(first), 52)
+	next := html.UnescapeString(regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(first)[1])
+	require.Len(t, rows(b.get("/subscriptions"+next).text), 10)
+}
+
+// A customer's page leads to its own pages, where the program has them.
+func TestCustomersPortal(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	require.Contains(t, b.get("/customers/sub_ada").text, `href="../customers/sub_ada/portal" target="_blank" rel="noopener"`)
+	p := b.get("/customers/sub_ada/portal")
+	require.Equal(t, http.StatusOK, p.status)
+	require.Equal(t, "for=sub_ada&by=grace", p.url.RawQuery)
+	require.Contains(t, b.logged(), `action="open a customer's portal" by=grace`)
+	require.Equal(t, http.StatusNotFound, b.get("/customers/sub_never/portal").status)
+	require.NotContains(t, b.get("/customers/"+sender.Operator).text, "/portal")
 }
 
 func TestFailing(t *testing.T) {

@@ -40,17 +40,17 @@ var errDown = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 
 // bed is a sending service with a console on it, under a prefix, at a time of its own.
 type bed struct {
-	t       *testing.T
-	store   *memory.Store
-	counted *countingStore // through which the history reads
-	reg     *sender.Registry[*memory.Tx]
-	pub     *sender.Publisher[*memory.Tx]
-	history *history.History
-	replays *replay.Replays
-	disp    *dispatch.Dispatcher
-	server  *httptest.Server
-	client  *http.Client
-	secret  string // of the subscriber sub_ada
+	t        *testing.T
+	store    *memory.Store
+	fallible *fallibleStore // through which the history reads
+	reg      *sender.Registry[*memory.Tx]
+	pub      *sender.Publisher[*memory.Tx]
+	history  *history.History
+	replays  *replay.Replays
+	disp     *dispatch.Dispatcher
+	server   *httptest.Server
+	client   *http.Client
+	secret   string // of the subscriber sub_ada
 
 	mu    sync.Mutex
 	now   time.Time
@@ -118,8 +118,8 @@ func newEmptyBed(t *testing.T) *bed {
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
 	require.NoError(t, err)
-	b.counted = &countingStore{Store: b.store}
-	b.history, err = history.New(b.counted, &history.Config{Now: b.clock})
+	b.fallible = &fallibleStore{Store: b.store}
+	b.history, err = history.New(b.fallible, &history.Config{Now: b.clock})
 	require.NoError(t, err)
 	b.replays, err = replay.New(b.store, &replay.Config{Now: b.clock})
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func newEmptyBed(t *testing.T) *bed {
 	})
 	require.NoError(t, err)
 	pages, err := console.New(b.backend(), b.authorize, &console.Config{
-		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: 5 * time.Second, DisableAfter: 5 * 24 * time.Hour, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
+		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: 5 * time.Second, DisableAfter: 5 * 24 * time.Hour, Portal: b.portal, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
@@ -142,6 +142,11 @@ func newEmptyBed(t *testing.T) *bed {
 	require.NoError(t, err)
 	b.secret = secret.Reveal()
 	return b
+}
+
+// portal is a page of the console's, which tells whom it was asked for, and by whom.
+func (b *bed) portal(_ context.Context, subscriber, by string) (string, error) {
+	return b.server.URL + prefix + "/events?for=" + subscriber + "&by=" + by, nil
 }
 
 func (b *bed) backend() console.Backend {

@@ -26,7 +26,8 @@ func TestInABrowser(t *testing.T) {
 func everyPage(t *testing.T, tab *browsertest.Tab) {
 	b := newBed(t)
 	b.crowd()
-	bad, dead := b.deliveries(b.bad)[0], b.deliveries(b.dead)[1]
+	list := b.deliveries(b.bad)
+	bad, dead := list[1], b.deliveries(b.dead)[len(b.deliveries(b.dead))-1]
 	replays, err := b.replays.List(t.Context(), replay.Query{})
 	require.NoError(t, err)
 	for _, p := range []struct{ name, path string }{

@@ -96,7 +96,7 @@ func TestEveryPage(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"/", "/subscriptions", "/subscriptions/ID", "/deliveries", "/deliveries/ID", "/events", "/events/ID", "/replays", "/replays/ID", "/replays/new", "/notices", "/customers", "/customers/ID", "/jobs", "/jobs/ID"} {
+	for _, kind := range []string{"/", "/subscriptions", "/subscriptions/ID", "/deliveries", "/deliveries/ID", "/events", "/events/ID", "/replays", "/replays/ID", "/replays/new", "/notices", "/dead-letters", "/customers", "/customers/ID", "/jobs", "/jobs/ID"} {
 		require.True(t, kinds[kind], "no link leads to %s", kind)
 	}
 	require.NotContains(t, b.logged(), "level=ERROR")
@@ -110,7 +110,7 @@ func TestPagesTell(t *testing.T) {
 	failing := b.deliveries(b.bad)[0]
 	for path, words := range map[string][]string{
 		"/": {
-			`<dt>Dead letters</dt><dd class="big"><a href="./deliveries?status=dead_lettered">2</a>`, `<a href="./deliveries?status=held">1 held</a>`,
+			`<dt>Dead letters</dt><dd class="big"><a href="./dead-letters">2</a>`, `<a href="./deliveries?status=held">1 held</a>`,
 			"off.example.com", "2 dead letters at dead.example.com", `<dd class="big">33.3<small>%</small></dd>`, `data-now="2026-03-04t20:00:00z"`, `<bdi class="clip">grace</bdi>`,
 		},
 		"/subscriptions":                                {"good.example.com", "bad.example.com", "dead.example.com", "off.example.com", "invoice.*"},
@@ -118,13 +118,15 @@ func TestPagesTell(t *testing.T) {
 		"/subscriptions/" + b.off:                       {"disabled", "Resume", "&lt;script&gt;hacked=1&lt;/script&gt;"},
 		"/deliveries/" + failing.ID:                     {"Attempt 1 failed", "502", "&lt;img src=x onerror=hacked=1&gt;", "Redeliver", `<dt>Set-Cookie</dt><dd title="redacted">`, `<dt>X-Api-Key</dt><dd title="redacted">`, `<dt>User-Agent</dt>`, `<dt>Server</dt><dd title="&lt;script&gt;`, `<span class="j-k">&#34;version&#34;</span><span class="j-p">:</span> <span class="j-n">2</span>`},
 		"/deliveries/" + dead[0].ID:                     {"Dead-lettered at", "the connection was refused", "after 2 attempts"},
+		"/dead-letters":                                 {"dead.example.com", `<span class="tag bad">connect</span>`, "<strong>2</strong>", "replays/new?preview=1&amp;group=connect%2c0%2c" + b.dead, "deliveries?class=connect&amp;status=dead_lettered&amp;subscription=" + b.dead},
+		"/deliveries":                                   {`<span class="tag bad">502</span>`, `<span class="tag ok">200</span>`},
 		"/deliveries?status=dead_lettered":              {"<h1>Dead letters</h1>", dead[0].ID, dead[1].ID, "replays/new?status=dead_lettered"},
 		"/events/" + failing.Event.ID:                   {"invoice.paid", "good.example.com", "whoever asks for its type", "&lt;/pre&gt;&lt;script&gt;"},
 		"/replays/new?preview=1&subscription=" + b.dead: {`<dd class="huge">2</dd>`, "Replay 2</button>", "2 are for endpoints that fail"},
-		"/notices":           {"2 dead letters at dead.example.com", "Acknowledge all 2"},
-		"/customers/sub_ada": {"<h1>Ada &amp; Sons", "in trouble", "In use", "&lt;script&gt;"},
-		"/customers":         {"Ada &amp; Sons", "/customers/sub_ada"},
-		"/jobs":              {"export", "Ada &amp; Sons", "3 of 4"},
+		"/notices":                                      {"2 dead letters at dead.example.com", "Acknowledge all of these"},
+		"/customers/sub_ada":                            {"<h1>Ada &amp; Sons", "in trouble", "In use", "&lt;script&gt;"},
+		"/customers":                                    {"Ada &amp; Sons", "/customers/sub_ada"},
+		"/jobs":                                         {"export", "Ada &amp; Sons", "3 of 4"},
 	} {
 		p := b.get(path)
 		require.Equal(t, http.StatusOK, p.status, path)

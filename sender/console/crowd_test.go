@@ -33,6 +33,12 @@ func (b *bed) crowd() {
 		require.NoError(t, err)
 		ids = append(ids, s.ID)
 	}
+	for i := range 3 {
+		b.publish(fmt.Sprint("inv_87", 42000+i))
+	}
+	b.run()
+	b.pass(80 * time.Hour) // past the horizon: the next attempts are the last ones
+	b.run()
 	for i := range 14 {
 		b.publish(fmt.Sprint("inv_88", 42000+i))
 		if i%3 == 0 {
@@ -43,6 +49,8 @@ func (b *bed) crowd() {
 	}
 	require.NoError(t, b.reg.Pause(ctx, ids[7]))
 	require.NoError(t, b.reg.Disable(ctx, ids[4], "it was down for too long"))
-	b.publish("inv_9000001")
+	for range 3 {
+		b.publish("inv_9000001")
+	}
 	b.run()
 }

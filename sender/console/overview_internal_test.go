@@ -22,7 +22,11 @@ func TestSpans(t *testing.T) {
 	require.Equal(t, day, spanOf("", day))
 	require.Equal(t, week, spanOf("7d", day))
 	for _, s := range spans {
-		require.LessOrEqual(t, time.Duration(s.N)*s.Step, 7*24*time.Hour, "the longest that Rollups answers")
+		if s.Step%time.Hour == 0 {
+			require.LessOrEqual(t, time.Duration(s.N)*s.Step, 35*24*time.Hour, "the longest that HourRollups answers")
+		} else {
+			require.LessOrEqual(t, time.Duration(s.N)*s.Step, 24*time.Hour, "as many minutes are read")
+		}
 	}
 	v := interval{From: time.Unix(0, 0), To: time.Unix(1, 0)}
 	require.InDelta(t, 3, v.Minutes(15*time.Minute), 0, "a second is no rate")

@@ -1,0 +1,49 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/history"
+)
+
+// fallibleStore is a history's store that fails if it is told to.
+type fallibleStore struct {
+	history.Store
+	mu   sync.Mutex
+	away error
+}
+
+func (s *fallibleStore) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = err
+}
+
+func (s *fallibleStore) Counts(ctx context.Context) (history.Counts, error) {
+	c, err := s.Store.Counts(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c, errors.Join(err, s.away)
+}
+
+// While the database is away the console says so, and does not blame itself.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.fallible.fail(errDown)
+	for _, path := range []string{"/", "/deliveries", "/subscriptions", "/notices", "/events", "/replays"} {
+		p := b.get(path)
+		require.Equal(t, http.StatusServiceUnavailable, p.status, path)
+		require.Contains(t, p.text, "The database does not answer", path)
+		require.Equal(t, "5", p.header.Get("Retry-After"))
+	}
+	require.Contains(t, b.logged(), "level=ERROR")
+	b.fallible.fail(nil)
+	require.Equal(t, http.StatusOK, b.get("/").status)
+}
