@@ -21,6 +21,7 @@ const (
 func (s *server) newConsole() (http.Handler, error) {
 	pages, err := console.New(s.consoleBackend(), s.admitted, &console.Config{
 		Name: "Surehook", Place: "reference server", SignOut: logoutPath, DisableAfter: s.options.policy.DisableAfter, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
+		Portal: s.portalOf,
 	})
 	if err != nil {
 		return nil, err

@@ -169,6 +169,11 @@ func TestConsole(t *testing.T) {
 			seen[at.String()] = true
 			res, page := v.ask(http.MethodGet, at.String(), nil)
 			require.Equal(t, http.StatusOK, res.StatusCode, "%s\n%s", at, page)
+			if at.Path == "/console/customers/"+c.id+"/portal" {
+				require.Equal(t, "/portal/", res.Request.URL.Path)
+				require.NotEmpty(t, res.Request.URL.Fragment, "the token")
+				continue
+			}
 			for _, never := range []string{c.token, c.secret, secret, operatorToken, strings.TrimPrefix(c.secret, "whsec_")} {
 				require.NotContains(t, page, never, at)
 			}
@@ -180,6 +185,7 @@ func TestConsole(t *testing.T) {
 			}
 		}
 		require.Greater(t, len(seen), 20)
+		require.True(t, seen["/console/customers/"+c.id+"/portal"])
 
 		_, page := v.ask(http.MethodPost, "/console/subscriptions/"+fine+"/pause", nil)
 		require.Contains(t, page, "Paused.")

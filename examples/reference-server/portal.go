@@ -94,6 +94,18 @@ func (s *server) openPortal(ctx context.Context, _ caller, in *openPortal) (*ans
 	}}, nil
 }
 
+// portalOf is the link of the console's pages to a subscriber's portal.
+func (s *server) portalOf(ctx context.Context, subscriber, by string) (string, error) {
+	made, err := s.openPortal(ctx, caller{}, &openPortal{SubscriberPath: SubscriberPath{ID: subscriber}, Body: &OpenPortal{By: by}})
+	if p := (*Problem)(nil); errors.As(err, &p) && p.Status == http.StatusNotFound {
+		return "", sender.ErrNotFound // it is deleted
+	}
+	if err != nil {
+		return "", err
+	}
+	return made.Body.Path, nil
+}
+
 // oneLine is a text as a page shows it in one line, in up to 255 bytes.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")

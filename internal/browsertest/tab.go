@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,7 +66,9 @@ func (t *Tab) Loads(do func()) {
 // Open goes to a URL, and waits until its page is loaded.
 func (t *Tab) Open(url string) {
 	t.t.Helper()
+	at := time.Now()
 	t.Loads(func() { t.Go(url) })
+	spent["open"] += time.Since(at)
 }
 
 // Go goes to a URL, whose page may lead elsewhere at once.

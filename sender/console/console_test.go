@@ -66,6 +66,7 @@ func TestEveryPage(t *testing.T) {
 		visited[alike]++
 		p := b.get(strings.TrimPrefix(at.RequestURI(), prefix))
 		require.Equal(t, http.StatusOK, p.status, "%s\n%s", at, p.text)
+		at = p.url // where the program has led it
 		if strings.HasSuffix(at.Path, "/style.css") || strings.HasSuffix(at.Path, "/icon.svg") {
 			require.Regexp(t, "text/css|image/svg", p.header.Get("Content-Type"))
 			continue

@@ -12,7 +12,7 @@
 // Give Backend what the program has besides: Customers, so that names stand where the
 // library knows ids alone and there is a list of customers, and Jobs. Set
 // Config.DisableAfter to the dispatcher's, so that pages say when a failing subscription
-// will be disabled.
+// will be disabled, and Config.Portal if your customers have pages of their own.
 //
 // # Who may see it
 //
@@ -44,6 +44,8 @@
 // console gives up a page that takes longer than Config.Timeout. A page that is open is
 // asked for every Config.Refresh while somebody looks at it.
 //
-// A filter that the database has no index for, and the search for a part of a URL, look at
-// a bounded number of candidates, and say so if there are more.
+// A filter that the database has no index for, the search for a part of a URL, and groups
+// of dead letters and notices look at up to about history.MaxExamined candidates, and say so
+// if there are more. Figures of seven and thirty days are read by the hour, those of a day by
+// the minute.
 package console

@@ -48,7 +48,7 @@ func TestConsoleReadsFewRows(t *testing.T) {
 	}
 	t.Logf("%d deliveries; the hours of a month were merged in %v", n, time.Since(begun))
 
-	counted := &countedRows{Driver: db.Driver(), dsn: "file:" + file + "?" + fit}
+	counted := &countedRows{of: db.Driver(), dsn: "file:" + file + "?" + fit}
 	reading := sql.OpenDB(counted)
 	defer reading.Close()
 	pages := consoleOn(t, newStore(t, reading, clock.now), clock.now)
@@ -143,13 +143,15 @@ func fill(t *testing.T, db *sql.DB, n int, now time.Time) {
 
 // countedRows opens connections that count the rows that they return.
 type countedRows struct {
-	driver.Driver
+	of   driver.Driver
 	dsn  string
 	rows atomic.Int64
 }
 
+func (c *countedRows) Driver() driver.Driver { return c.of }
+
 func (c *countedRows) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.Open(c.dsn)
+	conn, err := c.of.Open(c.dsn)
 	if err != nil {
 		return nil, err
 	}
