@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,30 +44,21 @@ func (t *Tab) Looks(name string) {
 	t.t.Helper()
 	t.Call("Runtime.evaluate", Object{"expression": flaws}, nil)
 	for i, s := range screens {
-		at := time.Now()
 		t.Screen(s)
-		Eval[int](t, "document.documentElement.scrollWidth")
-		spent["screen"] += time.Since(at)
 		t.Shoot(name + "-" + s.Name)
 		// The page is the same on all of them; its layout is, in both colours.
 		for _, of := range [][]string{{"content", "layout", "contrast"}, {"contrast"}, {"layout", "contrast"}, {"contrast"}}[i] {
-			at := time.Now()
-			r := Eval[[]string](t, "flaws."+of+"()")
-			spent[of] += time.Since(at)
-			assert.Empty(t.t, r, "%s, %s: %s", name, s.Name, of)
+			assert.Empty(t.t, Eval[[]string](t, "flaws."+of+"()"), "%s, %s: %s", name, s.Name, of)
 		}
-		at = time.Now()
-		defer func(i int) { t.t.Log(name, spent) }(i)
+		// axe takes most of the time, its look at colours most of that: it looks once for each rule.
 		switch i {
 		case 0:
-			assert.Empty(t.t, t.violations(`{}`), "%s, %s", name, s.Name)
-		case 2: // what depends on the layout and on the colours
+			assert.Empty(t.t, t.violations(`{rules: {"color-contrast": {enabled: false}}}`), "%s, %s", name, s.Name)
+		case 2:
 			assert.Empty(t.t, t.violations(`{runOnly: ["color-contrast", "target-size", "scrollable-region-focusable"]}`), "%s, %s", name, s.Name)
 		}
-		spent["axe "+s.Name] += time.Since(at)
 	}
 }
-var spent = map[string]time.Duration{}
 
 // violations are what axe finds on the page: the rules of WCAG 2.2 AA and good practice.
 func (t *Tab) violations(options string) []string {

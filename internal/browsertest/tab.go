@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -66,9 +65,7 @@ func (t *Tab) Loads(do func()) {
 // Open goes to a URL, and waits until its page is loaded.
 func (t *Tab) Open(url string) {
 	t.t.Helper()
-	at := time.Now()
 	t.Loads(func() { t.Go(url) })
-	spent["open"] += time.Since(at)
 }
 
 // Go goes to a URL, whose page may lead elsewhere at once.

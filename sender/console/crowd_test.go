@@ -12,9 +12,7 @@ import (
 
 // crowdNames are customers of the pictures.
 var crowdNames = strings.Fields(`acme_logistics borealis_health cobalt_retail dune_travel ember_foods fjord_energy granite_insurance harbour_hotels iris_analytics juniper_bank
-	kestrel_air lumen_education meadow_dairy nimbus_cloud oakwood_schools pelican_post quarry_works riverbend_clinics saffron_market tundra_outdoor umbra_studios vireo_mobility
-	willow_pharma xenon_labs yarrow_farms zephyr_print alder_timber birch_paper cedar_homes delta_shipping elm_legal fern_optics grove_garden heron_water ivory_music jasper_stone
-	kite_sports larch_cycles maple_bakery nettle_tea olive_oils pine_furniture quill_books reed_hearing sage_kitchen thistle_knits upland_sheep violet_flowers wren_radio`)
+	kestrel_air lumen_education meadow_dairy nimbus_cloud oakwood_schools pelican_post quarry_works riverbend_clinics saffron_market tundra_outdoor`)
 
 // crowd adds customers whose endpoints do in every way, and a day of events.
 func (b *bed) crowd() {

@@ -19,14 +19,27 @@ type noticeGroup struct {
 	history.NoticeGroup
 	State look.State
 	URL   string // of the subscription; "": it is not known
+	Least bool   // it may have more notices than Count
+}
+
+// Many is how many notices it has.
+func (g *noticeGroup) Many() string {
+	if g.Least {
+		return look.Count(g.Count) + "+"
+	}
+	return look.Count(g.Count)
 }
 
 // Title says in a few words what the notices are about.
 func (g *noticeGroup) Title() string {
-	return noticeTitle(g.Kind, g.Count, g.Subscription, g.URL)
+	dead := look.Plural(g.Count, "dead letter")
+	if g.Least {
+		dead = g.Many() + " dead letters"
+	}
+	return noticeTitle(g.Kind, dead, g.Subscription, g.URL)
 }
 
-func noticeTitle(kind sender.NoticeKind, count int64, subscription, where string) string {
+func noticeTitle(kind sender.NoticeKind, dead, subscription, where string) string {
 	at := "an endpoint"
 	if where != "" {
 		at = look.Host(where)
@@ -35,7 +48,7 @@ func noticeTitle(kind sender.NoticeKind, count int64, subscription, where string
 	}
 	switch kind {
 	case sender.NoticeDeadLettered:
-		return look.Plural(count, "dead letter") + " at " + at
+		return dead + " at " + at
 	case sender.NoticeFailing:
 		return at + " is failing"
 	case sender.NoticeDisabled:
@@ -88,7 +101,7 @@ type noticeRow struct {
 }
 
 // Title says in a few words what it is about.
-func (n *noticeRow) Title() string { return noticeTitle(n.Kind, 1, n.Subscription, n.URL) }
+func (n *noticeRow) Title() string { return noticeTitle(n.Kind, "1 dead letter", n.Subscription, n.URL) }
 
 // Link leads to what it is about; "": to nothing.
 func (n *noticeRow) Link() string {
@@ -125,18 +138,33 @@ func (c *Console) openNotices(ctx context.Context, kind string, most int) (list 
 	if kind != "" {
 		groups = slices.DeleteFunc(groups, func(g history.NoticeGroup) bool { return string(g.Kind) != kind })
 	}
-	list, err = c.noticeGroups(ctx, groups[:min(len(groups), most)])
+	list, err = c.noticeGroups(ctx, groups[:min(len(groups), most)], all.More)
 	return list, all.More || len(groups) > most, err
 }
 
-func (c *Console) noticeGroups(ctx context.Context, groups []history.NoticeGroup) (list []noticeGroup, err error) {
+// newestNotices are the groups of the newest notices that nobody has acknowledged: fewer are
+// read than openNotices reads.
+func (c *Console) newestNotices(ctx context.Context, q history.NoticeQuery, most int) ([]noticeGroup, error) {
+	q.Unread, q.Limit = true, maxLimit
+	list, next, err := c.History.Notices(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var all history.NoticeGroups
+	for i := range list {
+		all.Add(&list[i])
+	}
+	return c.noticeGroups(ctx, all.Groups[:min(len(all.Groups), most)], next != "")
+}
+
+func (c *Console) noticeGroups(ctx context.Context, groups []history.NoticeGroup, least bool) (list []noticeGroup, err error) {
 	urls := map[string]string{}
 	for _, g := range groups {
 		at, err := c.urlOf(ctx, urls, g.Subscription)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, noticeGroup{g, noticeStates[g.Kind], at})
+		list = append(list, noticeGroup{g, noticeStates[g.Kind], at, least})
 	}
 	return list, nil
 }

@@ -90,7 +90,7 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (view, error) {
 	}
 	slices.SortStableFunc(o.Failing, worstFirst)
 	o.Failing = o.Failing[:min(len(o.Failing), attention)]
-	if o.Notices, _, err = c.openNotices(ctx, "", attention); err != nil {
+	if o.Notices, err = c.newestNotices(ctx, history.NoticeQuery{}, attention); err != nil {
 		return view{}, err
 	}
 	v := view{title: "Overview", nav: "overview", data: &overviewOr{Overview: &o}}

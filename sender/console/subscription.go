@@ -52,15 +52,7 @@ func (c *Console) subscription(ctx context.Context, r *http.Request) (view, erro
 	if v.Deliveries, _, err = c.History.Deliveries(ctx, history.DeliveryQuery{Subscription: s.ID, Limit: newest}); err != nil {
 		return view{}, err
 	}
-	notices, _, err := c.History.Notices(ctx, history.NoticeQuery{Subscription: s.ID, Unread: true, Limit: pageSize})
-	if err != nil {
-		return view{}, err
-	}
-	var groups history.NoticeGroups
-	for i := range notices {
-		groups.Add(&notices[i])
-	}
-	if v.Notices, err = c.noticeGroups(ctx, groups.Groups); err != nil {
+	if v.Notices, err = c.newestNotices(ctx, history.NoticeQuery{Subscription: s.ID}, newest); err != nil {
 		return view{}, err
 	}
 	return view{title: look.Host(s.URL), nav: "subscriptions", crumbs: []crumb{{"Subscriptions", "subscriptions"}}, owners: []string{s.Subscriber}, data: &v}, nil

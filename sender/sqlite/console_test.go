@@ -41,12 +41,10 @@ func TestConsoleReadsFewRows(t *testing.T) {
 	db := open(t, file, fit)
 	store := newStore(t, db, clock.now)
 	fill(t, db, n, clock.now())
-	begun := time.Now()
-	for range 35 { // the hours of a month
+	for range 3 { // the hours of the last day
 		_, err := store.Sweep(t.Context(), 100)
 		require.NoError(t, err)
 	}
-	t.Logf("%d deliveries; the hours of a month were merged in %v", n, time.Since(begun))
 
 	counted := &countedRows{of: db.Driver(), dsn: "file:" + file + "?" + fit}
 	reading := sql.OpenDB(counted)
@@ -132,6 +130,7 @@ func fill(t *testing.T, db *sql.DB, n int, now time.Time) {
 		{series + `INSERT INTO surehook_rollups (minute, shard, rollup)
 			SELECT m, 1, '{"Minute":"' || strftime('%Y-%m-%dT%H:%M:00Z', m / 1000000, 'unixepoch') || '","Published":4,"Deliveries":4,"Delivered":3,"Failed":1,"Failures":{"timeout":1},"Succeeded":3,"FirstTry":3,"FirstAttempt":{"Longest":1000000,"Buckets":[[3,4]]}}'
 			FROM (SELECT ?2 - i * 60000000 AS m FROM n)`, []any{31 * 24 * 60, now.Truncate(time.Minute).UnixMicro()}},
+		{`INSERT INTO surehook_hour_rollups (hour, rollup) SELECT minute, rollup FROM surehook_rollups WHERE minute % 3600000000 = 0 AND minute < ?`, []any{at - (25 * time.Hour).Microseconds()}},
 		{series + `INSERT INTO surehook_subscription_rollups (subscription, hour, shard, rollup) SELECT s.no, ?2 - i * 3600000000, 1, '{"Deliveries":2,"Delivered":2,"Succeeded":2}' FROM n, surehook_subscriptions s WHERE s.no <= 60`, []any{720, now.Truncate(time.Hour).UnixMicro()}},
 	} {
 		_, err := tx.ExecContext(t.Context(), s.query, s.args...)
