@@ -271,8 +271,8 @@ func TestNeighbours(t *testing.T) {
 	b.run()
 	list := b.deliveries(b.good)
 	page := b.get("/deliveries/" + list[1].ID).text
-	require.Contains(t, page, `href="../deliveries/`+list[2].ID+`" aria-label="Version 1, before this one"`)
-	require.Contains(t, page, `href="../deliveries/`+list[0].ID+`" aria-label="Version 3, after this one"`)
+	require.Contains(t, page, `href="../deliveries/`+list[2].ID+`" aria-label="v1, before this one"`)
+	require.Contains(t, page, `href="../deliveries/`+list[0].ID+`" aria-label="v3, after this one"`)
 	require.NotContains(t, b.get("/deliveries/"+list[0].ID).text, "after this one")
 }
 
