@@ -12,7 +12,7 @@ import (
 // maxReason bounds why a subscription was disabled.
 const maxReason = 1024
 
-// TestEventType is the type of the event that SendTest publishes.
+// TestEventType is the type of the event that SendTest and SendSecretTest publish.
 const TestEventType = "webhook.test"
 
 // Pause stops a subscription's deliveries until it is resumed: they are held, and
@@ -108,16 +108,69 @@ func (r *Registry[Tx]) SendTest(ctx context.Context, id string) (ref Ref, err er
 
 // SendTestTx is SendTest in the caller's transaction.
 func (r *Registry[Tx]) SendTestTx(ctx context.Context, tx Tx, id string) (Ref, error) {
-	s, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
+	s, err := r.testable(ctx, tx, id)
 	if err != nil {
 		return Ref{}, err
 	}
-	if s.Status != SubscriptionActive {
-		return Ref{}, fmt.Errorf("%w: subscription %q is %s: a test event goes to an active one", ErrStatus, id, s.Status)
+	return r.publishTest(ctx, tx, s, Object{Type: "subscription", ID: id})
+}
+
+// SendSecretTest publishes a test event as SendTest does, which is signed with the newest
+// secret of the subscriber alone, also if that waits for its SignFrom. So the owner sees
+// during a rotation whether its receiver knows the new secret, while the old one still
+// verifies everything else. The event is about the secret: its object has the type "secret"
+// and the secret's id. Once that secret has ended, the event is signed as all others.
+// ErrNotFound; ErrStatus: it is not active.
+func (r *Registry[Tx]) SendSecretTest(ctx context.Context, id string) (ref Ref, err error) {
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		ref, err = r.SendSecretTestTx(ctx, tx, id)
+		return err
+	})
+	return ref, err
+}
+
+// SendSecretTestTx is SendSecretTest in the caller's transaction.
+func (r *Registry[Tx]) SendSecretTestTx(ctx context.Context, tx Tx, id string) (Ref, error) {
+	s, err := r.testable(ctx, tx, id)
+	if err != nil {
+		return Ref{}, err
 	}
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, s.Subscriber)
+	if err != nil {
+		return Ref{}, err
+	}
+	valid := inForce(k.Secrets, r.now())
+	if len(valid) == 0 {
+		return Ref{}, errNoSecret(s.Subscriber)
+	}
+	return r.publishTest(ctx, tx, s, Object{Type: secretObject, ID: valid[len(valid)-1].ID})
+}
+
+// secretObject is the type of a secret as an event's object.
+const secretObject = "secret"
+
+// TestedSecret returns the id of the secret that an event is to be signed with alone,
+// because SendSecretTest published it; "": it is none of those. The Dispatcher asks it.
+func TestedSecret(e *EventInfo) string {
+	if e.Type == TestEventType && e.Object.Type == secretObject {
+		return e.Object.ID
+	}
+	return ""
+}
+
+// testable returns a subscription to which a test can be sent.
+func (r *Registry[Tx]) testable(ctx context.Context, tx Tx, id string) (Subscription, error) {
+	s, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
+	if err == nil && s.Status != SubscriptionActive {
+		err = fmt.Errorf("%w: subscription %q is %s: a test event goes to an active one", ErrStatus, id, s.Status)
+	}
+	return s, err
+}
+
+func (r *Registry[Tx]) publishTest(ctx context.Context, tx Tx, s Subscription, about Object) (Ref, error) {
 	now := r.now()
 	e := Event{
-		Type: TestEventType, Object: Object{Type: "subscription", ID: id}, Subscriber: s.Subscriber, Subscription: id,
+		Type: TestEventType, Object: about, Subscriber: s.Subscriber, Subscription: s.ID,
 		Data: json.RawMessage(`{"sent_at":"` + now.UTC().Format(time.RFC3339) + `"}`),
 	}
 	d, err := e.Draft(now, maxAnnouncement)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/surehook/surehook/internal/newid"
 )
 
 const (
@@ -92,6 +94,38 @@ func retired(k SealedKeyring, now time.Time) []SealedSecret {
 		return k.Secrets
 	}
 	return secrets[len(secrets)-1:]
+}
+
+// extended puts off the end of the secret before the newest.
+func extended(k SealedKeyring, more time.Duration, now time.Time) (secrets []SealedSecret, until time.Time, err error) {
+	secrets = inForce(k.Secrets, now)
+	latest := latestEnd(secrets, now)
+	if latest.IsZero() {
+		return nil, time.Time{}, fmt.Errorf("%w extension: subscriber %q has one valid secret, and no older one whose end could be put off: begin with RotateSecret", ErrInvalid, k.Subscriber)
+	}
+	ending := &secrets[len(secrets)-2]
+	until = ending.NotAfter.Add(more)
+	if until.After(latest) {
+		return nil, time.Time{}, fmt.Errorf("%w extension: the old secret of subscriber %q would end at %s: an overlap lasts for at most %v, which is up to %s",
+			ErrInvalid, k.Subscriber, moment(until), maxOverlap, moment(latest))
+	}
+	ending.NotAfter = until
+	return secrets, until, nil
+}
+
+// latestEnd is up to when the secret before the newest may last: for the longest overlap
+// since the newest was made. secrets are those in force. Zero: there is no secret before, or
+// it has no end.
+func latestEnd(secrets []SealedSecret, now time.Time) time.Time {
+	n := len(secrets)
+	if n < 2 || secrets[n-2].NotAfter.IsZero() {
+		return time.Time{}
+	}
+	made := newid.Time(secrets[n-1].ID)
+	if made.IsZero() || made.After(now) { // it was made elsewhere, or by a clock that is ahead
+		made = now
+	}
+	return made.Add(maxOverlap).UTC().Truncate(time.Microsecond)
 }
 
 // inForce returns the secrets that have not ended, oldest first: in the order of

@@ -130,6 +130,38 @@ func (r *Registry[Tx]) ActivateSecretTx(ctx context.Context, tx Tx, subscriber s
 	return r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
 }
 
+// ExtendSecret puts off the end of the secret before the newest, by more, for an owner who
+// needs longer to give its receiver the new one. It returns the new end. The old secret can
+// last for up to 30 days after the new one was made: SubscriberSecret.LatestEnd. Others keep
+// their ends.
+//
+// ErrInvalid: more is not positive, it would last longer than that, or there is no secret
+// before the newest that is valid still. ErrNotFound: no such subscriber. ErrConflict as in
+// RotateSecret.
+func (r *Registry[Tx]) ExtendSecret(ctx context.Context, subscriber string, more time.Duration) (until time.Time, err error) {
+	err = r.changing(ctx, func(tx Tx) error {
+		until, err = r.ExtendSecretTx(ctx, tx, subscriber, more)
+		return err
+	})
+	return until, err
+}
+
+// ExtendSecretTx is ExtendSecret in the caller's transaction.
+func (r *Registry[Tx]) ExtendSecretTx(ctx context.Context, tx Tx, subscriber string, more time.Duration) (time.Time, error) {
+	if more <= 0 || more > maxOverlap {
+		return time.Time{}, fmt.Errorf("%w extension: it is by %v: it must be positive and at most %v", ErrInvalid, more, maxOverlap)
+	}
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil {
+		return time.Time{}, err
+	}
+	secrets, until, err := extended(k, more, r.now())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return until, r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+}
+
 // RetireSecret ends an overlap: of a subscriber's secrets only the newest stays
 // valid, and signs from now on, also if it has waited for its SignFrom. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
 func (r *Registry[Tx]) RetireSecret(ctx context.Context, subscriber string) error {
@@ -241,6 +273,7 @@ type SubscriberSecret struct {
 	State      SecretState
 	SignsFrom  time.Time // of one that waits or has waited; zero: from its beginning
 	ValidUntil time.Time // zero: no end is set
+	LatestEnd  time.Time // up to when ExtendSecret can put off its end; zero: it cannot
 }
 
 // Secrets lists the secrets of a subscriber that have not ended, newest first, for
@@ -276,6 +309,9 @@ func (r *Registry[Tx]) secretsTx(ctx context.Context, tx Tx, subscriber string) 
 		}
 		list = append(list, SubscriberSecret{ID: s.ID, Secret: secret, State: state, SignsFrom: s.NotBefore, ValidUntil: s.NotAfter})
 	}
+	if len(list) > 1 {
+		list[1].LatestEnd = latestEnd(sealed, now)
+	}
 	return list, nil
 }
 
@@ -292,10 +328,14 @@ func (r *Registry[Tx]) SigningSecret(ctx context.Context, subscriber string) (se
 		sealed := inForce(k.Secrets, now)
 		i := signer(sealed, now)
 		if i < 0 {
-			return fmt.Errorf("%w: subscriber %q has no secret that signs", ErrSealed, subscriber)
+			return errNoSecret(subscriber)
 		}
 		secret, err = r.keys.openSecret(subscriber, sealed[i])
 		return err
 	})
 	return secret, err
+}
+
+func errNoSecret(subscriber string) error {
+	return fmt.Errorf("%w: subscriber %q has no secret that signs", ErrSealed, subscriber)
 }

@@ -493,3 +493,101 @@ func TestSigningSecretIsTheOneThatSigns(t *testing.T) {
 	_, err = b.Registry.SigningSecret(t.Context(), "sub_nobody")
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
+
+// A test of the new secret is signed with it alone, whether it waits or signs, and everything
+// else is signed as before. Once it has ended, its test goes out like anything else.
+func TestSecretIsTestedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		endpoint := sendertest.NewRoundTripper()
+		s, first := b.Subscribe("sub_a", "http://endpoint/")
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+		last := func() sendertest.Request {
+			t.Helper()
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			posts := endpoint.Requests()
+			return posts[len(posts)-1]
+		}
+		_, err := b.Registry.SendSecretTest(t.Context(), s.ID)
+		require.NoError(t, err)
+		signedBy(t, last(), first)
+		second, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+		ref, err := b.Registry.SendSecretTest(t.Context(), s.ID)
+		require.NoError(t, err)
+		post := last()
+		signedBy(t, post, second)
+		got, err := b.History.Delivery(t.Context(), ref.Delivery)
+		require.NoError(t, err)
+		list, err := b.Registry.Secrets(t.Context(), "sub_a")
+		require.NoError(t, err)
+		require.Equal(t, []any{"webhook.test", sender.Object{Type: "secret", ID: list[0].ID}}, []any{got.Event.Type, got.Event.Object})
+		require.Equal(t, list[0].ID, sender.TestedSecret(&got.Event))
+		_, err = b.Registry.SendTest(t.Context(), s.ID)
+		require.NoError(t, err)
+		signedBy(t, last(), first, second)
+
+		require.NoError(t, b.Registry.ActivateSecret(t.Context(), "sub_a"))
+		_, err = b.Registry.SendSecretTest(t.Context(), s.ID)
+		require.NoError(t, err)
+		signedBy(t, last(), second)
+		b.Publish("sub_a")
+		signedBy(t, last(), second, first)
+
+		_, err = b.Registry.SendSecretTest(t.Context(), s.ID)
+		require.NoError(t, err)
+		third, err := b.Registry.RevokeSecret(t.Context(), "sub_a", signing.Secret{})
+		require.NoError(t, err)
+		signedBy(t, last(), third)
+
+		require.NoError(t, b.Registry.Pause(t.Context(), s.ID))
+		_, err = b.Registry.SendSecretTest(t.Context(), s.ID)
+		require.ErrorIs(t, err, sender.ErrStatus)
+		_, err = b.Registry.SendSecretTest(t.Context(), "wsub_none")
+		require.ErrorIs(t, err, sender.ErrNotFound)
+	})
+}
+
+// The end of an old secret can be put off, for no longer than an overlap may last.
+func TestExtendSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		endpoint := sendertest.NewRoundTripper()
+		_, first := b.Subscribe("sub_a", "http://endpoint/")
+		_, err := b.Registry.ExtendSecret(t.Context(), "sub_a", time.Hour)
+		require.ErrorIs(t, err, sender.ErrInvalid)
+		require.ErrorContains(t, err, "no older one whose end could be put off")
+
+		began := time.Now().UTC()
+		second, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
+		require.NoError(t, err)
+		time.Sleep(30 * time.Minute)
+		extended, err := b.Registry.ExtendSecret(t.Context(), "sub_a", 24*time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, until.Add(24*time.Hour), extended)
+		time.Sleep(time.Until(extended))
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+		b.Publish("sub_a")
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		signedBy(t, endpoint.Requests()[0], second, first)
+
+		latest := began.Add(30 * 24 * time.Hour)
+		list, err := b.Registry.Secrets(t.Context(), "sub_a")
+		require.NoError(t, err)
+		require.Equal(t, []time.Time{{}, latest}, []time.Time{list[0].LatestEnd, list[1].LatestEnd})
+		before := sealed(b, "sub_a")
+		for _, more := range []time.Duration{0, -1, 31 * 24 * time.Hour, latest.Sub(extended) + 1} {
+			_, err = b.Registry.ExtendSecret(t.Context(), "sub_a", more)
+			require.ErrorIs(t, err, sender.ErrInvalid, more)
+		}
+		require.ErrorContains(t, err, "at most 720h0m0s, which is up to "+latest.Format(time.RFC3339))
+		require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
+		extended, err = b.Registry.ExtendSecret(t.Context(), "sub_a", latest.Sub(extended))
+		require.NoError(t, err)
+		require.Equal(t, latest, extended)
+		_, err = b.Registry.ExtendSecret(t.Context(), "sub_none", time.Hour)
+		require.ErrorIs(t, err, sender.ErrNotFound)
+	})
+}

@@ -77,6 +77,21 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 	return ring, nil
 }
 
+// Only returns a keyring with one of the keys alone, without its NotBefore, so that it signs
+// at once. It returns nil if no key with that ID is valid at that time, or later.
+func (k *Keyring) Only(id string, at time.Time) *Keyring {
+	if k == nil {
+		return nil
+	}
+	for _, key := range k.keys {
+		if key.ID == id && (key.NotAfter.IsZero() || !at.After(key.NotAfter)) {
+			key.NotBefore = time.Time{}
+			return &Keyring{keys: []Key{key}, bounded: !key.NotAfter.IsZero()}
+		}
+	}
+	return nil
+}
+
 // candidates are indexes into a keyring's keys, in the order in which to try them.
 type candidates struct {
 	index [maxLiveKeys]int

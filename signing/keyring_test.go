@@ -205,3 +205,19 @@ func TestAKeyringIsSafeForConcurrentUse(t *testing.T) {
 	}
 	workers.Wait()
 }
+
+func TestOnlyOneKey(t *testing.T) {
+	a, b := signing.GenerateSecret(), signing.GenerateSecret()
+	k := ring(t, signing.Key{ID: "a", Secret: a, NotAfter: now}, signing.Key{ID: "b", Secret: b, NotBefore: now.Add(time.Hour)})
+	for id, secret := range map[string]signing.Secret{"a": a, "b": b} {
+		for _, scheme := range []signing.Scheme{signing.StandardWebhooks{}, signing.TimestampBody{}} {
+			m := signed(t, scheme, k.Only(id, now), now)
+			_, err := scheme.Verify(m, ring(t, signing.Key{Secret: secret}), now, tolerance)
+			require.NoError(t, err, id)
+			require.LessOrEqual(t, len(strings.Fields(m.Header.Get("Webhook-Signature"))), 1, "signatures")
+		}
+	}
+	require.Nil(t, k.Only("a", now.Add(1)), "it has ended")
+	require.Nil(t, k.Only("c", now))
+	require.Nil(t, (*signing.Keyring)(nil).Only("a", now))
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/surehook/surehook/internal/traceparent"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/post"
+	"github.com/surehook/surehook/signing"
 )
 
 // accept queues the deliveries that were claimed by a call that began at asked, and starts
@@ -198,7 +199,7 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 	}
 	if err == nil {
 		x, err = prepare(d.secrets.keys, d.post, post.Request{
-			Subscription: a.Target.Subscription, URL: a.url, Event: a.Event.ID, Attempt: a.Number, At: now, Body: a.Body, Keyring: keyring,
+			Subscription: a.Target.Subscription, URL: a.url, Event: a.Event.ID, Attempt: a.Number, At: now, Body: a.Body, Keyring: a.signedWith(keyring, now),
 			Anew: a.Spared,
 		}, a.Target.Settings)
 	}
@@ -211,6 +212,18 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
 	}
 	return ctx, x, now.Add(pauseAfter(err)), err == nil
+}
+
+// signedWith is the part of a subscriber's keyring that signs the attempt: all of it, except
+// for a test of one secret. Of a secret that has ended there is nothing to test, and the
+// event, which would be signed by nothing, is signed as others.
+func (a *attempt) signedWith(k *signing.Keyring, at time.Time) *signing.Keyring {
+	if id := sender.TestedSecret(&a.Event); id != "" {
+		if only := k.Only(id, at); only != nil {
+			return only
+		}
+	}
+	return k
 }
 
 // made reports whether a.result tells of a whole attempt, and not of one that a drain gave

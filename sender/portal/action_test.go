@@ -96,6 +96,13 @@ func TestPauseResumeTest(t *testing.T) {
 		p := v.post(at+"/resume", wrong...)
 		require.Equal(t, http.StatusUnprocessableEntity, p.status, "%v", wrong)
 	}
+	for since, says := range map[string]string{"": "it is empty", "lately": `"lately" is no time`} {
+		p := v.get(at + "/resume?since=" + since)
+		require.Equal(t, http.StatusUnprocessableEntity, p.status)
+		p.has(t, says)
+	}
+	v.get(at+"/resume?since="+b.clock().Add(-2*time.Hour).Format("2006-01-02T15:04")).has(t, "2 deliveries are sent", "None is cancelled")
+	v.get(at+"/resume?since="+b.clock().Add(-time.Minute).Format("2006-01-02T15:04")).has(t, "1 delivery is sent", "1 delivery published before is cancelled", `name="take" value="since"`)
 	v.post(at+"/resume", "take", "since", "since", "lately").has(t, `"lately" is no time`, "2006-01-02T15:04")
 	require.Equal(t, sender.SubscriptionPaused, b.endpoint(b.ada.good).Status)
 	v.done(v.post(at+"/resume", "take", "since", "since", b.clock().Add(-time.Minute).Format("2006-01-02T15:04")), at, "Resumed")
@@ -104,6 +111,7 @@ func TestPauseResumeTest(t *testing.T) {
 	require.Len(t, b.deliveries(b.ada.good, sender.StatusCancelled), 1)
 	v.done(v.post("/endpoints/"+b.ada.off+"/resume", "take", "none"), "/endpoints/"+b.ada.off, "Resumed")
 	require.Equal(t, sender.SubscriptionActive, b.endpoint(b.ada.off).Status)
+	v.get("/endpoints/"+b.ada.off+"/resume?since=").has(t, "Nothing is held: the endpoint is active")
 
 	v.done(v.post(at+"/pause"), at, "Paused")
 	b.publish("sub_ada", "old")
@@ -154,6 +162,56 @@ func TestRedeliverAndReplay(t *testing.T) {
 		require.Equal(t, turn.status, now.Status)
 	}
 	require.Equal(t, http.StatusConflict, v.post(at+"/continue").status)
+}
+
+// What is held is counted up to a thousand.
+func TestManyHeldAreNotCountedToTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for range 1000 {
+		b.publish("sub_ada", "held")
+	}
+	b.run()
+	b.visit("sub_ada").get("/endpoints/"+b.ada.held+"/resume?since=2000-01-01T00:00").has(t, "More than 1,000 deliveries are sent", "The others of the 1,002 that are held")
+}
+
+// During a rotation the customer sees if the receiver knows the new secret, and can take
+// longer.
+func TestNewSecretIsTested(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	require.NotContains(t, v.get("/secret").text, "secret/test")
+	require.Equal(t, http.StatusUnprocessableEntity, v.post("/secret/extend").status, "nothing ends")
+	p := v.post("/secret/rotate", "overlap", "7")
+	p.has(t, "It gets one event that is signed with the new secret alone", `value="`+b.ada.good+`"`)
+	require.NotContains(t, p.text, `value="`+b.ada.held+`"`, "it gets nothing now")
+	require.NotContains(t, p.text, "data-refresh")
+	require.Equal(t, http.StatusUnprocessableEntity, v.post("/secret/test").status)
+	require.Equal(t, http.StatusConflict, v.post("/secret/test", "endpoint", b.ada.held).status)
+	require.Equal(t, http.StatusNotFound, v.post("/secret/test", "endpoint", b.bob.good).status)
+	v.done(v.post("/secret/test", "endpoint", b.ada.good), "/secret", "A test was sent")
+	v.done(v.post("/secret/test", "endpoint", b.ada.bad), "/secret", "A test was sent")
+	b.run()
+	list, err := b.reg.Secrets(t.Context(), "sub_ada")
+	require.NoError(t, err)
+	tests := b.deliveries(b.ada.good, sender.StatusDelivered)
+	require.Equal(t, list[0].ID, sender.TestedSecret(&tests[0].Event))
+	p = v.get("/secret")
+	p.has(t, "Tests of the new secret", "deliveries/"+tests[0].ID, "data-refresh")
+	require.Equal(t, 2, strings.Count(p.text, "<tr data-row"))
+	v.get("/deliveries/"+tests[0].ID).has(t, "so your receiver knows that one")
+	v.get("/deliveries/"+b.deliveries(b.ada.bad, sender.StatusAwaitingRetry)[0].ID).has(t, "it does not know that one yet")
+
+	for days := range 23 {
+		ends := list[1].ValidUntil.AddDate(0, 0, days)
+		v.get("/secret").has(t, `It ends by itself on <time datetime="`+ends.Format(time.RFC3339))
+		v.done(v.post("/secret/extend"), "/secret", "The old secret lasts for 24 hours more")
+	}
+	require.NotContains(t, v.get("/secret").text, "24 hours more", "an overlap lasts for 30 days at most")
+	p = v.post("/secret/extend")
+	require.Equal(t, http.StatusUnprocessableEntity, p.status)
+	p.has(t, "at most 720h")
 }
 
 // A rotation shows the new secret once, signs with the old one until it is told to, and

@@ -65,7 +65,7 @@ func (p *Portal) deliveries(ctx context.Context, r *http.Request) (view, error) 
 	for _, status := range []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusHeld, sender.StatusCancelled} {
 		v.Statuses = append(v.Statuses, choice{string(status), statusWord(status), v.Filter.Status == string(status)})
 	}
-	if v.Endpoints, err = p.choices(ctx, s, v.Filter.Endpoint); err != nil {
+	if v.Endpoints, err = p.choices(ctx, s, v.Filter.Endpoint, ""); err != nil {
 		return view{}, err
 	}
 	list, next, err := p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{
@@ -88,11 +88,15 @@ func (p *Portal) deliveries(ctx context.Context, r *http.Request) (view, error) 
 	return view{title: "Deliveries", tab: "deliveries", live: true, data: &v}, nil
 }
 
-// choices are the subscriber's endpoints, up to 100 of them.
-func (p *Portal) choices(ctx context.Context, s *session, chosen string) (all []choice, err error) {
+// choices are the subscriber's endpoints, those of the first 100 that have the status; "":
+// any.
+func (p *Portal) choices(ctx context.Context, s *session, chosen string, status sender.SubscriptionStatus) (all []choice, err error) {
 	list, err := p.b.Registry.Subscriptions(ctx, s.Subscriber, "", 100)
 	known := chosen == ""
 	for _, e := range list {
+		if status != "" && e.Status != status {
+			continue
+		}
 		all = append(all, choice{e.ID, strings.TrimPrefix(strings.TrimPrefix(e.URL, "https://"), "http://"), e.ID == chosen})
 		known = known || e.ID == chosen
 	}

@@ -149,7 +149,11 @@ func refused(err error) (wrong map[string][]string, rest []string) {
 
 // own returns an endpoint of the session's subscriber. Another's is not there.
 func (p *Portal) own(ctx context.Context, r *http.Request) (sender.Subscription, error) {
-	e, err := p.b.Registry.Subscription(ctx, r.PathValue("id"))
+	return p.ownNamed(ctx, r.PathValue("id"))
+}
+
+func (p *Portal) ownNamed(ctx context.Context, id string) (sender.Subscription, error) {
+	e, err := p.b.Registry.Subscription(ctx, id)
 	if err != nil {
 		return sender.Subscription{}, err
 	}

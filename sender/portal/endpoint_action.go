@@ -48,14 +48,10 @@ func (p *Portal) resume(ctx context.Context, r *http.Request) (string, string, e
 	case "none":
 		take.None = true
 	case "since":
-		since, err := timeOf("Published since", r.PostForm.Get("since"))
-		if err == nil && since.IsZero() {
-			err = badInput("Published since: it is empty. Give the time from which on deliveries are sent.")
-		}
-		if err != nil {
+		var err error
+		if take.Since, err = sinceOf(r.PostForm); err != nil {
 			return "", "", err
 		}
-		take.Since = since
 	default:
 		return "", "", badInput("Say which deliveries are sent: all of them, none, or those published since a time.")
 	}

@@ -80,6 +80,7 @@ func (p *Portal) routes() {
 	p.page("/endpoints/{id}", "endpoint", p.endpoint)
 	p.answered("/endpoints/{id}", "change an endpoint", p.changeEndpoint)
 	p.action("/endpoints/{id}/pause", "pause an endpoint", p.pause)
+	p.page("/endpoints/{id}/resume", "resume", p.resuming)
 	p.action("/endpoints/{id}/resume", "resume an endpoint", p.resume)
 	p.action("/endpoints/{id}/test", "send a test", p.sendTest)
 	p.action("/endpoints/{id}/delete", "delete an endpoint", p.deleteEndpoint)
@@ -97,6 +98,8 @@ func (p *Portal) routes() {
 	p.answered("/secret/show", "show the secrets", p.showSecrets)
 	p.answered("/secret/rotate", "make a new secret", p.rotate)
 	p.action("/secret/activate", "sign with the new secret", p.activate)
+	p.action("/secret/test", "test the new secret", p.testSecret)
+	p.action("/secret/extend", "extend the old secret", p.extend)
 	p.action("/secret/retire", "end the old secret", p.retire)
 	p.page("/event-types", "eventtypes", p.eventTypes)
 
@@ -224,6 +227,8 @@ var said = map[string]string{
 	"cancel":      "Cancelled: no more are sent again.",
 	"activated":   "The new secret signs from now on.",
 	"retired":     "The old secret has ended.",
+	"secrettest":  "A test was sent, signed with the new secret alone. It is listed here in a moment.",
+	"extended":    "The old secret lasts for 24 hours more.",
 }
 
 var errNoPage = errors.New("sender/portal: there is no such page")

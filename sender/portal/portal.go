@@ -33,9 +33,11 @@ type Registry interface {
 	Pause(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string, take sender.Resume) error
 	SendTest(ctx context.Context, id string) (sender.Ref, error)
+	SendSecretTest(ctx context.Context, id string) (sender.Ref, error)
 	Secrets(ctx context.Context, subscriber string) ([]sender.SubscriberSecret, error)
 	RotateSecret(ctx context.Context, subscriber string, rotation *sender.Rotation) (secret signing.Secret, previousValidUntil time.Time, err error)
 	ActivateSecret(ctx context.Context, subscriber string) error
+	ExtendSecret(ctx context.Context, subscriber string, more time.Duration) (until time.Time, err error)
 	RetireSecret(ctx context.Context, subscriber string) error
 }
 

@@ -72,7 +72,7 @@ func (p *Portal) newReplay(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	if v.Endpoints, err = p.choices(ctx, sessionIn(ctx), v.Filter.Endpoint); err != nil {
+	if v.Endpoints, err = p.choices(ctx, sessionIn(ctx), v.Filter.Endpoint, ""); err != nil {
 		return view{}, err
 	}
 	if q.Get("preview") != "" {

@@ -24,6 +24,7 @@ var forms = map[string][]string{
 	"POST /endpoints/{id}/resume":     {"take", "all"},
 	"POST /replays":                   {"endpoint", "{id}"},
 	"POST /secret/rotate":             {"overlap", "1"},
+	"POST /secret/test":               {"endpoint", "{id}"},
 	"GET /deliveries":                 nil,
 	"POST /deliveries/{id}/redeliver": nil,
 }

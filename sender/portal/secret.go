@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // secretView is the page of the signing secrets. Steps has which step of a change is
@@ -20,9 +21,13 @@ type secretView struct {
 	Signs   time.Time // when it signs by itself
 	Ends    time.Time // when the old ones end
 	Left    int       // of the time up to that, in per cent; -1: not known
+	More    bool      // the old one can last for 24 hours more
 	Shown   bool      // the secrets are shown
-	Code    snippet
-	Codes   []snippet
+
+	Endpoints []choice          // to which a test of the new secret can be sent
+	Tests     []sender.Delivery // of the new secret, the newest first
+	Code      snippet
+	Codes     []snippet
 }
 
 // secretRow is a secret of the list.
@@ -52,7 +57,8 @@ func (p *Portal) secret(ctx context.Context, r *http.Request) (view, error) {
 
 // secretPage is the page, with the secrets themselves if they are to be shown.
 func (p *Portal) secretPage(ctx context.Context, r *http.Request, show bool, fresh string) (view, error) {
-	list, err := p.b.Registry.Secrets(ctx, sessionIn(ctx).Subscriber)
+	s := sessionIn(ctx)
+	list, err := p.b.Registry.Secrets(ctx, s.Subscriber)
 	if err != nil {
 		return view{}, err
 	}
@@ -62,10 +68,10 @@ func (p *Portal) secretPage(ctx context.Context, r *http.Request, show bool, fre
 			v.Code = c
 		}
 	}
-	for _, s := range list {
-		row := secretRow{SubscriberSecret: s, Made: newid.Time(s.ID)}
+	for _, secret := range list {
+		row := secretRow{SubscriberSecret: secret, Made: newid.Time(secret.ID)}
 		if show {
-			row.Text = s.Secret.Reveal()
+			row.Text = secret.Secret.Reveal()
 		}
 		v.Secrets = append(v.Secrets, row)
 	}
@@ -77,8 +83,27 @@ func (p *Portal) secretPage(ctx context.Context, r *http.Request, show bool, fre
 			until = v.Signs
 		}
 		v.Left = left(v.Made, until, p.cfg.Now())
+		v.More = !v.Ends.Add(extension).After(list[1].LatestEnd)
+		if err := p.secretTests(ctx, s, &v); err != nil {
+			return view{}, err
+		}
 	}
-	return view{title: "Signing secret", tab: "secret", data: &v}, nil
+	// A page that shows a secret is an answer to a POST, and cannot be asked for again.
+	return view{title: "Signing secret", tab: "secret", live: len(v.Tests) > 0 && !show && fresh == "", data: &v}, nil
+}
+
+// testsShown is how many tests of the new secret its page lists.
+const testsShown = 5
+
+// secretTests adds where a test of the new secret can be sent, and what came of earlier ones.
+func (p *Portal) secretTests(ctx context.Context, s *session, v *secretView) (err error) {
+	if v.Endpoints, err = p.choices(ctx, s, "", sender.SubscriptionActive); err != nil {
+		return err
+	}
+	v.Tests, _, err = p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{
+		EventType: sender.TestEventType, Object: sender.Object{Type: "secret", ID: v.Secrets[0].ID}, Since: v.Made, Limit: testsShown,
+	})
+	return err
 }
 
 // left is the share of a time that is left, in per cent; -1: its beginning is not known.
@@ -113,6 +138,27 @@ func (p *Portal) rotate(ctx context.Context, r *http.Request) (outcome, error) {
 
 func (p *Portal) activate(ctx context.Context, _ *http.Request) (string, string, error) {
 	return "secret", "activated", p.b.Registry.ActivateSecret(ctx, sessionIn(ctx).Subscriber)
+}
+
+// testSecret sends a test that is signed with the new secret alone.
+func (p *Portal) testSecret(ctx context.Context, r *http.Request) (string, string, error) {
+	id := r.PostForm.Get("endpoint")
+	if id == "" {
+		return "", "", badInput("Say to which endpoint the test is sent.")
+	}
+	e, err := p.ownNamed(ctx, id)
+	if err == nil {
+		_, err = p.b.Registry.SendSecretTest(ctx, e.ID)
+	}
+	return "secret", "secrettest", err
+}
+
+// extension is by how much the end of the old secret is put off at a time.
+const extension = 24 * time.Hour
+
+func (p *Portal) extend(ctx context.Context, _ *http.Request) (string, string, error) {
+	_, err := p.b.Registry.ExtendSecret(ctx, sessionIn(ctx).Subscriber, extension)
+	return "secret", "extended", err
 }
 
 func (p *Portal) retire(ctx context.Context, _ *http.Request) (string, string, error) {

@@ -137,10 +137,21 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 	case history.WhySentAgain:
 		r.Said = "It was delivered, and is sent a single time more."
 	}
+	if r.Advice == "" && sender.TestedSecret(&d.Event) != "" {
+		r.Advice = testAdvice(d.Status == sender.StatusDelivered)
+	}
 	if d.Redacted {
 		r.Advice = "The event's content was removed, so it cannot be sent again."
 	}
 	return r
+}
+
+// testAdvice is what a test of one secret tells.
+func testAdvice(delivered bool) string {
+	if delivered {
+		return "It was signed with one secret alone, so your receiver knows that one."
+	}
+	return "It is signed with one secret alone. If your endpoint answers with 401, it does not know that one yet."
 }
 
 func by(d *sender.Delivery) string {
