@@ -40,6 +40,7 @@ func besides(pages, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == consoleRoot || strings.HasPrefix(r.URL.Path, consoleRoot+"/"):
+			noteRoute(r, routeConsole)
 			pages.ServeHTTP(w, r)
 		case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html"):
 			http.Redirect(w, r, consoleRoot+"/", http.StatusFound)

@@ -114,7 +114,7 @@ func aboutEvents() map[string]words {
 			NewEvent{Type: "order.paid", Object: Object{"order", "1001"}, Data: json.RawMessage(`{"total":"12.50"}`), SubscriberID: anySubscriber}, PublishedEvent{anyEvent, 3},
 		},
 		"list-events": {
-			"Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open.",
+			"Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open.",
 			nil, EventPage{Data: []Event{anEvent()}, NextCursor: "f1.1001"},
 		},
 		"get-event":     {"Reads an event and what became of it.", nil, EventRecord{Event: anEvent(), Deliveries: []Delivery{aDelivery()}}},

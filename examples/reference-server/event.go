@@ -38,7 +38,7 @@ type EventPage struct {
 
 type (
 	listEvents struct {
-		After  string `query:"after" doc:"The next_cursor of the page before. Without it, from the oldest event that is kept."`
+		After  string `query:"after" doc:"The next_cursor of the page before. Without it, from the oldest event that is kept; now is the end, so that only later events follow."`
 		Cursor string `query:"cursor" doc:"The same, by the name that it has in every other list."`
 		Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many events a page has at most."`
 		Wait   int    `query:"wait" minimum:"0" maximum:"30" default:"0" doc:"For how many seconds an empty answer is held open."`

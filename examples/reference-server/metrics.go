@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/senderprom"
 )
 
@@ -18,9 +23,12 @@ type metrics struct {
 	sender   *senderprom.Collector
 	registry *prometheus.Registry
 	requests prometheus.Gauge
+	answered *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	jobs     *prometheus.CounterVec
 }
 
-func newMetrics() (*metrics, error) {
+func newMetrics(db *sql.DB) (*metrics, error) {
 	collector, err := senderprom.New(nil)
 	if err != nil {
 		return nil, err
@@ -30,8 +38,17 @@ func newMetrics() (*metrics, error) {
 		requests: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "surehook_http_requests_in_flight", Help: "Requests that are being answered here; those that are held open are among them.",
 		}),
+		answered: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "surehook_http_requests_total", Help: "Requests that were answered here, by route and status code; 499: the client has left before the answer.",
+		}, []string{"route", "code"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "surehook_http_request_seconds", Help: "How long a request took, by route; GET /events has those that are held open.",
+		}, []string{"route"}),
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "surehook_jobs_finished_total", Help: "Jobs that came to their end here, by kind and status.",
+		}, []string{"kind", "status"}),
 	}
-	m.registry.MustRegister(m.sender, m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.sender, m.requests, m.answered, m.took, m.jobs, collectors.NewBuildInfoCollector(), collectors.NewDBStatsCollector(db, "surehook"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m, nil
 }
 
@@ -44,13 +61,61 @@ func (m *metrics) total(h *history.History, log *slog.Logger) error {
 	return m.registry.Register(totals)
 }
 
-// counted keeps count of the requests under way.
+// Routes of what the API's mux does not answer.
+const (
+	routeConsole = "console"
+	routePortal  = "portal"
+	routeNone    = "none" // there is nothing at the path, or nobody knows who asked
+)
+
+// statusClientLeft is counted in place of the failure that a client has caused by leaving.
+// It is nginx's word for it, and never sent.
+const statusClientLeft = 499
+
+type routeKey struct{}
+
+// noteRoute notes which route answers a request. Its values are few: paths that a stranger
+// makes up are routeNone.
+func noteRoute(r *http.Request, route string) {
+	if at, ok := r.Context().Value(routeKey{}).(*string); ok {
+		*at = route
+	}
+}
+
+// counted keeps count of the requests under way, and of those that were answered.
 func (m *metrics) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.requests.Inc()
-		defer m.requests.Dec()
-		next.ServeHTTP(w, r)
+		route, began, seen := routeNone, time.Now(), &observed{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			m.requests.Dec()
+			if seen.status >= http.StatusInternalServerError && clientLeft(r.Context()) {
+				seen.status = statusClientLeft
+			}
+			m.answered.WithLabelValues(route, strconv.Itoa(seen.status)).Inc()
+			m.took.WithLabelValues(route).Observe(time.Since(began).Seconds())
+		}()
+		next.ServeHTTP(seen, r.WithContext(context.WithValue(r.Context(), routeKey{}, &route)))
 	})
+}
+
+// observed remembers the status of an answer.
+type observed struct {
+	http.ResponseWriter
+	status int
+}
+
+func (o *observed) WriteHeader(status int) {
+	o.status = status
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController set deadlines.
+func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// jobHooks count the jobs that end.
+func (m *metrics) jobHooks() jobs.Hooks {
+	return jobs.Hooks{Finished: func(_ context.Context, j jobs.Job) { m.jobs.WithLabelValues(j.Kind, string(j.Status)).Inc() }}
 }
 
 func (m *metrics) handler() http.Handler {

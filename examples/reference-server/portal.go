@@ -126,6 +126,7 @@ func withPortal(pages, next http.Handler) http.Handler {
 		case r.URL.Path == portalRoot:
 			http.Redirect(w, r, portalRoot+"/", http.StatusMovedPermanently)
 		case strings.HasPrefix(r.URL.Path, portalRoot+"/"):
+			noteRoute(r, routePortal)
 			pages.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)

@@ -191,9 +191,13 @@ func refusal(err error) *Problem {
 	return p
 }
 
+// clientLeft tells whether the client of a request has left before the answer. The request
+// then fails in whatever it was about to do, and nothing is wrong here.
+func clientLeft(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
 // logged logs an error that is not the caller's fault.
 func (p *Problem) logged(ctx context.Context, log *slog.Logger, operation string) *Problem {
-	if p.Status >= 500 {
+	if p.Status >= 500 && !clientLeft(ctx) {
 		log.LogAttrs(ctx, slog.LevelError, "a request failed", slog.String("operation", operation), slog.Int("status", p.Status), slog.Any("error", p.cause))
 	}
 	return p

@@ -284,12 +284,15 @@ func TestMetrics(t *testing.T) {
 		good.wait(t, 1)
 		s.deliveries(c.token, dead, "dead_lettered", 1)
 		s.deliveries(c.token, held, "held", 1)
+		s.post(operatorToken, "/jobs", object{"kind": "export_events", "input": object{}}).is(http.StatusAccepted)
+		s.get("", "/deliveries/"+c.id).refused(http.StatusUnauthorized)
+		s.get(operatorToken, "/"+c.id).refused(http.StatusNotFound)
 		var r *reply
 		text := eventually(t, "both are recorded", func() string {
 			r = s.get(operatorToken, "/metrics")
 			return r.text
 		}, func(text string) bool {
-			return strings.Contains(text, `surehook_delivered_seconds_count{lane="new"} 1`)
+			return strings.Contains(text, `surehook_delivered_seconds_count{lane="new"} 1`) && strings.Contains(text, `surehook_jobs_finished_total{kind="export_events",status="succeeded"} 1`)
 		})
 		require.Equal(t, http.StatusOK, r.status)
 		require.True(t, strings.HasPrefix(r.header.Get("Content-Type"), "text/plain"))
@@ -298,6 +301,8 @@ func TestMetrics(t *testing.T) {
 			`surehook_attempts_total{error_class="status",lane="new",outcome="dead_lettered"} 1`,
 			`surehook_published_events_total{result="new"} `, `surehook_first_attempt_seconds_count{lane="new"} 2`, `surehook_backlog_deliveries{lane="new"} 0`, "surehook_held_deliveries 1",
 			"surehook_dead_lettered_deliveries 1", `surehook_oldest_due_seconds{lane="new"} 0`, `surehook_subscriptions{status="paused"} 1`, `surehook_subscriptions{status="disabled"} 0`,
+			`surehook_http_requests_total{code="201",route="POST /events"} 1`, `surehook_http_requests_total{code="401",route="none"} 1`, `surehook_http_requests_total{code="404",route="none"} 1`,
+			`surehook_http_request_seconds_count{route="POST /subscriptions"} 3`, `go_sql_open_connections{db_name="surehook"} `, `go_build_info{`,
 		} {
 			require.Contains(t, text, "\n"+line)
 		}

@@ -61,7 +61,7 @@ func newServer(s *service) (*server, error) {
 	if h.portal, err = h.newPortal(); err != nil {
 		return nil, err
 	}
-	h.handler = s.recovered(s.metrics.counted(withPortal(h.portal, besides(pages, s.authenticated(routed(mux, bounded(mux)))))))
+	h.handler = s.metrics.counted(s.recovered(withPortal(h.portal, besides(pages, s.authenticated(routed(mux, bounded(mux)))))))
 	return h, nil
 }
 
@@ -180,6 +180,7 @@ func routed(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
 		if pattern != "" {
+			noteRoute(r, pattern)
 			next.ServeHTTP(w, r)
 			return
 		}

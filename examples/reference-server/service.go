@@ -109,7 +109,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	}
 	s.registry, err = sender.NewRegistry[*sql.Tx](s.db.sender, keys, &config)
 	errs = append(errs, err)
-	if s.metrics, err = newMetrics(); err != nil {
+	if s.metrics, err = newMetrics(s.db.sql); err != nil {
 		return err
 	}
 	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, &sender.PublisherConfig{Hooks: s.metrics.sender.PublishHooks()})
@@ -146,7 +146,7 @@ func (s *service) assembleJobs() error {
 	if err != nil {
 		return err
 	}
-	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: s.options.timeout, Logger: s.log})
+	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: s.options.timeout, Logger: s.log, Hooks: s.metrics.jobHooks()})
 	return err
 }
 

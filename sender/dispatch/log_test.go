@@ -146,3 +146,26 @@ func TestRunLogsWhyItDoesNotBegin(t *testing.T) {
 	require.Contains(t, refused[1]["error"], "cannot be opened")
 	require.Empty(t, log.of(t, "the dispatcher has started"))
 }
+
+// A dead letter is one line of the log: its notice. That of a notice, which has none, has a
+// line of its own.
+func TestADeadLetterIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, log := bedtest.New(t), &logged{}
+		b.Subscribe("sub_a", "http://dead/")
+		s, err := b.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://dead/", EventTypes: []string{"delivery.*"}})
+		require.NoError(t, err)
+		stop := b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), Logger: log.logger(slog.LevelWarn),
+		}))
+		b.Publish("sub_a")
+		time.Sleep(time.Hour)
+		require.NoError(t, stop())
+		notices := log.of(t, "a notice: it is not attempted any more")
+		require.Len(t, notices, 1)
+		own := log.of(t, "a delivery of a notice was dead-lettered")
+		require.Len(t, own, 1)
+		require.Equal(t, s.ID, own[0]["subscription_id"])
+		require.Len(t, log.of(t, ""), 2+len(log.of(t, "a subscription's endpoint fails")), "nothing else")
+	})
+}

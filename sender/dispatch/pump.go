@@ -400,7 +400,10 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 			"event_id", r.Event.ID, "subscription_id", r.Target.Subscription, "attempt", r.Result.Number)
 	case r.Decision.Status == sender.StatusDeadLettered:
 		p.stats.DeadLettered++
-		log.WarnContext(ctx, "a delivery was dead-lettered", "event_id", r.Event.ID, "event_type", r.Event.Type,
+		if !r.Event.Notice {
+			break // its notice is logged
+		}
+		log.WarnContext(ctx, "a delivery of a notice was dead-lettered", "event_id", r.Event.ID, "event_type", r.Event.Type,
 			"subscription_id", r.Target.Subscription, "attempt", r.Result.Number, "error_class", string(r.Result.Class))
 	case r.Result.Class == sender.ClassNone:
 		p.stats.Delivered++

@@ -271,8 +271,10 @@ func (p *Portal) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status, title, message = http.StatusConflict, "That cannot be done now", sentence(err)
 	}
 	if status >= http.StatusInternalServerError {
-		p.cfg.Logger.LogAttrs(r.Context(), slog.LevelError, "portal: a request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
 		w.Header().Set("Retry-After", "5")
+	}
+	if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // the visitor is still there
+		p.cfg.Logger.LogAttrs(r.Context(), slog.LevelError, "portal: a request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
 	}
 	p.write(w, r, status, "problem", view{title: title, data: problemView{message}})
 }
