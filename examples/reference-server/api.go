@@ -32,6 +32,17 @@ func (a access) inWords() string {
 	return "For the operator, and for a subscriber about its own: another's answers 404."
 }
 
+// whoInWords tells who may call an operation, and of a list, who sees what.
+func (o operation) whoInWords() string {
+	switch {
+	case o.who != anyCaller || strings.Contains(o.path, "{"):
+		return o.who.inWords()
+	case o.method == http.MethodGet && !o.says:
+		return "The operator sees all, a subscriber its own."
+	}
+	return "For the operator, and for subscribers."
+}
+
 // tags are what the calls are about, in the OpenAPI document.
 func tags() []*huma.Tag {
 	return []*huma.Tag{
@@ -53,6 +64,7 @@ type operation struct {
 	tag          string
 	status       int // of success; 0 means 200
 	who          access
+	says         bool  // a list of which described says who sees what
 	shows        bool  // a secret: the answer is kept nowhere on its way
 	errors       []int // besides 401, 404, 422, 500 and 503, which most can answer
 }
@@ -82,7 +94,7 @@ func newAPI(mux *http.ServeMux) huma.API {
 // caller may. Its error becomes a problem document here.
 func handle[I, O any](s *server, o operation, handler func(ctx context.Context, c caller, in *I) (*O, error)) {
 	op := huma.Operation{
-		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.who.inWords(), Tags: []string{o.tag}, DefaultStatus: o.status,
+		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.whoInWords(), Tags: []string{o.tag}, DefaultStatus: o.status,
 		// The body has been read by then, within its bounds: see body.go.
 		MaxBodyBytes: maxBody + 1, BodyReadTimeout: -1,
 		Errors: append([]int{http.StatusServiceUnavailable}, o.errors...),

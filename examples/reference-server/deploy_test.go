@@ -83,3 +83,21 @@ func TestDeploySecrets(t *testing.T) {
 	defer s.stop()
 	s.get(strings.TrimSpace(made[2]), "/notices").is(200)
 }
+
+// systemd takes the unit as it is, except for where the program is. It is not run: that
+// takes root.
+func TestUnitIsOne(t *testing.T) {
+	t.Parallel()
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("deploy/surehook.service is not looked at: there is no systemd-analyze here")
+	}
+	text, err := os.ReadFile("deploy/surehook.service")
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), "/usr/local/bin/reference-server"))
+	unit := filepath.Join(t.TempDir(), "surehook.service")
+	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/reference-server", binary)), 0o600))
+	out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", unit).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NotContains(t, string(out), "surehook.service", "unknown settings are warnings")
+}

@@ -114,7 +114,7 @@ func aboutEvents() map[string]words {
 			NewEvent{Type: "order.paid", Object: Object{"order", "1001"}, Data: json.RawMessage(`{"total":"12.50"}`), SubscriberID: anySubscriber}, PublishedEvent{anyEvent, 3},
 		},
 		"list-events": {
-			"Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open.",
+			"Lists the events that the caller may see, in the order in which they became visible: the operator all, a subscriber those that are addressed to it or to nobody in particular. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open.",
 			nil, EventPage{Data: []Event{anEvent()}, NextCursor: "f1.1001"},
 		},
 		"get-event":     {"Reads an event and what became of it.", nil, EventRecord{Event: anEvent(), Deliveries: []Delivery{aDelivery()}}},
@@ -158,7 +158,7 @@ func aboutJobs() map[string]words {
 			"Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own.",
 			NewJob{Kind: "replay", Input: json.RawMessage(`{"status":"dead_lettered","since":"2026-01-01T00:00:00Z"}`), CallbackURL: "https://hooks.example.com/jobs"}, queued,
 		},
-		"list-jobs":  {"Lists the jobs that the caller has submitted.", nil, aPage(done)},
+		"list-jobs":  {"Lists the jobs that the caller has submitted, the operator too.", nil, aPage(done)},
 		"get-job":    {"Reads the truth about a job: its status, how far it has come, and what came of it.", nil, done},
 		"cancel-job": {"Ends a job that has not ended. Its work so far stays done.", nil, cancelled},
 		"get-export": {"Reads the events that a job has found, once it has succeeded. They are kept for as long as events are, and at most for 30 days.", nil, []Event{anEvent()}},
@@ -171,7 +171,7 @@ func aboutNotices() map[string]words {
 	read := notice
 	read.AcknowledgedAt = momentary(5)
 	return map[string]words{
-		"list-notices":       {"Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled.", nil, aPage(notice)},
+		"list-notices":       {"Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies.", nil, aPage(notice)},
 		"acknowledge-notice": {"Marks a notice as read by somebody. It is removed some months later.", nil, read},
 	}
 }

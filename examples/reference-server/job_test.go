@@ -127,6 +127,9 @@ func TestJobRefusals(t *testing.T) {
 			{c.token, object{"kind": "replay", "input": object{"rate_per_second": -1}}, 422, "body.input.rate_per_second"},
 			{c.token, object{"kind": "replay", "input": object{"event_type": "a b"}}, 422, "body.input.event_type"},
 			{c.token, object{"kind": "replay", "input": object{"subscription_id": theirs}}, 422, "body.input.subscription_id"},
+			{c.token, object{"kind": "replay", "input": object{"subscriber_id": "sub_operator"}}, 422, "body.input.subscriber_id"},
+			{c.token, object{"kind": "replay", "input": object{"error_class": "gone"}}, 422, "body.input.error_class"},
+			{c.token, object{"kind": "replay", "input": object{"status_code": 7}}, 422, "body.input.status_code"},
 			{operatorToken, object{"kind": "replay", "input": object{"subscription_id": "wsub_never"}}, 422, "body.input.subscription_id"},
 		} {
 			r := s.post(test.token, "/jobs", test.body)
@@ -265,8 +268,13 @@ func TestReplayJob(t *testing.T) {
 		dry := s.finished(c.token, s.submit(c.token, "replay", object{"dry_run": true}))
 		require.Equal(t, object{"matched": float64(n), "replayed": 0.0}, dry["result"])
 		require.Len(t, bad.received(), before)
-		none := s.finished(c.token, s.submit(c.token, "replay", object{"event_type": "invoice.*"}))
-		require.Equal(t, object{"matched": 0.0, "replayed": 0.0}, none["result"])
+		for _, none := range []object{{"event_type": "invoice.*"}, {"error_class": "timeout"}, {"status_code": 500}} {
+			require.Equal(t, object{"matched": 0.0, "replayed": 0.0}, s.finished(c.token, s.submit(c.token, "replay", none))["result"], "%v", none)
+		}
+		one := object{"dry_run": true, "subscriber_id": c.id, "error_class": "status", "status_code": 503}
+		for _, token := range []string{c.token, operatorToken} {
+			require.Equal(t, dry["result"], s.finished(token, s.submit(token, "replay", one))["result"], "the other's are left out")
+		}
 
 		job := s.finished(c.token, s.submit(c.token, "replay", object{"event_type": "order.*"}))
 		require.Equal(t, "succeeded", job["status"], "%v", job)

@@ -21,9 +21,9 @@ func TestSealingKeyRotates(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "keys")
-		begin := func(keys string) *process {
+		begin := func(keys string, flags ...string) *process {
 			require.NoError(t, os.WriteFile(file, []byte(keys), 0o600))
-			s := launch(t, nil, "-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key-file", file, "-allow-private-networks")
+			s := launch(t, nil, append(flags, "-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token", operatorToken, "-secret-key-file", file, "-allow-private-networks")...)
 			t.Cleanup(s.stop)
 			return s
 		}
@@ -42,10 +42,15 @@ func TestSealingKeyRotates(t *testing.T) {
 		require.NotContains(t, errs, "NewKeys")
 		require.NotContains(t, errs, newerKey)
 
+		// Step by step as docs/running.md says, with another process that is a step behind.
+		behind := begin(sealingKey+"\n"+newerKey+"\n", "-workers=false")
 		s = begin(newerKey + "\n" + sealingKey + "\n")
 		eventually(t, "all is sealed anew", s.logged, func(log string) bool { return strings.Contains(log, "the older ones can be left out") })
 		require.Contains(t, s.logged(), "sealed anew with the newest key")
-		require.Equal(t, made, s.post(operatorToken, "/subscribers", object{"name": "c"}, "Idempotency-Key", "1").is(http.StatusCreated))
+		for _, one := range []*process{s, behind} {
+			require.Equal(t, made, one.post(operatorToken, "/subscribers", object{"name": "c"}, "Idempotency-Key", "1").is(http.StatusCreated))
+		}
+		behind.stop()
 		s.stop()
 
 		s = begin(newerKey)
@@ -74,4 +79,33 @@ func TestFlagsFromFiles(t *testing.T) {
 	s.get(operatorToken, "/notices").is(http.StatusOK)
 	require.FileExists(t, filepath.Join(dir, "test.db"))
 	require.NoFileExists(t, filepath.Join(dir, "test.db.key"))
+}
+
+// With another token of the operator's, the one before and the sessions that it began are of
+// no use, and answers to repeats stay.
+func TestOperatorTokenRotates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, p := filepath.Join(dir, "token"), place{flag: filepath.Join(dir, "test.db")}
+	begin := func(token string) *process {
+		require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
+		s := launch(t, nil, "-addr", "127.0.0.1:0", "-database", p.flag, "-operator-token-file", file, "-secret-key", sealingKey, "-workers=false")
+		t.Cleanup(s.stop)
+		return s
+	}
+	s := begin(operatorToken)
+	made := s.post(operatorToken, "/subscribers", object{"name": "c"}, "Idempotency-Key", "1").is(http.StatusCreated)
+	v := s.visitor()
+	v.signIn("")
+	res, _ := v.ask(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	s.stop()
+
+	const other = "another-token-of-the-operator"
+	s = begin(other)
+	s.get(operatorToken, "/notices").refused(http.StatusUnauthorized)
+	v.base = s.base
+	res, _ = v.ask(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+	require.Equal(t, made, s.post(other, "/subscribers", object{"name": "c"}, "Idempotency-Key", "1").is(http.StatusCreated))
 }

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -10,6 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // A full disk is said as such, whatever the database.
@@ -30,3 +37,25 @@ func TestFullDisk(t *testing.T) {
 	}
 	require.NotContains(t, refusal(&pgconn.PgError{Code: "57P01"}).Detail, "disk")
 }
+
+// Whatever says that the database is away for now is 503, and can be asked again.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		unsent{}, driver.ErrBadConn, sql.ErrConnDone, io.ErrUnexpectedEOF, sender.ErrRetryTx, &net.OpError{Op: "read", Err: errors.New("reset")},
+		&pgconn.PgError{Code: "57P01"}, &pgconn.PgError{Code: "40001"}, &pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "25006"}, context.DeadlineExceeded,
+	} {
+		p := refusal(fmt.Errorf("reading: %w", err))
+		require.Equal(t, http.StatusServiceUnavailable, p.Status, "%T %v", err, err)
+		require.Positive(t, p.retryAfter)
+	}
+	for _, err := range []error{errors.New("a mistake"), &pgconn.PgError{Code: "42601"}, context.Canceled} {
+		require.Equal(t, http.StatusInternalServerError, refusal(err).Status, "%v", err)
+	}
+}
+
+// unsent is like pgconn's error of a connection that is closed already.
+type unsent struct{}
+
+func (unsent) Error() string     { return "conn closed" }
+func (unsent) SafeToRetry() bool { return true }

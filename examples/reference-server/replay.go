@@ -16,7 +16,10 @@ import (
 type ReplayDeliveries struct {
 	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered" doc:"The default is dead_lettered."`
 	SubscriptionID string    `json:"subscription_id,omitempty" minLength:"1" doc:"Of one subscription."`
+	SubscriberID   string    `json:"subscriber_id,omitempty" minLength:"1" doc:"Of one owner's subscriptions. A subscriber can name itself alone, and need not."`
 	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
+	ErrorClass     string    `json:"error_class,omitempty" enum:"dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Those whose last attempt failed in this way."`
+	StatusCode     int       `json:"status_code,omitempty" minimum:"100" maximum:"999" doc:"Those whose last attempt was answered with it."`
 	Since          time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
 	Until          time.Time `json:"until,omitzero" doc:"Events that were published before it."`
 	RatePerSecond  float64   `json:"rate_per_second,omitempty" minimum:"0" doc:"0: as fast as there is room."`
@@ -39,7 +42,10 @@ type replayState struct {
 const replayLook = 200 * time.Millisecond
 
 func (r *ReplayDeliveries) filter() replay.Filter {
-	return replay.Filter{Status: sender.Status(r.Status), Subscription: r.SubscriptionID, EventType: r.EventType, Since: r.Since, Until: r.Until}
+	return replay.Filter{
+		Status: sender.Status(r.Status), Subscription: r.SubscriptionID, Subscriber: r.SubscriberID, EventType: r.EventType,
+		ErrorClass: sender.Class(r.ErrorClass), StatusCode: r.StatusCode, Since: r.Since, Until: r.Until,
+	}
 }
 
 // replays are those that the owner of a job may have.
@@ -66,6 +72,12 @@ func (s *service) checkReplay(ctx context.Context, c caller, input json.RawMessa
 	}
 	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
 		return invalid("body.input.until", "it must be later than since")
+	}
+	if in.SubscriberID != "" && !c.owns(in.SubscriberID) {
+		return invalid("body.input.subscriber_id", "there is no such subscriber")
+	}
+	if err := textOnly("body.input.subscriber_id", in.SubscriberID); err != nil {
+		return err
 	}
 	if in.SubscriptionID == "" {
 		return nil

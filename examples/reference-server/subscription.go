@@ -24,7 +24,7 @@ type Subscription struct {
 	FailingSince   *time.Time `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
 	DisabledAt     *time.Time `json:"disabled_at" doc:"When it was disabled; null unless it is."`
 	DisabledReason *string    `json:"disabled_reason" doc:"Why it was disabled; null unless it is."`
-	LastSuccessAt  *time.Time `json:"last_success_at" doc:"To the minute."`
+	LastSuccessAt  *time.Time `json:"last_success_at" doc:"When an attempt succeeded last, to about a minute; null if none did."`
 	LastFailureAt  *time.Time `json:"last_failure_at" doc:"When an attempt failed last; null if none did."`
 	Backlog        int64      `json:"backlog" doc:"How many of its deliveries have not ended."`
 	DeadLettered   int64      `json:"dead_lettered" doc:"How many dead letters are kept."`

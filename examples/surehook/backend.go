@@ -33,6 +33,7 @@ type backend interface {
 // filter selects deliveries. Empty fields select all.
 type filter struct {
 	status, subscription, subscriber, event, eventType, class string
+	code                                                      int // 0: any
 	since, until                                              moment
 }
 
@@ -42,6 +43,7 @@ func (f *filter) flags(set *flag.FlagSet, statuses string) {
 	set.StringVar(&f.subscriber, "subscriber", "", "the `id` of the subscriptions' owner")
 	set.StringVar(&f.eventType, "type", "", "an event `type`: exact, \"prefix.*\" or \"*\"")
 	set.StringVar(&f.class, "class", "", "how the last attempt failed: a `class` such as dns, connect, tls, timeout, status")
+	set.IntVar(&f.code, "code", 0, "the HTTP `status` that the last attempt was answered with, such as 503")
 	set.Var(&f.since, "since", "published at a `time` or later: 2026-01-31T12:00:00Z, or how long ago: 24h, 7d")
 	set.Var(&f.until, "until", "published before a `time`, in the same forms")
 }

@@ -52,13 +52,13 @@ func TestDeliveries(t *testing.T) {
 		}
 		require.Equal(t, 3, strings.Count(same("deliveries"), "\n"))
 		for _, one := range [][]string{
-			{"-type", "invoice.*"}, {"-status", "dead_lettered"}, {"-since", "1h", "-type", "invoice.paid"}, {"-class", "status", "-status", "dead_lettered"},
+			{"-type", "invoice.*"}, {"-status", "dead_lettered"}, {"-since", "1h", "-type", "invoice.paid"}, {"-class", "status", "-status", "dead_lettered"}, {"-code", "418"},
 		} {
 			out := same(append([]string{"deliveries"}, one...)...)
 			require.Contains(t, out, id, "%v", one)
 			require.NotContains(t, out, "order.created", "%v", one)
 		}
-		for _, none := range [][]string{{"-until", "1h"}, {"-type", "a.b"}, {"-event", "evt_nope"}, {"-subscription", "wsub_nope"}} {
+		for _, none := range [][]string{{"-until", "1h"}, {"-type", "a.b"}, {"-event", "evt_nope"}, {"-subscription", "wsub_nope"}, {"-code", "500"}} {
 			require.Equal(t, "there are none\n", same(append([]string{"deliveries"}, none...)...), "%v", none)
 		}
 		for _, source := range [][]string{nil, stored} { // their cursors differ
@@ -115,6 +115,9 @@ func TestReplay(t *testing.T) {
 			require.Equal(t, 2, a.code)
 			require.Contains(t, a.errs, "nothing was sent: give -yes")
 			require.Contains(t, u.does(append(replay, "-until", "24h")...), "0 dead-lettered deliveries match\n")
+			require.Contains(t, u.does(append(replay, "-class", "timeout")...), "0 dead-lettered deliveries match\n")
+			require.Contains(t, u.does(append(replay, "-code", "501")...), "0 dead-lettered deliveries match\n")
+			require.Contains(t, u.does(append(replay, "-class", "status", "-code", "500", "-subscriber", "sub_operator", "-dry-run")...), "2 dead-lettered deliveries match\n")
 			u.dead(2)
 
 			lines := strings.Split(strings.TrimSpace(u.does(append(replay, "-yes", "-json")...)), "\n")
@@ -137,6 +140,12 @@ func TestReplay(t *testing.T) {
 			require.Equal(t, 1, a.code, "it has ended")
 			a = u.run(append([]string{"replay", "-follow", "nope"}, source...)...)
 			require.Equal(t, 1, a.code, a.errs)
+		}
+		other := u.submit("export_events", map[string]any{})
+		for _, does := range []string{"-follow", "-cancel"} {
+			a := u.run("replay", does, other)
+			require.Equal(t, 1, a.code)
+			require.Contains(t, a.errs, "is a job of the kind export_events, and no replay")
 		}
 	})
 }
@@ -172,6 +181,7 @@ func TestReplayIsInterrupted(t *testing.T) {
 func TestDeliveriesRefuse(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
+	u.write("secret", secret)
 	u.write("not.db", "this is no database, and long enough for one to be looked for in it")
 	for _, test := range []struct {
 		code int
@@ -192,7 +202,15 @@ func TestDeliveriesRefuse(t *testing.T) {
 		{2, "URL that begins with postgres://", []string{"deliveries", "-database", "mysql://u:pass-word@h/x"}},
 		{2, "it needs ID", []string{"why"}},
 		{2, "-rate is -1", []string{"replay", "-rate", "-1"}},
+		{2, "-rate is +Inf", []string{"replay", "-rate", "inf"}},
 		{2, "both -follow and -cancel", []string{"replay", "-follow", "a", "-cancel", "b"}},
+		{2, "leave out -dry-run", []string{"replay", "-cancel", "a", "-dry-run"}},
+		{2, "what selects deliveries", []string{"replay", "-follow", "a", "-class", "dns"}},
+		{2, "-force is for the operator", []string{"replay", "-force", "-server", "http://localhost", "-token-file", "not.db"}},
+		{2, "-dir is for surehook migrate print", []string{"migrate", "up", "-dir", "x", "-database", "not.db"}},
+		{2, "-sets has sender twice", []string{"migrate", "status", "-sets", "sender, sender", "-database", "not.db"}},
+		{2, `-dialect is "mysql"`, []string{"migrate", "print", "-sets", "sender", "-dialect", "mysql", "-database", "not.db"}},
+		{1, "the event is invalid", []string{"trigger", "no type", "-object", "a/1", "-to", "http://127.0.0.1:1/", "-secret-file", "secret"}},
 		{2, `there is no command "delivreies": did you mean deliveries?`, []string{"delivreies"}},
 		{2, "usage: surehook COMMAND", nil},
 	} {
@@ -202,6 +220,7 @@ func TestDeliveriesRefuse(t *testing.T) {
 		require.Contains(t, a.errs, test.says, "%v after %v", test.args, time.Since(begun))
 		require.Empty(t, a.out)
 	}
+	require.Equal(t, u.does("replay", "-h"), u.does("help", "replay"))
 	u.env = []string{"SUREHOOK_DATABASE=a.db", "SUREHOOK_SERVER=http://localhost"}
 	require.Contains(t, u.run("deliveries").errs, "are both set")
 }

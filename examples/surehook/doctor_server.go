@@ -21,9 +21,12 @@ func (s *server) doctor(ctx context.Context, found *findings) {
 	}
 	_ = res.Body.Close()
 	took := time.Since(before)
-	if res.StatusCode != http.StatusOK {
+	switch res.StatusCode {
+	case http.StatusServiceUnavailable:
 		found.add("server", fail, "its database does not answer: "+res.Status, "see the server's log")
-	} else {
+	default:
+		found.add("server", fail, s.base+" answers "+res.Status+": it is no reference server, or something before it does not let this through", "give another -server")
+	case http.StatusOK:
 		found.add("server", ok, s.base+" and its database answer", "")
 	}
 	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {

@@ -22,9 +22,9 @@ import (
 
 // The exit codes.
 const (
-	exitDone  = 0
-	exitNo    = 1 // it was tried, and the answer is no
-	exitTried = 2 // it could not be tried: wrong flags, no file, no connection
+	exitDone    = 0
+	exitNo      = 1 // it was tried, and the answer is no
+	exitUntried = 2 // it could not be tried: wrong flags, no file, no connection
 )
 
 func main() {
@@ -60,10 +60,13 @@ func commands() []command {
 func program(ctx context.Context, args []string, t *terminal) int {
 	if len(args) == 0 {
 		help(t.problems)
-		return exitTried
+		return exitUntried
 	}
 	name := args[0]
 	if slices.Contains([]string{"help", "-h", "-help", "--help"}, name) {
+		if len(args) > 1 && name == "help" {
+			return program(ctx, []string{args[1], "-h"}, t)
+		}
 		help(t.out)
 		return exitDone
 	}
@@ -108,5 +111,5 @@ func code(t *terminal, command string, err error) int {
 	if isNo(err) {
 		return exitNo
 	}
-	return exitTried
+	return exitUntried
 }

@@ -222,15 +222,30 @@ func operator(t *testing.T, p place, flags ...string) *user {
 // subscribe registers a callback URL of the operator's.
 func (u *user) subscribe(url, eventType string) {
 	u.t.Helper()
-	body := `{"url":"` + url + `","event_types":["` + eventType + `"]}`
-	req, err := http.NewRequestWithContext(u.t.Context(), http.MethodPost, strings.TrimPrefix(u.env[0], "SUREHOOK_SERVER=")+"/subscriptions", strings.NewReader(body))
+	u.posts("/subscriptions", http.StatusCreated, map[string]any{"url": url, "event_types": []string{eventType}})
+}
+
+// submit begins a job of the operator's, and returns its id.
+func (u *user) submit(kind string, input any) string {
+	u.t.Helper()
+	return u.posts("/jobs", http.StatusAccepted, map[string]any{"kind": kind, "input": input})["id"].(string)
+}
+
+// posts makes a call of the server's API.
+func (u *user) posts(path string, status int, body any) (answer map[string]any) {
+	u.t.Helper()
+	text, err := json.Marshal(body)
+	require.NoError(u.t, err)
+	req, err := http.NewRequestWithContext(u.t.Context(), http.MethodPost, strings.TrimPrefix(u.env[0], "SUREHOOK_SERVER=")+path, bytes.NewReader(text))
 	require.NoError(u.t, err)
 	req.Header.Set("Authorization", "Bearer "+operatorToken)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	require.NoError(u.t, err)
 	defer res.Body.Close()
-	require.Equal(u.t, http.StatusCreated, res.StatusCode)
+	require.Equal(u.t, status, res.StatusCode)
+	require.NoError(u.t, json.NewDecoder(res.Body).Decode(&answer))
+	return answer
 }
 
 // endpoint answers with the statuses in turn, and then with 200.

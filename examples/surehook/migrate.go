@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,15 @@ The sets: sender (to send), dedup (to receive), jobs, inbox, catchup.`,
 			f.StringVar(&o.into, "dir", "", "print: the `folder` for the files")
 			f.Int64Var(&o.first, "first", 1, "print: the first file's `number`, if you have others before it")
 			return func(ctx context.Context, t *terminal, args []string) error {
+				var stray string
+				f.Visit(func(fl *flag.Flag) {
+					if strings.HasPrefix(fl.Usage, "print: ") {
+						stray = fl.Name
+					}
+				})
+				if stray != "" && args[0] != "print" {
+					return fmt.Errorf("-%s is for surehook migrate print", stray)
+				}
 				switch args[0] {
 				case "up":
 					return migrateUp(ctx, t, o)
@@ -124,8 +134,10 @@ func present(all []setState) string {
 }
 
 func migrateStatus(ctx context.Context, t *terminal, o *migrateOptions) error {
+	var asked []tableSet
 	if o.sets != "" {
-		if _, err := chosen(o.sets); err != nil {
+		var err error
+		if asked, err = chosen(o.sets); err != nil {
 			return err
 		}
 	}
@@ -141,8 +153,8 @@ func migrateStatus(ctx context.Context, t *terminal, o *migrateOptions) error {
 	rows, fits := [][]string{{"SET", "STATE", "VERSION", "SINCE (UTC)", "MISSING"}}, true
 	shown := []setState{}
 	for _, s := range all {
-		named := strings.Contains(","+o.sets+",", ","+s.Set+",")
-		if o.sets != "" && !named {
+		named := slices.ContainsFunc(asked, func(set tableSet) bool { return set.name == s.Set })
+		if len(asked) > 0 && !named {
 			continue
 		}
 		if s.State == "behind" || !s.fits || named && s.State == "absent" {

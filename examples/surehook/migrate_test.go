@@ -42,7 +42,7 @@ func TestMigrate(t *testing.T) {
 		var s states
 		u.reads(&s, "migrate", "status")
 		require.Equal(t, []string{"current", "current", "current", "absent", "absent"}, []string{s.of("sender"), s.of("dedup"), s.of("jobs"), s.of("inbox"), s.of("catchup")})
-		require.Equal(t, 1, u.run("migrate", "status", "-sets", "inbox").code, "it is asked for, and not there")
+		require.Equal(t, 1, u.run("migrate", "status", "-sets", "sender, inbox").code, "it is asked for, and not there")
 
 		// One that a newer release has migrated.
 		_, err := p.open(t).Exec("INSERT INTO surehook_migrations (set_name, version, needs) VALUES ('dedup', 9, 1)")
@@ -125,7 +125,7 @@ func TestMigrateFilesForTools(t *testing.T) {
 		args []string
 	}{
 		{"which tables?", []string{"print"}},
-		{"-dialect is \"\"", []string{"print", "-sets", "sender"}},
+		{"for which database?", []string{"print", "-sets", "sender"}},
 		{"the tools are dbmate, flyway", []string{"print", "-sets", "sender", "-for", "liquibase"}},
 		{"the sets are sender", []string{"up", "-sets", "all", "-database", "x.db"}},
 		{"-first is 0", []string{"print", "-sets", "sender", "-first", "0"}},

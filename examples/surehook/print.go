@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +51,8 @@ func migratePrint(ctx context.Context, t *terminal, o *migrateOptions) error {
 		return errors.New("which tables? Give -sets sender (to send), -sets dedup (to receive), or -sets sender,dedup")
 	case !known:
 		return fmt.Errorf("-for is %q: the tools are %s", o.manager, strings.Join(slices.Sorted(maps.Keys(managers)), ", "))
+	case !slices.Contains([]string{"", "sqlite", "postgres"}, o.dialect):
+		return fmt.Errorf("-dialect is %q: it must be sqlite or postgres", o.dialect)
 	case o.first < 1:
 		return fmt.Errorf("-first is %d: it must be 1 or more", o.first)
 	}
@@ -78,11 +79,10 @@ func migratePrint(ctx context.Context, t *terminal, o *migrateOptions) error {
 // dialectOf says for which database to print, and how far that one is, if it is given.
 func (o *migrateOptions) dialectOf(ctx context.Context, t *terminal) (inPostgres bool, have map[string]int, err error) {
 	if o.place.database == "" && o.place.file == "" {
-		switch o.dialect {
-		case "sqlite", "postgres":
-			return o.dialect == "postgres", nil, nil
+		if o.dialect == "" {
+			return false, nil, errors.New("for which database? Give -dialect sqlite, -dialect postgres, or the -database")
 		}
-		return false, nil, fmt.Errorf("-dialect is %q: it must be sqlite or postgres, or give the -database", o.dialect)
+		return o.dialect == "postgres", nil, nil
 	}
 	d, err := o.place.open(ctx, t.env, false)
 	if err != nil {
@@ -123,8 +123,12 @@ func filesOf(sets []tableSet, inPostgres bool, have map[string]int, as manager, 
 // writeFiles writes all or, if one is there already, none.
 func writeFiles(dir string, files []printed) error {
 	for _, f := range files {
-		if _, err := os.Lstat(filepath.Join(dir, f.File)); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there already: nothing was written (-first chooses other numbers)", cmp.Or(filepath.Join(dir, f.File), f.File))
+		path := filepath.Join(dir, f.File)
+		switch _, err := os.Lstat(path); {
+		case err == nil:
+			return fmt.Errorf("%s is there already: nothing was written (-first chooses other numbers)", path)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

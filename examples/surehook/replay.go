@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -41,17 +42,17 @@ is replayed goes behind all that is fresh. A dispatcher must run somewhere.`,
 }
 
 func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
-	if o.rate < 0 || o.rate != o.rate {
-		return fmt.Errorf("-rate is %v: it must be above 0, or 0 for as fast as there is room", o.rate)
-	}
-	if o.followID != "" && o.cancelled != "" {
-		return errors.New("there are both -follow and -cancel: give one of them")
+	if err := o.check(); err != nil {
+		return err
 	}
 	b, err := o.open(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer b.close()
+	if _, remote := b.(*server); remote && o.force {
+		return errForce // before anybody is asked
+	}
 	switch {
 	case o.cancelled != "":
 		if err := b.cancelReplay(ctx, o.cancelled); err != nil {
@@ -71,7 +72,7 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 	if err := printMatched(t, &m, o.status); err != nil || m.Count == 0 || o.dry {
 		return err
 	}
-	if err := o.confirm(t, m.Count); err != nil {
+	if err := o.confirm(ctx, t, m.Count); err != nil {
 		return err
 	}
 	// A user who interrupts it now must learn the id all the same.
@@ -86,6 +87,19 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 		}
 	}
 	return follow(ctx, t, b, id)
+}
+
+func (o *replayOptions) check() error {
+	if !(o.rate >= 0) || math.IsInf(o.rate, 0) {
+		return fmt.Errorf("-rate is %v: it must be above 0, or 0 for as fast as there is room", o.rate)
+	}
+	if o.followID != "" && o.cancelled != "" {
+		return errors.New("there are both -follow and -cancel: give one of them")
+	}
+	if o.followID+o.cancelled != "" && (o.filter != filter{} || o.rate != 0 || o.dry || o.force) {
+		return errors.New("-follow and -cancel are about a replay that has begun: leave out -dry-run, -rate, -force and what selects deliveries")
+	}
+	return nil
 }
 
 func printMatched(t *terminal, m *matched, status string) error {
@@ -106,19 +120,32 @@ func printMatched(t *terminal, m *matched, status string) error {
 	return nil
 }
 
-func (o *replayOptions) confirm(t *terminal, count int64) error {
+func (o *replayOptions) confirm(ctx context.Context, t *terminal, count int64) error {
 	if o.yes {
 		return nil
 	}
 	if !t.asks || t.json {
 		return errors.New("nothing was sent: give -yes to send them")
 	}
-	fmt.Fprintf(t.problems, "send %d deliveries again? [y/N] ", count)
-	line, _ := bufio.NewReader(t.in).ReadString('\n') // its end without an answer is a no
-	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
-		return no("nothing was sent")
+	what := "deliveries"
+	if count == 1 {
+		what = "delivery"
 	}
-	return nil
+	fmt.Fprintf(t.problems, "send %d %s again? [y/N] ", count, what)
+	answered := make(chan string, 1)
+	go func() { // it cannot be interrupted, and ends with the program
+		line, _ := bufio.NewReader(t.in).ReadString('\n') // its end without an answer is a no
+		answered <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answered:
+		if a == "y" || a == "yes" {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(t.problems)
+	}
+	return no("nothing was sent")
 }
 
 // follow waits for the end of a replay.
@@ -128,6 +155,8 @@ func follow(ctx context.Context, t *terminal, b backend, id string) error {
 		switch {
 		case ctx.Err() != nil:
 			return no("the replay goes on: surehook replay -follow %s looks on, -cancel %s ends it", id, id)
+		case err != nil && !isNo(err):
+			return fmt.Errorf("%w; a replay goes on without this program: surehook replay -follow %s looks on", err, id)
 		case err != nil:
 			return err
 		case r.Ended:

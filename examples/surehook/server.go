@@ -131,13 +131,11 @@ func (s *server) deliveries(ctx context.Context, f filter, cursor string, limit 
 			q.Set(name, value)
 		}
 	}
+	if f.code != 0 {
+		q.Set("status_code", strconv.Itoa(f.code))
+	}
 	if err := s.call(ctx, http.MethodGet, "/deliveries?"+q.Encode(), nil, &p); err != nil {
 		return p, err
-	}
-	for _, d := range p.Data { // an older server passes over filters that it does not know
-		if f.subscriber != "" && d.SubscriberID != f.subscriber || f.class != "" && d.LastErrorClass != f.class {
-			return p, no("the server does not know the filters -subscriber and -class: it is older than this program")
-		}
 	}
 	return p, nil
 }
@@ -148,17 +146,39 @@ func (s *server) delivery(ctx context.Context, id string) (r record, err error) 
 
 func (s *server) redeliver(ctx context.Context, id string, force bool) error {
 	if force {
-		return errors.New("-force is for the operator with the database: give -database")
+		return errForce
 	}
 	return s.call(ctx, http.MethodPost, "/deliveries/"+url.PathEscape(id)+"/redeliver", nil, nil)
 }
 
+var errForce = errors.New("-force is for the operator with the database: give -database")
+
 type job struct {
 	ID       string
+	Kind     string
 	Status   string
 	Progress *struct{ Done, Total int64 }
-	Result   *struct{ Matched, Replayed int64 }
+	Result   json.RawMessage // of its kind
 	Error    *string
+}
+
+// replayed is the result of a replay; nil: there is none yet.
+func (j *job) replayed() (r *struct{ Matched, Replayed int64 }, err error) {
+	if len(j.Result) == 0 {
+		return nil, nil
+	}
+	return r, json.Unmarshal(j.Result, &r)
+}
+
+// replayJob reads a job that must be a replay: -cancel would end any other, too.
+func (s *server) replayJob(ctx context.Context, id string) (j job, err error) {
+	if err := s.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(id), nil, &j); err != nil {
+		return j, err
+	}
+	if j.Kind != "replay" {
+		return j, no("%s is a job of the kind %s, and no replay", id, j.Kind)
+	}
+	return j, nil
 }
 
 func (j *job) ended() bool {
@@ -166,16 +186,17 @@ func (j *job) ended() bool {
 }
 
 func (s *server) submit(ctx context.Context, f filter, rate float64, dry bool) (j job, err error) {
-	if f.subscriber != "" || f.class != "" {
-		return j, errors.New("-subscriber and -class select what is replayed with a -database alone: a server replays by -status, -subscription, -type, -since and -until")
-	}
 	input := map[string]any{}
 	for name, value := range map[string]string{
-		"status": f.status, "subscription_id": f.subscription, "event_type": f.eventType, "since": f.since.String(), "until": f.until.String(),
+		"status": f.status, "subscription_id": f.subscription, "subscriber_id": f.subscriber, "event_type": f.eventType, "error_class": f.class,
+		"since": f.since.String(), "until": f.until.String(),
 	} {
 		if value != "" {
 			input[name] = value
 		}
+	}
+	if f.code != 0 {
+		input["status_code"] = f.code
 	}
 	if rate > 0 {
 		input["rate_per_second"] = rate
@@ -198,31 +219,40 @@ func (s *server) preview(ctx context.Context, f filter) (matched, error) {
 		return matched{}, err
 	case j.Error != nil:
 		return matched{}, no("%s", *j.Error)
-	case j.Result == nil:
-		return matched{}, no("the job %s has ended as %s", j.ID, j.Status)
 	}
-	return matched{Count: j.Result.Matched}, nil
+	result, err := j.replayed()
+	if err == nil && result == nil {
+		err = no("the job %s has ended as %s", j.ID, j.Status)
+	}
+	if err != nil {
+		return matched{}, err
+	}
+	return matched{Count: result.Matched}, nil
 }
 
 func (s *server) replay(ctx context.Context, f filter, rate float64, force bool) (string, error) {
 	if force {
-		return "", errors.New("-force is for the operator with the database: give -database")
+		return "", errForce
 	}
 	j, err := s.submit(ctx, f, rate, false)
 	return j.ID, err
 }
 
 func (s *server) replayed(ctx context.Context, id string) (replayState, error) {
-	var j job
-	if err := s.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(id), nil, &j); err != nil {
+	j, err := s.replayJob(ctx, id)
+	if err != nil {
+		return replayState{}, err
+	}
+	result, err := j.replayed()
+	if err != nil {
 		return replayState{}, err
 	}
 	r := replayState{ID: j.ID, Status: j.Status, Ended: j.ended()}
 	if j.Progress != nil {
 		r.Sent, r.Matched = j.Progress.Done, j.Progress.Total
 	}
-	if j.Result != nil {
-		r.Matched, r.Sent, r.Skipped = j.Result.Matched, j.Result.Replayed, j.Result.Matched-j.Result.Replayed
+	if result != nil {
+		r.Matched, r.Sent, r.Skipped = result.Matched, result.Replayed, result.Matched-result.Replayed
 	}
 	if j.Status == "succeeded" {
 		r.Status = "finished"
@@ -234,6 +264,9 @@ func (s *server) replayed(ctx context.Context, id string) (replayState, error) {
 }
 
 func (s *server) cancelReplay(ctx context.Context, id string) error {
+	if _, err := s.replayJob(ctx, id); err != nil {
+		return err
+	}
 	return s.call(ctx, http.MethodPost, "/jobs/"+url.PathEscape(id)+"/cancel", nil, nil)
 }
 

@@ -171,6 +171,9 @@ func chosen(list string) (all []tableSet, err error) {
 		if at < 0 {
 			return nil, fmt.Errorf("-sets has %q: the sets are sender (to send), dedup (to receive), jobs, inbox and catchup", name)
 		}
+		if slices.ContainsFunc(all, func(s tableSet) bool { return s.name == known[at].name }) {
+			return nil, fmt.Errorf("-sets has %s twice", known[at].name)
+		}
 		all = append(all, known[at])
 	}
 	return all, nil

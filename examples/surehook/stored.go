@@ -62,7 +62,7 @@ func answered(err error) error {
 func (s *stored) deliveries(ctx context.Context, f filter, cursor string, limit int) (page, error) {
 	found, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{
 		Status: sender.Status(f.status), Subscription: f.subscription, Subscriber: f.subscriber, Event: f.event, EventType: f.eventType,
-		Since: f.since.Time, Until: f.until.Time, Class: sender.Class(f.class), Cursor: cursor, Limit: limit,
+		Since: f.since.Time, Until: f.until.Time, Class: sender.Class(f.class), StatusCode: f.code, Cursor: cursor, Limit: limit,
 	})
 	if err != nil {
 		return page{}, answered(err)
@@ -113,7 +113,7 @@ func (s *stored) redeliver(ctx context.Context, id string, force bool) error {
 func (f *filter) replay() replay.Filter {
 	return replay.Filter{
 		Status: sender.Status(f.status), Subscription: f.subscription, Subscriber: f.subscriber, EventType: f.eventType,
-		Since: f.since.Time, Until: f.until.Time, ErrorClass: sender.Class(f.class),
+		Since: f.since.Time, Until: f.until.Time, ErrorClass: sender.Class(f.class), StatusCode: f.code,
 	}
 }
 

@@ -166,7 +166,7 @@ func triggerTo(ctx context.Context, t *terminal, o *triggerOptions, e sender.Eve
 	}
 	d, err := e.Draft(time.Now(), 1<<20)
 	if err != nil {
-		return err
+		return answered(err)
 	}
 	to, err := newPoster(o.to, secret, o.timeout)
 	if err != nil {
