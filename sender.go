@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/challenge"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -85,6 +86,15 @@ type SenderConfig struct {
 	// goes to receivers only with [dispatch.Config].Traceparent, in Dispatch.
 	Traceparent func(ctx context.Context) string
 
+	// Catalogue has the service's event types. Events are published in the newest version of
+	// their type's data, and new subscriptions are pinned to it: see [sender.Settings]. All
+	// processes on one database have the same catalogue, or while it is deployed the one
+	// before.
+	Catalogue *catalogue.Catalogue
+
+	// PublishCheck refuses payloads: see [sender.PublisherConfig].Check.
+	PublishCheck func(ctx context.Context, p sender.Payload) error
+
 	// PublishHooks are called at each publish.
 	PublishHooks sender.PublishHooks
 
@@ -116,9 +126,11 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s := &Sender[Tx]{}
 	var errs [6]error
 	s.Dispatcher, errs[0] = dispatch.New(store, keys, &d)
-	s.Publisher, errs[1] = sender.NewPublisher(store, &sender.PublisherConfig{
-		MaxBodyBytes: c.MaxBodyBytes, Now: c.Now, Traceparent: c.Traceparent, Hooks: c.PublishHooks,
-	})
+	p := sender.PublisherConfig{MaxBodyBytes: c.MaxBodyBytes, Now: c.Now, Traceparent: c.Traceparent, Check: c.PublishCheck, Hooks: c.PublishHooks}
+	if c.Catalogue != nil {
+		p.PayloadVersion = c.Catalogue.PayloadVersion
+	}
+	s.Publisher, errs[1] = sender.NewPublisher(store, &p)
 	s.History, errs[2] = history.New(store, &history.Config{Retention: c.Retention, Now: c.Now})
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{

@@ -12,19 +12,19 @@ import (
 // decode reads an event from a body of the form
 //
 //	{"id":"evt_1","type":"subscriber.updated","occurred_at":"2026-01-02T03:04:05Z",
-//	 "object":{"type":"subscriber","id":"sub_1"},"version":7,"data":{…}}
+//	 "object":{"type":"subscriber","id":"sub_1"},"version":7,"payload_version":"2026-11-25","data":{…}}
 //
 // so strictly that no other reader of the same bytes can understand another
 // event: no name twice, none of the known names in another case, the version in
-// plain digits, valid UTF-8, nothing behind the object. occurred_at and data may
-// be absent, and further fields are allowed. Its errors contain nothing of the
+// plain digits, valid UTF-8, nothing behind the object. occurred_at, payload_version and data
+// may be absent, and further fields are allowed. Its errors contain nothing of the
 // body but single bytes.
 func decode(body []byte) (Event, error) {
 	ev := Event{Body: body}
 	if !utf8.Valid(body) {
 		return ev, errors.New("the body is not valid UTF-8")
 	}
-	top := newFields("id", "type", "occurred_at", "object", "version", "data")
+	top := newFields("id", "type", "occurred_at", "object", "version", "payload_version", "data")
 	err := validObject(body, func(name, value []byte) error {
 		known, err := top.add(name)
 		if err != nil {
@@ -46,6 +46,8 @@ func decode(body []byte) (Event, error) {
 					err = errors.New("it is not a time as in RFC 3339")
 				}
 			}
+		case "payload_version":
+			ev.PayloadVersion, err = text(value)
 		case "data":
 			ev.Data = value[:len(value):len(value)]
 		}

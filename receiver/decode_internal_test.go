@@ -30,6 +30,8 @@ func TestDecodeAccepts(t *testing.T) {
 			Event{ID: "e", Type: "a", Object: dedup.Object{Type: "t", ID: "😀\"\\é"}, Version: 1, Data: json.RawMessage(`{"id":"x","id":"y"}`)}},
 		{`{"data":null,"id":"e","type":"a","object":{"id":"i","type":"t"},"version":1}`,
 			Event{ID: "e", Type: "a", Object: dedup.Object{Type: "t", ID: "i"}, Version: 1, Data: json.RawMessage("null")}},
+		{`{"payload_version":"2026-11-25","id":"e","type":"a","object":{"id":"i","type":"t"},"version":1}`,
+			Event{ID: "e", Type: "a", Object: dedup.Object{Type: "t", ID: "i"}, Version: 1, PayloadVersion: "2026-11-25"}},
 		{`{"data":7 ,"id":"e","type":"a","object":{"id":"i","type":"t"},"version":1}`,
 			Event{ID: "e", Type: "a", Object: dedup.Object{Type: "t", ID: "i"}, Version: 1, Data: json.RawMessage("7")}},
 	} {
@@ -50,6 +52,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for _, c := range []struct{ body, want string }{
 		{"", "not one JSON value"},
+		{with(`"version"`, `"payload_version":7,"version"`), "payload_version"},
 		{"{}", "missing: id, type, object, version"},
 		{"null", "not a JSON object"},
 		{"[]", "not a JSON object"},

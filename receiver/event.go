@@ -17,9 +17,11 @@ type Event struct {
 	Object  dedup.Object // zero only under an Envelope
 	Version int64        // from 1 to 2^53-1; 0 if there is none, only under an Envelope
 
-	OccurredAt time.Time       // zero if the body does not say
-	Data       json.RawMessage // a part of Body, or a form as a JSON object; nil if there is none
-	Body       []byte          // the bytes that the signature covers; not to be changed
+	OccurredAt time.Time // zero if the body does not say
+
+	PayloadVersion string          // the version of Data, as a date; "" if the sender has none
+	Data           json.RawMessage // a part of Body, or a form as a JSON object; nil if there is none
+	Body           []byte          // the bytes that the signature covers; not to be changed
 
 	Scope    string           // from the configuration, or from the key that verified
 	Verified signing.Verified // which scheme and key; zero for a dead letter that is applied by hand

@@ -50,6 +50,12 @@ type Event struct {
 	// state from the service.
 	Data any
 
+	// PayloadVersion says which version of its type's data Data is, as a date: 2026-11-25. It
+	// stands in the body, as payload_version, and a subscription that is pinned to an older
+	// one gets the data of that (see Settings.PayloadVersion). Empty: the newest version of
+	// the type, if the Publisher has PublisherConfig.PayloadVersion, and else none.
+	PayloadVersion string
+
 	// Subscriber is the id of the subscriber that the event is for. The operator's
 	// subscriptions get it too. Empty: it is for every subscriber. If there is no such
 	// subscriber the publish fails with ErrNotFound, unless IfSubscriberExists is set.
@@ -141,15 +147,21 @@ const reservedType = "surehook."
 // published, and maxBody bounds its body, in bytes. The error has all problems at once, and
 // matches ErrInvalidEvent.
 func (e *Event) Draft(now time.Time, maxBody int) (Draft, error) {
+	data, err := e.checked()
+	if err != nil {
+		return Draft{}, err
+	}
+	return e.rendered(now, data, maxBody)
+}
+
+// checked validates an event, and returns its data as JSON.
+func (e *Event) checked() (json.RawMessage, error) {
 	data, err := e.data()
 	err = errors.Join(e.validate(), err)
 	if strings.HasPrefix(e.Object.Type, reservedType) {
 		err = errors.Join(err, fmt.Errorf("%w: object type %q begins with %q, which only the library's own objects do: choose another one", ErrInvalidEvent, e.Object.Type, reservedType))
 	}
-	if err != nil {
-		return Draft{}, err
-	}
-	return e.rendered(now, data, maxBody)
+	return data, err
 }
 
 // rendered makes the draft of an event that was validated, with its data as JSON.
@@ -162,7 +174,7 @@ func (e *Event) rendered(now time.Time, data json.RawMessage, maxBody int) (Draf
 		Subscriber: e.Subscriber, Subscription: e.Subscription, URL: e.URL, OccurredAt: e.OccurredAt.UTC(), IfSubscriberExists: e.IfSubscriberExists,
 		Key: e.IdempotencyKey, KeyScope: e.KeyScope,
 	}
-	d.render(data)
+	d.render(e.PayloadVersion, data)
 	if size := len(d.BodyHead) + len(d.BodyTail) + len(strconv.FormatInt(ident.MaxVersion, 10)); size > maxBody {
 		return Draft{}, fmt.Errorf("%w: its body would have up to %d bytes, at most %d are allowed (PublisherConfig.MaxBodyBytes): send less data, or a thin event", ErrInvalidEvent, size, maxBody)
 	}
@@ -222,6 +234,9 @@ func (e *Event) validate() error {
 	if e.IfSubscriberExists && e.Subscriber == "" {
 		add(errors.New("IfSubscriberExists is set without a subscriber: name the one that the event is for, or leave it out"))
 	}
+	if e.PayloadVersion != "" {
+		add(checkPayloadVersion(e.PayloadVersion))
+	}
 	if e.URL != "" {
 		add(e.checkURL())
 	}
@@ -241,8 +256,8 @@ func (e *Event) validate() error {
 	return errors.Join(errs...)
 }
 
-// render writes {"id":…,"type":…,"occurred_at":…,"object":{…},"version":‸,"data":…}.
-func (d *Draft) render(data json.RawMessage) {
+// render writes {"id":…,"type":…,"occurred_at":…,"object":{…},"version":‸,"payload_version":…,"data":…}.
+func (d *Draft) render(version string, data json.RawMessage) {
 	b := make([]byte, 0, 192+len(d.Object.ID))
 	b = append(b, `{"id":"`...)
 	b = append(b, d.ID...)
@@ -256,13 +271,7 @@ func (d *Draft) render(data json.RawMessage) {
 	b = appendString(b, d.Object.ID)
 	b = append(b, `},"version":`...)
 	d.BodyHead = b
-	if data == nil {
-		d.BodyTail = []byte("}")
-		return
-	}
-	const name = `,"data":`
-	tail := make([]byte, 0, len(name)+len(data)+1)
-	d.BodyTail = append(append(append(tail, name...), data...), '}')
+	d.BodyTail = appendPayload(make([]byte, 0, len(payloadVersionName)+len(version)+len(dataName)+len(data)+2), version, data)
 }
 
 // appendString appends s as a JSON string. Only the object's id needs it: all

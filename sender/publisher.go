@@ -27,6 +27,17 @@ type PublisherConfig struct {
 	// fail. The default is to store none.
 	Traceparent func(ctx context.Context) string
 
+	// PayloadVersion returns the newest version of a type's data, as a date, or "". The
+	// PayloadVersion of package catalogue's Catalogue is one. It is asked for events that do
+	// not say their version themselves.
+	PayloadVersion func(eventType string) string
+
+	// Check, if not nil, looks at each payload before anything is written, on the goroutine of
+	// the caller. An error refuses the publish, which changes nothing: it is wrapped in
+	// ErrInvalidEvent. The module sender/catalogue/jsonschema has checks against the schemas
+	// of a catalogue.
+	Check func(ctx context.Context, p Payload) error
+
 	// Hooks are called at each publish.
 	Hooks PublishHooks
 }
@@ -39,6 +50,8 @@ type Publisher[Tx any] struct {
 	maxBody     int
 	now         func() time.Time
 	traceparent func(ctx context.Context) string
+	newest      func(eventType string) string
+	check       func(ctx context.Context, p Payload) error
 	hooks       PublishHooks
 }
 
@@ -58,7 +71,7 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p := &Publisher[Tx]{store: store, maxBody: c.MaxBodyBytes, now: c.Now, traceparent: c.Traceparent, hooks: c.Hooks}
+	p := &Publisher[Tx]{store: store, maxBody: c.MaxBodyBytes, now: c.Now, traceparent: c.Traceparent, newest: c.PayloadVersion, check: c.Check, hooks: c.Hooks}
 	if p.maxBody == 0 {
 		p.maxBody = 1 << 20
 	}
@@ -166,8 +179,7 @@ func (p *Publisher[Tx]) drafts(ctx context.Context, events []Event) ([]Draft, er
 	drafts := make([]Draft, len(events))
 	var errs []error
 	for i := range events {
-		e := events[i]
-		d, err := e.Draft(now, p.maxBody)
+		d, err := p.draft(ctx, events[i], now)
 		if err != nil {
 			if len(events) > 1 {
 				err = fmt.Errorf("event %d: %w", i, err)
@@ -179,4 +191,21 @@ func (p *Publisher[Tx]) drafts(ctx context.Context, events []Event) ([]Draft, er
 		drafts[i] = d
 	}
 	return drafts, errors.Join(errs...)
+}
+
+// draft validates, checks and renders an event.
+func (p *Publisher[Tx]) draft(ctx context.Context, e Event, now time.Time) (Draft, error) {
+	if e.PayloadVersion == "" && p.newest != nil {
+		e.PayloadVersion = p.newest(e.Type)
+	}
+	data, err := e.checked()
+	if err != nil {
+		return Draft{}, err
+	}
+	if p.check != nil {
+		if err := p.check(ctx, Payload{e.Type, e.PayloadVersion, data}); err != nil {
+			return Draft{}, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
+		}
+	}
+	return e.rendered(now, data, p.maxBody)
 }

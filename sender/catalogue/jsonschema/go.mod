@@ -1,0 +1,17 @@
+module github.com/surehook/surehook/sender/catalogue/jsonschema
+
+go 1.26.0
+
+replace github.com/surehook/surehook => ../../..
+
+require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/stretchr/testify v1.12.1
+	github.com/surehook/surehook v0.0.0-00010101000000-000000000000
+	golang.org/x/text v0.41.0
+)
+
+require (
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
