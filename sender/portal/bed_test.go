@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
@@ -87,22 +88,16 @@ func (b *bed) logged() string {
 }
 
 func (b *bed) config() *portal.Config {
+	types, err := shop.New()
+	require.NoError(b.t, err)
 	return &portal.Config{
 		Name: "Meridian Pay", Accent: "#0b7468", AccentDark: "#4fcdbc", Logo: logo, Return: "https://app.example.com/webhooks",
-		EventTypes: catalogue, DisableAfter: 120 * time.Hour,
+		Catalogue: types, DisableAfter: 120 * time.Hour,
 		Now: b.clock, Timeout: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	}
 }
 
 const logo = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 132 28'%3E%3Ccircle cx='14' cy='14' r='10.5' fill='none' stroke='%230b7468' stroke-width='2.6'/%3E%3Ctext x='32' y='19' font-family='Helvetica,Arial,sans-serif' font-size='15' font-weight='700' fill='%230b7468'%3EMeridian Pay%3C/text%3E%3C/svg%3E"
-
-var catalogue = []portal.EventType{
-	{Name: "invoice.created", Group: "Invoices", Description: "A draft became an invoice"},
-	{Name: "invoice.paid", Group: "Invoices", Description: "It was paid in full",
-		Schema:  json.RawMessage(`{"type":"object","properties":{"id":{"type":"string","description":"The event"},"data":{"type":"object","properties":{"amount":{"type":["integer","null"],"description":"Minor units"}}}}}`),
-		Example: json.RawMessage(`{"id":"evt_1","type":"invoice.paid","data":{"amount":1849900}}`)},
-	{Name: "payout.settled", Group: "Payouts", Description: "It has arrived at your bank"},
-}
 
 func newBed(t *testing.T, change ...func(*portal.Config)) *bed {
 	t.Helper()

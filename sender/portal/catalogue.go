@@ -10,66 +10,50 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 )
 
-// EventType is an entry of the catalogue of events.
-type EventType struct {
-	// Name is the type, exactly: invoice.paid.
-	Name string
-	// Description says when it happens, in a sentence or two.
-	Description string
-	// Group is the heading that it stands under, with its neighbours of the same Group.
-	Group string
-	// Schema describes what is posted: a JSON Schema, whose properties are shown as a
-	// table of fields. Nil: none is shown.
-	Schema json.RawMessage
-	// Example is what is posted, as JSON. Nil: none is shown.
-	Example json.RawMessage
-}
-
-func catalogueProblems(all []EventType) (errs []error) {
-	seen := map[string]bool{}
-	for i, t := range all {
-		bad := func(wrong bool, what string) {
-			if wrong {
-				errs = append(errs, fmt.Errorf("sender/portal: Config.EventTypes[%d], %q: %s", i, t.Name, what))
-			}
-		}
-		bad(t.Name == "" || strings.ContainsAny(t.Name, "*, \t\n") || !plainText(t.Name), "Name must be an exact type, such as invoice.paid")
-		bad(seen[t.Name], "it is there twice")
-		bad(t.Schema != nil && !json.Valid(t.Schema), "Schema is no JSON")
-		bad(t.Example != nil && !json.Valid(t.Example), "Example is no JSON")
-		seen[t.Name] = true
-	}
-	return errs
-}
-
 type eventTypesView struct {
-	Groups []typeGroup
-	Number int
-	Shown  EventType
-	Fields []field
-	Takers []sender.Subscription // the endpoints that get it
-	More   bool                  // there are more endpoints than were looked at
+	Groups   []catalogue.Group
+	Number   int
+	Shown    catalogue.Type
+	Fields   []field
+	Examples []example
+	Schema   json.RawMessage
+	Takers   []sender.Subscription // the endpoints that get it
+	More     bool                  // there are more endpoints than were looked at
+}
+
+// example is what is posted of an event.
+type example struct {
+	Name string
+	Body json.RawMessage
 }
 
 // field is a property of a schema.
 type field struct{ Name, Type, Meaning string }
 
 func (p *Portal) eventTypes(ctx context.Context, r *http.Request) (view, error) {
-	if len(p.cfg.EventTypes) == 0 {
+	if p.cfg.Catalogue == nil {
 		return view{}, errNoPage
 	}
-	shown := p.cfg.EventTypes[0]
+	types := p.cfg.Catalogue.Types()
+	shown := types[0]
 	if name := r.URL.Query().Get("type"); name != "" {
-		i := slices.IndexFunc(p.cfg.EventTypes, func(t EventType) bool { return t.Name == name })
-		if i < 0 {
+		var ok bool
+		if shown, ok = p.cfg.Catalogue.Lookup(name); !ok {
 			return view{}, errNoPage
 		}
-		shown = p.cfg.EventTypes[i]
 	}
-	f := p.formOf("", "", []string{shown.Name})
-	v := eventTypesView{Groups: f.Groups, Number: len(p.cfg.EventTypes), Shown: shown, Fields: fieldsOf(shown.Schema, "", 0)}
+	v := eventTypesView{Groups: p.cfg.Catalogue.Groups(), Number: len(types), Shown: shown}
+	version := shown.Newest()
+	if version.Schema != nil {
+		v.Schema = shown.BodySchema(version)
+		v.Fields = fieldsOf(v.Schema, "", 0)
+	}
+	for i := range version.Examples {
+		v.Examples = append(v.Examples, example{version.Examples[i].Name, shown.BodyExample(version, &version.Examples[i])})
+	}
 	const looked = 100
 	list, err := p.b.Registry.Subscriptions(ctx, sessionIn(ctx).Subscriber, "", looked)
 	if err != nil {

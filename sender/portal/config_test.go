@@ -34,10 +34,6 @@ func TestNewRefuses(t *testing.T) {
 		"DisableAfter":   {DisableAfter: -1},
 		"Session":        {Session: 25 * time.Hour},
 		"Timeout":        {Timeout: -1},
-		"Name must be":   {EventTypes: []portal.EventType{{Name: "invoice.*"}}},
-		"twice":          {EventTypes: []portal.EventType{{Name: "a"}, {Name: "a"}}},
-		"Schema":         {EventTypes: []portal.EventType{{Name: "a", Schema: []byte("{")}}},
-		"Example":        {EventTypes: []portal.EventType{{Name: "a", Example: []byte("{")}}},
 	} {
 		_, err := portal.New(b.backend(), [][]byte{portalKey}, &cfg)
 		require.ErrorContains(t, err, what)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/history"
 )
 
@@ -52,20 +53,23 @@ type typeGroup struct {
 }
 
 type typeBox struct {
-	EventType
+	catalogue.Type
 	Ticked bool
 }
 
 func (p *Portal) formOf(url, description string, types []string) endpointForm {
 	f := endpointForm{TypedURL: url, TypedDescription: description, All: slices.Contains(types, "*")}
-	known := map[string]bool{"*": len(p.cfg.EventTypes) > 0}
-	for _, t := range p.cfg.EventTypes {
-		known[t.Name] = true
-		if n := len(f.Groups); n == 0 || f.Groups[n-1].Name != t.Group {
-			f.Groups = append(f.Groups, typeGroup{Name: t.Group})
+	known := map[string]bool{}
+	if p.cfg.Catalogue != nil {
+		known["*"] = true
+		for _, g := range p.cfg.Catalogue.Groups() {
+			group := typeGroup{Name: g.Name}
+			for _, t := range g.Types {
+				known[t.Name] = true
+				group.Types = append(group.Types, typeBox{t, slices.Contains(types, t.Name)})
+			}
+			f.Groups = append(f.Groups, group)
 		}
-		g := &f.Groups[len(f.Groups)-1]
-		g.Types = append(g.Types, typeBox{t, slices.Contains(types, t.Name)})
 	}
 	var others []string
 	for _, t := range types {

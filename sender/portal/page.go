@@ -188,7 +188,7 @@ func base(r *http.Request) string {
 // write answers with a page. It is made whole first: half of one would look right.
 func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, name string, v view) {
 	l := layout{
-		Service: p.cfg.Name, Logo: p.cfg.Logo != "", Catalogue: len(p.cfg.EventTypes) > 0, Title: v.title, Tab: v.tab, Base: base(r), Assets: base(r), Live: v.live,
+		Service: p.cfg.Name, Logo: p.cfg.Logo != "", Catalogue: p.cfg.Catalogue != nil, Title: v.title, Tab: v.tab, Base: base(r), Assets: base(r), Live: v.live,
 		Embedded: r.Header.Get("Sec-Fetch-Dest") == "iframe", Said: said[r.URL.Query().Get("said")], Now: p.cfg.Now(), View: v.data,
 	}
 	if handle, below := r.Context().Value(belowKey{}).(string); below {

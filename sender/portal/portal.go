@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
 	"github.com/surehook/surehook/sender/replay"
@@ -74,9 +75,9 @@ type Config struct {
 	// the service, as an http or https URL. Empty: the page says so without a link.
 	Return string
 
-	// EventTypes is the catalogue of the events that subscribers may ask for. Without
-	// one, an endpoint's event types are typed in.
-	EventTypes []EventType
+	// Catalogue has the events that subscribers may ask for. Without one, an endpoint's
+	// event types are typed in.
+	Catalogue *catalogue.Catalogue
 
 	// DisableAfter is the Dispatcher's Policy.DisableAfter: a failing endpoint's owner
 	// reads when no more is tried. 0: it is not said.
@@ -210,7 +211,7 @@ func (c *Config) problems() (errs []error) {
 	bad(c.DisableAfter < 0, "DisableAfter is %v: it must not be negative", c.DisableAfter)
 	bad(c.Session < time.Minute || c.Session > maxSession, "Session is %v: it must be from 1m to %v", c.Session, maxSession)
 	bad(c.Timeout < 0, "Timeout is %v: it must be above 0, or 0 for the default", c.Timeout)
-	return append(errs, catalogueProblems(c.EventTypes)...)
+	return errs
 }
 
 // policy is the Content-Security-Policy of all answers.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
 	"github.com/surehook/surehook/sender/internal/look/charts"
@@ -23,12 +24,24 @@ var words = template.FuncMap{
 	"typed":      typed,
 	"row":        func(l layout, v any) row { return row{l, v} },
 	"tab":        func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },
+	"kind":       kindWord,
 	"takersword": func(n int) string {
 		if n == 1 {
 			return "One of your endpoints gets it"
 		}
 		return look.Count(n) + " of your endpoints get it"
 	},
+}
+
+// kindWord says what a receiver must do with events of a kind.
+func kindWord(k catalogue.Kind) string {
+	switch k {
+	case catalogue.State:
+		return "Its data is the whole state of its object: take it only if its version is above the one that you have."
+	case catalogue.Fact:
+		return "Each of these events counts: handle it once, by its id."
+	}
+	return "It has no data: fetch the object when it comes."
 }
 
 // row hands a part of a page both the layout and what it shows.

@@ -12,6 +12,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/catalogue/jsonschema"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/memory"
 )
 
@@ -77,6 +78,15 @@ func TestCheck(t *testing.T) {
 		}
 		require.Equal(t, c.want, got)
 	}
+}
+
+// The examples of the shop, and all that its converters make of them, fit their schemas.
+func TestShop(t *testing.T) {
+	c, err := shop.New()
+	require.NoError(t, err)
+	k, err := jsonschema.New(c)
+	require.NoError(t, err)
+	require.ErrorContains(t, k.Check("invoice.paid", shop.Second, json.RawMessage(`{"id":"in_1","total":4200}`)), "at /total: got number, want object")
 }
 
 func TestNewRefuses(t *testing.T) {
