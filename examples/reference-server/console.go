@@ -19,8 +19,12 @@ const (
 // newConsole is the library's console behind a page for signing in with the
 // operator's token.
 func (s *server) newConsole() (http.Handler, error) {
+	types, err := eventTypes()
+	if err != nil {
+		return nil, err
+	}
 	pages, err := console.New(s.consoleBackend(), s.admitted, &console.Config{
-		Name: "Surehook", Place: "reference server", SignOut: logoutPath, DisableAfter: s.options.policy.DisableAfter, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
+		Name: "Surehook", Place: "reference server", SignOut: logoutPath, Catalogue: types, DisableAfter: s.options.policy.DisableAfter, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
 		Portal: s.portalOf,
 	})
 	if err != nil {

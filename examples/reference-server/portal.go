@@ -46,20 +46,13 @@ func (s *server) newPortal() (*portal.Portal, error) {
 		}
 		keys = append(keys, k)
 	}
+	types, err := eventTypes()
+	if err != nil {
+		return nil, err
+	}
 	return portal.New(portal.Backend{Registry: portalRegistry{s.registry, s.service}, History: s.history, Replays: s.replays}, keys, &portal.Config{
-		Name: "Surehook reference server", EventTypes: portalTypes, DisableAfter: s.options.policy.DisableAfter, Logger: s.log,
+		Name: "Surehook reference server", Catalogue: types, DisableAfter: s.options.policy.DisableAfter, Logger: s.log,
 	})
-}
-
-// portalTypes are the events of this service.
-var portalTypes = []portal.EventType{
-	{Name: "subscriber.created", Group: "You", Description: "The subscriber was created"},
-	{Name: "subscriber.updated", Group: "You", Description: "Its name or its attributes were changed"},
-	{Name: "subscriber.deleted", Group: "You", Description: "It was deleted"},
-	{Name: "job.completed", Group: "Jobs", Description: "A job has succeeded, failed or been cancelled"},
-	{Name: "delivery.dead_lettered", Group: "Your endpoints", Description: "We have given up on a delivery"},
-	{Name: "subscription.failing", Group: "Your endpoints", Description: "An endpoint fails, and is on its way to being disabled"},
-	{Name: "subscription.disabled", Group: "Your endpoints", Description: "An endpoint was disabled"},
 }
 
 func (s *server) portalOperations() {

@@ -50,17 +50,17 @@ func TestListen(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				u := &user{t, u.dir, u.env}
 				e := newEndpoint(t, http.StatusServiceUnavailable)
-				listen := append([]string{"listen", "-to", e.URL, "-types", "invoice.*,user.updated"}, source...)
+				listen := append([]string{"listen", "-to", e.URL, "-types", "invoice.*,customer.updated"}, source...)
 
 				l := launch(t, u.command(listen...))
 				l.says(t, "Ctrl-C ends\n")
 				u.does("trigger", "invoice.paid")
 				u.does("trigger", "order.created")
-				u.does("trigger", "user.updated")
-				l.says(t, "user.updated user/user_1")
+				u.does("trigger", "customer.updated")
+				l.says(t, "customer.updated customer/cus_1")
 				said, code := l.interrupt(t)
 				require.Zero(t, code, said)
-				require.Equal(t, []string{"invoice.paid", "invoice.paid", "user.updated"}, e.types(t))
+				require.Equal(t, []string{"invoice.paid", "invoice.paid", "customer.updated"}, e.types(t))
 				require.Contains(t, said, "→ 503 in")
 				require.Contains(t, said, "(attempt 1, again in 1s)")
 				require.Contains(t, said, "(attempt 2)\n")
@@ -97,7 +97,7 @@ func TestListen(t *testing.T) {
 func TestListenIsInterruptedWithinAPage(t *testing.T) {
 	t.Parallel()
 	u := operator(t, place{flag: t.TempDir() + "/test.db"})
-	for _, one := range []string{"invoice.paid", "order.created", "user.updated"} {
+	for _, one := range []string{"invoice.paid", "order.created", "customer.updated"} {
 		u.does("trigger", one)
 	}
 	e := newEndpoint(t, 200, 500)
@@ -116,9 +116,9 @@ func TestListenIsInterruptedWithinAPage(t *testing.T) {
 
 	rest := newEndpoint(t)
 	l = launch(t, u.command("listen", "-to", rest.URL, "-from", end.Cursor))
-	l.says(t, "user.updated")
+	l.says(t, "customer.updated")
 	l.interrupt(t)
-	require.Equal(t, []string{"order.created", "user.updated"}, rest.types(t))
+	require.Equal(t, []string{"order.created", "customer.updated"}, rest.types(t))
 }
 
 func TestListenPassesOver(t *testing.T) {

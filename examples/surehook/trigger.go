@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed" // the samples
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 )
 
 type triggerOptions struct {
@@ -63,16 +63,28 @@ not be given.`,
 	}
 }
 
-//go:embed samples.json
-var samplesJSON []byte
-
+// sample is an event to try with.
 type sample struct {
-	Type   string          `json:"type"`
-	Object object          `json:"object"`
-	Data   json.RawMessage `json:"data"`
+	Type    string          `json:"type"`
+	Object  object          `json:"object"`
+	Data    json.RawMessage `json:"data"`
+	version string          // of its data
+	when    string
 }
 
-func samples() (all []sample, err error) { return all, json.Unmarshal(samplesJSON, &all) }
+// samples are the examples of a shop's catalogue.
+func samples() (all []sample, err error) {
+	types, err := shop.New()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range types.Types() {
+		newest := t.Newest()
+		e := newest.Examples[0]
+		all = append(all, sample{t.Name, object{Type: t.Object, ID: e.ObjectID}, e.Data, newest.Since, t.Description})
+	}
+	return all, nil
+}
 
 func listSamples(t *terminal) error {
 	all, err := samples()
@@ -82,9 +94,9 @@ func listSamples(t *terminal) error {
 	if t.json {
 		return t.encode(map[string]any{"data": all})
 	}
-	rows := [][]string{{"TYPE", "OBJECT", "DATA"}}
+	rows := [][]string{{"TYPE", "OBJECT", "WHEN"}}
 	for _, s := range all {
-		rows = append(rows, []string{s.Type, s.Object.Type + "/" + s.Object.ID, compact(string(s.Data))})
+		rows = append(rows, []string{s.Type, s.Object.Type + "/" + s.Object.ID, s.when})
 	}
 	t.table(rows)
 	return nil
@@ -99,7 +111,7 @@ func (o *triggerOptions) event(eventType string) (sender.Event, error) {
 	}
 	for _, s := range all {
 		if s.Type == eventType {
-			e.Object, e.Data = sender.Object(s.Object), s.Data
+			e.Object, e.Data, e.PayloadVersion = sender.Object(s.Object), s.Data, s.version
 		}
 	}
 	switch about, id, ok := strings.Cut(o.object, "/"); {
@@ -123,7 +135,7 @@ func (o *triggerOptions) event(eventType string) (sender.Event, error) {
 		if !json.Valid(data) {
 			return e, errors.New("the data is not JSON: it must be like {\"amount\":4200}, in single quotation marks for the shell")
 		}
-		e.Data = json.RawMessage(data)
+		e.Data, e.PayloadVersion = json.RawMessage(data), ""
 	}
 	return e, nil
 }

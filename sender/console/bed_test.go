@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/console"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -127,8 +128,10 @@ func newEmptyBed(t *testing.T) *bed {
 		UnguardedTransport: roundTrip(answer), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Chance: func() float64 { return 0 },
 	})
 	require.NoError(t, err)
+	types, err := shop.New()
+	require.NoError(t, err)
 	pages, err := console.New(b.backend(), b.authorize, &console.Config{
-		Name: "Test bed", SignOut: prefix + "/logout", Now: b.clock, Timeout: 5 * time.Second, DisableAfter: 5 * 24 * time.Hour, Portal: b.portal, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
+		Name: "Test bed", Catalogue: types, SignOut: prefix + "/logout", Now: b.clock, Timeout: 5 * time.Second, DisableAfter: 5 * 24 * time.Hour, Portal: b.portal, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
 	"github.com/surehook/surehook/sender/jobs"
@@ -111,6 +112,10 @@ type Config struct {
 
 	// FirstSteps are shown on the first page until something has been sent.
 	FirstSteps FirstSteps
+
+	// Catalogue has the service's event types: the pages describe them, and propose them
+	// where one is typed. Nil: they do not.
+	Catalogue *catalogue.Catalogue
 
 	// DisableAfter is dispatch.Policy.DisableAfter: how long an endpoint may fail until
 	// its subscription is disabled. Zero: the pages do not say when that will be.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
 )
@@ -57,6 +58,7 @@ type eventView struct {
 	Deliveries []sender.Delivery
 	More       bool // it has others
 	Delivered  int
+	Known      *catalogue.Type // what the catalogue says of its type; nil: nothing
 }
 
 func (c *Console) event(ctx context.Context, r *http.Request) (view, error) {
@@ -68,7 +70,7 @@ func (c *Console) event(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := eventView{StoredEvent: e, Deliveries: list, More: next != ""}
+	v := eventView{StoredEvent: e, Deliveries: list, More: next != "", Known: c.known(e.Type)}
 	page := view{title: look.Plain(e.Type), nav: "events", crumbs: []crumb{{"Events", "events"}}, owners: []string{e.Subscriber}, data: &v}
 	for i := range list {
 		page.owners = append(page.owners, list[i].Subscriber)

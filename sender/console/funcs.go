@@ -16,6 +16,7 @@ import (
 var funcs = template.FuncMap{
 	"row":         func(l *layout, item any) row { return row{l, item} },
 	"lane":        lane,
+	"kind":        kindWord,
 	"lastanswer":  lastAnswer,
 	"attempticon": attemptIcon,
 	"sentence":    sentence,

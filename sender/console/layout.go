@@ -29,6 +29,7 @@ type layout struct {
 	Refresh int // seconds; 0: never
 	View    any
 
+	Types  []string       // of the catalogue
 	Parts  []part         // of the navigation, in groups
 	counts history.Counts // of the navigation
 	names  map[string]string
@@ -46,7 +47,7 @@ type part struct {
 func (c *Console) layout(r *http.Request, v view) *layout {
 	l := &layout{
 		Name: c.cfg.Name, Place: c.cfg.Place, Title: v.title, Nav: v.nav, Crumbs: v.crumbs, Base: base(r), Who: whoOf(r), SignOut: c.cfg.SignOut,
-		Said: said[r.URL.Query().Get("said")], Now: c.cfg.Now(), View: v.data,
+		Said: said[r.URL.Query().Get("said")], Now: c.cfg.Now(), View: v.data, Types: c.typeNames(),
 	}
 	if !v.static && c.cfg.Refresh > 0 {
 		l.Refresh = int(max(1, c.cfg.Refresh.Seconds()))
