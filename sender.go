@@ -1,6 +1,7 @@
 package surehook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,6 +124,9 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	d := c.Dispatch
 	d.Network, d.Retention, d.Timeout, d.Proxies = c.Network, c.Retention, c.Timeout, c.Proxies
 	d.Schemes, d.UserAgent, d.Logger = c.Schemes, c.UserAgent, c.Logger
+	if c.Catalogue != nil {
+		d.Convert = c.Catalogue.Convert
+	}
 	s := &Sender[Tx]{}
 	var errs [6]error
 	s.Dispatcher, errs[0] = dispatch.New(store, keys, &d)
@@ -135,6 +139,9 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{
 		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now,
+	}
+	if c.Catalogue != nil {
+		r.PayloadVersion = c.Catalogue.Newest()
 	}
 	if c.Challenge {
 		r.Challenger, errs[4] = challenge.New(&challenge.Config{
@@ -158,18 +165,20 @@ func (c *SenderConfig) overlaps() (errs []error) {
 	d := &c.Dispatch
 	for _, shared := range []struct {
 		field string
-		set   bool // in Dispatch
+		set   bool   // in Dispatch
+		as    string // the field of SenderConfig; "": it has the same name
 	}{
-		{"Network", !reflect.ValueOf(d.Network).IsZero()},
-		{"Retention", d.Retention != sender.Retention{}},
-		{"Timeout", d.Timeout != 0},
-		{"Proxies", d.Proxies != nil},
-		{"Schemes", d.Schemes != nil},
-		{"UserAgent", d.UserAgent != ""},
-		{"Logger", d.Logger != nil},
+		{"Network", !reflect.ValueOf(d.Network).IsZero(), ""},
+		{"Retention", d.Retention != sender.Retention{}, ""},
+		{"Timeout", d.Timeout != 0, ""},
+		{"Proxies", d.Proxies != nil, ""},
+		{"Schemes", d.Schemes != nil, ""},
+		{"UserAgent", d.UserAgent != "", ""},
+		{"Logger", d.Logger != nil, ""},
+		{"Convert", d.Convert != nil, "Catalogue"},
 	} {
 		if shared.set {
-			errs = append(errs, fmt.Errorf("surehook: SenderConfig.Dispatch.%[1]s is set: set SenderConfig.%[1]s, which all parts share", shared.field))
+			errs = append(errs, fmt.Errorf("surehook: SenderConfig.Dispatch.%s is set: set SenderConfig.%s, which all parts share", shared.field, cmp.Or(shared.as, shared.field)))
 		}
 	}
 	return errs

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,4 +79,88 @@ func TestPublishCheck(t *testing.T) {
 	ref, err := pub.Publish(t.Context(), good)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, ref.Version, "no version was used up")
+}
+
+// A subscription is pinned to the newest version when it is made, and its version can only
+// rise.
+func TestPinnedVersion(t *testing.T) {
+	b := bedtest.New(t)
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	registry := func(newest string) *sender.Registry[*memory.Tx] {
+		r, err := sender.NewRegistry[*memory.Tx](b.Store, b.Keys, &sender.RegistryConfig{Network: bedtest.Private, PayloadVersion: newest})
+		require.NoError(t, err)
+		return r
+	}
+	subscribe := func(newest, asked string) (sender.Subscription, error) {
+		return registry(newest).Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{PayloadVersion: asked}})
+	}
+	for _, c := range []struct{ newest, asked, want, refused string }{
+		{"", "", "", ""},
+		{"2025-03-01", "", "2025-03-01", ""},
+		{"2025-03-01", "2025-03-01", "2025-03-01", ""},
+		{"2025-03-01", "2020-01-01", "2020-01-01", ""},
+		{"2025-03-01", "2025-03-02", "", `the newest is "2025-03-01"`},
+		{"", "2025-03-01", "", "there are none here"},
+		{"2025-03-01", "v1", "", "must be a date as 2026-11-25"},
+	} {
+		s, err := subscribe(c.newest, c.asked)
+		if c.refused != "" {
+			require.ErrorContains(t, err, c.refused)
+			require.Equal(t, "payload_version", sender.FieldErrors(err)[0].Field)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.Settings.PayloadVersion)
+	}
+	s, err := subscribe("2025-03-01", "")
+	require.NoError(t, err)
+	reg := registry("2026-11-25")
+	change := func(r *sender.Registry[*memory.Tx], version string) (sender.Subscription, error) {
+		return r.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{PayloadVersion: version, MaxInFlight: 2}})
+	}
+	for _, c := range []struct{ asked, want, refused string }{
+		{"", "2025-03-01", ""},
+		{"2025-03-01", "2025-03-01", ""},
+		{"2025-02-28", "", `can only rise from "2025-03-01"`},
+		{"2026-11-26", "", `the newest is "2026-11-25"`},
+		{"2026-11-25", "2026-11-25", ""},
+		{"2025-03-01", "", `can only rise from "2026-11-25"`},
+	} {
+		got, err := change(reg, c.asked)
+		if c.refused != "" {
+			require.ErrorContains(t, err, c.refused)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, got.Settings.PayloadVersion)
+	}
+	got, err := change(registry(""), "2026-11-25") // of a process without a catalogue
+	require.NoError(t, err)
+	require.Equal(t, "2026-11-25", got.Settings.PayloadVersion)
+	_, err = sender.NewRegistry[*memory.Tx](b.Store, b.Keys, &sender.RegistryConfig{PayloadVersion: "newest"})
+	require.ErrorContains(t, err, "RegistryConfig.PayloadVersion")
+}
+
+// Whatever stands in an event, its payload is found and put back.
+func TestSplitBody(t *testing.T) {
+	for _, version := range []string{"", "2026-11-25"} {
+		for _, data := range []json.RawMessage{nil, json.RawMessage(`{}`), json.RawMessage(`{"a":1,"payload_version":"2020-01-01","data":2}`), json.RawMessage(` {"a":"}"} `), json.RawMessage(`"\",\"payload_version\":\"2020-01-01\""`), json.RawMessage("1")} {
+			e := event()
+			e.Object.ID, e.PayloadVersion = `x","payload_version":"2020-01-01","data":{}}`, version
+			if data != nil {
+				e.Data = data
+			}
+			d, err := e.Draft(time.Now(), 1<<20)
+			require.NoError(t, err)
+			head, p, ok := sender.SplitBody(d.Body(7))
+			require.Equal(t, version != "", ok)
+			if !ok {
+				continue
+			}
+			require.Equal(t, sender.Payload{Version: version, Data: data}, p)
+			require.Equal(t, string(d.Body(7)), string(sender.JoinBody(head, p)))
+			require.True(t, json.Valid(sender.JoinBody(head, sender.Payload{Version: "2020-01-01", Data: json.RawMessage("{}")})))
+		}
+	}
 }

@@ -39,6 +39,11 @@ type RegistryConfig struct {
 	// Give the Dispatcher the same.
 	Retention Retention
 
+	// PayloadVersion is what new subscriptions are pinned to, and the newest that one can be
+	// pinned to: the newest date of the catalogue. Empty: there is no catalogue, and
+	// subscriptions are pinned to nothing. See Settings.PayloadVersion.
+	PayloadVersion string
+
 	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
 	Now func() time.Time
 }
@@ -109,6 +114,11 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Proxies: %w", err))
 		}
 	}
+	if c.PayloadVersion != "" {
+		if err := checkPayloadVersion(c.PayloadVersion); err != nil {
+			errs = append(errs, fmt.Errorf("sender: RegistryConfig.PayloadVersion: %w", err))
+		}
+	}
 	c.Retention = c.Retention.WithDefaults()
 	errs = append(errs, c.Retention.Problems(0)...)
 	if err := errors.Join(errs...); err != nil {
@@ -116,7 +126,7 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	}
 	r := &Registry[Tx]{
 		store: store, keys: keys, keeps: c.Retention, network: guard.Policy(c.Network), now: c.Now, challenger: c.Challenger,
-		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies)},
+		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies), payloadVersion: c.PayloadVersion},
 	}
 	if r.now == nil {
 		r.now = time.Now

@@ -49,6 +49,18 @@ type Settings struct {
 	// Proxy is the name of one of dispatch.Config.Proxies, to post through.
 	Proxy string
 
+	// PayloadVersion is the date that the subscription is pinned to, as 2026-11-25: it gets
+	// the data of each type of events in the newest version that was there on it, or else in
+	// the oldest. A new subscription is pinned to RegistryConfig.PayloadVersion unless it says
+	// another date. One that has none, from before there was a catalogue, gets the oldest
+	// versions.
+	//
+	// It can only rise, and an empty one in a change leaves it as it is: what was posted in a
+	// newer version must be posted again in the same bytes. A subscriber that has to go back
+	// makes another subscription with the older date. A delivery that was attempted before a
+	// change keeps its bytes; those that were not get the new version.
+	PayloadVersion string
+
 	// SealedCertificate is the client certificate and its private key, as a
 	// Registry sealed them. Empty: none.
 	SealedCertificate []byte
@@ -63,8 +75,8 @@ func (s Settings) String() string {
 	var b strings.Builder
 	b.WriteString("{headers:[")
 	b.WriteString(strings.Join(s.headerNames(), " "))
-	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q certificate:%t}",
-		s.MaxInFlight, s.Rate, s.Timeout, s.Proxy, len(s.SealedCertificate) > 0)
+	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q payload_version:%q certificate:%t}",
+		s.MaxInFlight, s.Rate, s.Timeout, s.Proxy, s.PayloadVersion, len(s.SealedCertificate) > 0)
 	return b.String()
 }
 
@@ -75,7 +87,7 @@ func (s Settings) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.Strin
 func (s Settings) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Any("headers", s.headerNames()), slog.Int("max_in_flight", s.MaxInFlight), slog.Float64("rate", s.Rate),
-		slog.Duration("timeout", s.Timeout), slog.String("proxy", s.Proxy), slog.Bool("certificate", len(s.SealedCertificate) > 0))
+		slog.Duration("timeout", s.Timeout), slog.String("proxy", s.Proxy), slog.String("payload_version", s.PayloadVersion), slog.Bool("certificate", len(s.SealedCertificate) > 0))
 }
 
 // headerNames are the names in order. What cannot be a name is left out: somebody

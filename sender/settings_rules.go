@@ -31,8 +31,9 @@ const (
 
 // settingsLimits are what a registry's configuration says of settings.
 type settingsLimits struct {
-	timeout time.Duration
-	proxies []string
+	timeout        time.Duration
+	proxies        []string
+	payloadVersion string // the newest; "": there is no catalogue
 }
 
 // check reports everything that is wrong with the settings. No value is in its
@@ -69,6 +70,9 @@ func (s Settings) check(limits settingsLimits) error {
 	bad(s.MaxInFlight < 0 || s.MaxInFlight > maxMaxInFlight, "max_in_flight", "max in flight is %d: it must be from 1 to %d, or 0", s.MaxInFlight, maxMaxInFlight)
 	bad(s.Rate != 0 && !(s.Rate >= minRate && s.Rate <= maxRate), "rate", "the rate is %v: it must be from %v to %v a second, or 0", s.Rate, minRate, maxRate)
 	bad(s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > limits.timeout), "timeout", "the timeout is %v: it must be from %v to %v, or 0", s.Timeout, minTimeout, limits.timeout)
+	if err := checkPayloadVersion(s.PayloadVersion); err != nil && s.PayloadVersion != "" {
+		bad(true, "payload_version", "the %v", err)
+	}
 	if s.Proxy != "" && !slices.Contains(limits.proxies, s.Proxy) {
 		errs = append(errs, limits.refuseProxy())
 	}
@@ -125,4 +129,22 @@ func checkHeaderValue(value string) error {
 		return fmt.Errorf("its value has a control character at offset %d: only tabs are allowed", i)
 	}
 	return nil
+}
+
+// pinned is the payload version of settings that replace others, which have the version was;
+// a new subscription's replace none.
+func (l settingsLimits) pinned(asked, was string, isNew bool) (string, error) {
+	switch {
+	case asked == "" && isNew:
+		return l.payloadVersion, nil
+	case asked == "" || asked == was:
+		return was, nil
+	case asked < was:
+		return "", refuseField("payload_version", "settings: ", "the payload version is %q: it can only rise from %q, since what was sent is sent again in the same bytes; make another subscription with the older version", asked, was)
+	case l.payloadVersion == "":
+		return "", refuseField("payload_version", "settings: ", "the payload version is %q: there are none here", asked)
+	case asked > l.payloadVersion:
+		return "", refuseField("payload_version", "settings: ", "the payload version is %q: the newest is %q", asked, l.payloadVersion)
+	}
+	return asked, nil
 }

@@ -132,6 +132,11 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err := n.Settings.check(r.limits); err != nil {
 		errs = append(errs, err)
 	}
+	pinned, err := r.limits.pinned(n.Settings.PayloadVersion, s.Settings.PayloadVersion, s.URL == "")
+	if err != nil {
+		errs = append(errs, err)
+	}
+	n.Settings.PayloadVersion = pinned
 	if err := r.keys.checkSealed(n.Settings.Headers, s); err != nil {
 		errs = append(errs, err)
 	}

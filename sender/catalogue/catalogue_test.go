@@ -159,8 +159,9 @@ func TestConvert(t *testing.T) {
 	require.ErrorContains(t, err, `no version "2026-12-01"`, "another process has a newer catalogue")
 	_, _, err = c.Convert("invoice.paid", "2026-11-25", "", json.RawMessage(`{"total":null}`))
 	require.NoError(t, err)
-	_, _, err = c.Convert("invoice.paid", "2026-11-25", "", json.RawMessage(`[]`))
-	require.ErrorContains(t, err, "Down of version")
+	_, _, err = c.Convert("invoice.paid", "2026-11-25", "", json.RawMessage(`["secret"]`))
+	require.ErrorContains(t, err, `Down of version "2026-11-25" has failed with a *json.UnmarshalTypeError`)
+	require.NotContains(t, err.Error(), "secret")
 }
 
 func TestState(t *testing.T) {

@@ -24,9 +24,9 @@ func (c *Catalogue) Convert(eventType, from, date string, data json.RawMessage) 
 	if t.Versions[at].Since != from {
 		return "", nil, fmt.Errorf("sender/catalogue: type %q has no version %q: a process with a newer catalogue must deliver it", eventType, from)
 	}
-	converted, err = t.convert(data, at, to)
+	converted, failed, err := t.convert(data, at, to)
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("sender/catalogue: type %q: Down of version %q has failed with a %T: try it with the event's data", eventType, t.Versions[failed].Since, err)
 	}
 	return t.Versions[to].Since, converted, nil
 }

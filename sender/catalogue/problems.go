@@ -102,7 +102,9 @@ func (t *Type) conversionProblems() (errs []error) {
 			data := e.Data
 			for to := from - 1; to >= 0; to-- {
 				var err error
-				if data, err = t.convert(data, to+1, to); err == nil {
+				if data, _, err = t.convert(data, to+1, to); err != nil {
+					err = fmt.Errorf("Down of version %q: %w", t.Versions[to+1].Since, err)
+				} else {
 					err = t.Versions[to].mustBe(e.Name, data)
 				}
 				if err != nil {

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 )
 
 // Kind says what an event is to a receiver.
@@ -59,7 +58,8 @@ type Version struct {
 
 	// Down makes the data of the version before from data of this one: see [Converter].
 	// Only the first version has none. It must be a pure function of the data: no clock, no
-	// chance, no database. Many goroutines call it at once. An error puts the delivery off.
+	// chance, no database. Many goroutines call it at once. An error puts the delivery off; its text is not logged,
+	// since it may quote the data.
 	Down func(data json.RawMessage) (json.RawMessage, error) `json:"-"`
 }
 
@@ -109,25 +109,21 @@ func (t *Type) at(date string) int {
 }
 
 // convert makes the data of version to from that of version from, which is not older. A
-// converter that panics has failed.
-func (t *Type) convert(data json.RawMessage, from, to int) (_ json.RawMessage, err error) {
-	at := from
+// converter that panics has failed. If one fails, at is its version.
+func (t *Type) convert(data json.RawMessage, from, to int) (_ json.RawMessage, at int, err error) {
+	at = from
 	defer func() {
 		if v := recover(); v != nil {
-			err = t.failed(at, errors.New("it panicked"))
+			err = errors.New("it panicked")
 		}
 	}()
 	for ; at > to; at-- {
 		if data, err = t.Versions[at].Down(data); err != nil {
-			return nil, t.failed(at, err)
+			return nil, at, err
 		}
 		if !json.Valid(data) {
-			return nil, t.failed(at, errors.New("what it returned is no JSON"))
+			return nil, at, errors.New("what it returned is no JSON")
 		}
 	}
-	return data, nil
-}
-
-func (t *Type) failed(at int, err error) error {
-	return fmt.Errorf("sender/catalogue: type %q: Down of version %q: %w", t.Name, t.Versions[at].Since, err)
+	return data, at, nil
 }

@@ -154,6 +154,9 @@ type Claimed struct {
 	// Spared tells that the attempt before was forgiven, because its server closed an idle
 	// connection. This attempt must be made on a connection of its own.
 	Spared bool
+	// Converted tells that Body is not that of the event, but was made for the payload
+	// version of the subscription. A store does not set it: see KeepBodies.
+	Converted bool
 }
 
 // LogValue shows the delivery's owner, and neither the body nor the URL.
@@ -186,6 +189,13 @@ type Target struct {
 // LogValue shows the target's owner, and not the URL.
 func (t Target) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("subscription_id", t.Subscription), slog.String("subscriber_id", t.Subscriber))
+}
+
+// KeptBody is the body of a claimed delivery, to be kept.
+type KeptBody struct {
+	Key   DeliveryKey
+	Token int64
+	Body  []byte // nil: it is only asked which one is kept
 }
 
 // Release gives a claimed delivery back.

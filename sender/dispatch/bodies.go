@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// bodies are the bodies of the events whose deliveries a dispatcher holds: one for each
-// event, however many deliveries it has.
+// bodies are those of the deliveries that a dispatcher holds: one for each event, however
+// many deliveries it has, and one for each delivery whose body was converted.
 type bodies struct {
 	bytes int64
-	by    map[int64]*heldBody // by the event's number
+	by    map[DeliveryKey]*heldBody // without a subscription: of the event
 }
 
 type heldBody struct {
@@ -19,15 +19,23 @@ type heldBody struct {
 	uses int
 }
 
-// hold counts a delivery, and returns the body that the deliveries of its event share.
-func (b *bodies) hold(event int64, body []byte) *heldBody {
-	h := b.by[event]
+// bodyOf is the key of a delivery's body.
+func bodyOf(c *Claimed) DeliveryKey {
+	if c.Converted {
+		return c.Key
+	}
+	return DeliveryKey{Event: c.Key.Event}
+}
+
+// hold counts a delivery, and returns the body that it shares with others.
+func (b *bodies) hold(of DeliveryKey, body []byte) *heldBody {
+	h := b.by[of]
 	if h == nil {
 		if b.by == nil {
-			b.by = map[int64]*heldBody{}
+			b.by = map[DeliveryKey]*heldBody{}
 		}
 		h = &heldBody{body: body}
-		b.by[event] = h
+		b.by[of] = h
 		b.bytes += int64(len(body))
 	}
 	h.uses++
@@ -35,9 +43,9 @@ func (b *bodies) hold(event int64, body []byte) *heldBody {
 }
 
 // release ends the count of a delivery.
-func (b *bodies) release(event int64, h *heldBody) {
+func (b *bodies) release(of DeliveryKey, h *heldBody) {
 	if h.uses--; h.uses == 0 {
-		delete(b.by, event)
+		delete(b.by, of)
 		b.bytes -= int64(len(h.body))
 	}
 }
@@ -98,7 +106,7 @@ func (p *pump) readUnread(ctx context.Context) error {
 			p.setAside(ctx, c, u.asked, err)
 		}
 	}
-	p.accept(whole, u.asked)
+	p.accept(p.converted(ctx, whole, u.asked), u.asked)
 	p.present.aside.Store(false)
 	return nil
 }

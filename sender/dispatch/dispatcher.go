@@ -118,6 +118,13 @@ type Config struct {
 	// Hooks are called at the dispatcher's steps.
 	Hooks Hooks
 
+	// Convert makes the payloads of subscriptions that are pinned to an older version: see
+	// sender.Settings.PayloadVersion. It is called in the dispatcher's own loop, so it must be
+	// quick. A delivery whose payload cannot be made is put off by a minute, and the log says
+	// so; the attempt before that is not counted. The default is nil: everything goes out as
+	// it was published, and what is pinned to an older version is put off.
+	Convert Convert
+
 	// Traceparent returns the value of the header traceparent (W3C Trace Context, version
 	// 00) of an attempt, so that a receiver's traces can tell of the sender's. ctx is the
 	// context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the event

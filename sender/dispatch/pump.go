@@ -264,7 +264,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	if s.hinted || s.busy() { // otherwise it was a mere look, and a step may follow at once
 		p.lastStep = asked
 	}
-	p.accept(p.withoutUnread(claims.Claimed, asked), asked)
+	p.accept(p.converted(ctx, p.withoutUnread(claims.Claimed, asked), asked), asked)
 	if err := p.readUnread(ctx); err != nil {
 		return s, err
 	}

@@ -439,12 +439,12 @@ func (s *slots) count(a *attempt, wire, held int) {
 	case held > 0:
 		// Body is set only once: the attempt's goroutine reads it, and the attempt can be
 		// moved to another lane meanwhile.
-		a.held = s.body.hold(a.Key.Event, a.Body)
+		a.held = s.body.hold(bodyOf(&a.Claimed), a.Body)
 		if !a.shares {
 			a.Body, a.shares = a.held.body, true
 		}
 	case held < 0:
-		s.body.release(a.Key.Event, a.held)
+		s.body.release(bodyOf(&a.Claimed), a.held)
 		a.held = nil // the result may wait for a while, without the body
 	}
 	sub.wire, sub.held = sub.wire+wire, sub.held+held

@@ -78,6 +78,15 @@ type Store interface {
 	// out.
 	Payloads(ctx context.Context, events []int64) (map[int64]Payload, error)
 
+	// KeepBodies fixes the bodies of claimed deliveries that are not those of their events,
+	// and returns all that are kept, by their deliveries. The first body that is kept for a
+	// delivery is its body for as long as the event is: a later one is dropped, and the one
+	// that is kept is returned. Body is kept only while the delivery is leased under Token
+	// and its event is not redacted; redacting an event removes what is kept of it. A
+	// delivery of which nothing is kept is left out. What is returned is committed. If no
+	// element has a Body, KeepBodies only reads.
+	KeepBodies(ctx context.Context, all []KeptBody) (map[DeliveryKey][]byte, error)
+
 	// Release gives back claimed deliveries whose attempts did not begin: the attempt
 	// number is free again, Decision.Spared of the attempt before is kept, and they are due
 	// at Release.Due. Zero is at once: a delivery without an attempt is then due since its

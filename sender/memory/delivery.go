@@ -22,6 +22,7 @@ type delivery struct {
 	endedAs  int64         // the number of that end, of all ends in the store
 	endedAt  time.Time
 	attempts []sender.Attempt
+	kept     []byte            // the body, if it is not the event's: see KeepBodies
 	in       *queue[*delivery] // the queue of its subscription that it stands in; nil: none
 	at       int               // see member
 }
@@ -186,10 +187,18 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 	return out
 }
 
+// body is what is posted.
+func (d *delivery) body() []byte {
+	if d.kept != nil {
+		return d.kept
+	}
+	return d.event.body
+}
+
 // full returns a delivery with its body and its attempts.
 func (d *delivery) full(now time.Time) sender.Delivery {
 	out := d.summary(now)
-	out.Body = bytes.Clone(d.event.body)
+	out.Body = bytes.Clone(d.body())
 	out.Attempts = slices.Clone(d.attempts)
 	for i := range out.Attempts {
 		out.Attempts[i].Snippet = bytes.Clone(out.Attempts[i].Snippet)

@@ -61,6 +61,7 @@ func (tx *Tx) redact(e *event) (cancelled int) {
 			attempts[i].Snippet, attempts[i].Headers = nil, ""
 		}
 		set(tx, &d.attempts, attempts)
+		set(tx, &d.kept, nil)
 		if d.live != nil && !d.live.dropped {
 			tx.resume(d, false, tx.store.now())
 			cancelled++

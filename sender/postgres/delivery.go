@@ -176,7 +176,8 @@ func (w *work) full(k dispatch.DeliveryKey, body *[]byte) (all []sender.Attempt,
 		return err
 	})}
 	if body != nil {
-		qs = append(qs, w.query(selectBody, k.Event).rows(func(r rows) error { return r.Scan(body) }))
+		into := func(r rows) error { return r.Scan(body) }
+		qs = append(qs, w.query(selectBody, k.Event).rows(into), w.query(selectKeptBody, k.Event, k.Subscription).rows(into))
 	}
 	err = w.send(qs...)
 	return all, err

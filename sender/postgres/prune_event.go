@@ -64,6 +64,9 @@ func (p *pruning) events(before timestamp) (more bool, err error) {
 		if err := w.execs(deleteFeed, nos); err != nil {
 			return err
 		}
+		if err := w.execs(removeKept, column(old, func(e oldEvent) int64 { return e.position })); err != nil {
+			return err
+		}
 		n, err = w.exec(deleteEvents, nos)
 		return err
 	})

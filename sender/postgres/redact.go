@@ -97,8 +97,8 @@ func (w *work) everSubscriber(id string) (no int64, err error) {
 }
 
 // redact removes the bodies first: from then on nothing of the events is claimed, and no
-// deliveries are made of them. Snippets and headers go last: all leases of before are
-// marked by then, so no result brings others.
+// deliveries are made of them. Kept bodies, snippets and headers go last: all leases of before
+// are marked by then, so nobody keeps another body, and no result brings the others.
 func (c *core) redact(ctx context.Context, events []int64) (out history.Redacted, err error) {
 	err = c.write(ctx, func(w *work) error {
 		n, err := w.exec(removeBodies, events)
@@ -134,6 +134,9 @@ func (c *core) redact(ctx context.Context, events []int64) (out history.Redacted
 		if err != nil {
 			return out, err
 		}
+	}
+	if err := c.write(ctx, func(w *work) error { return w.execs(removeKept, positions) }); err != nil {
+		return out, err
 	}
 	return out, c.redactAttempts(ctx, positions)
 }

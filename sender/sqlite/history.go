@@ -15,7 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-const selectBody = `SELECT body FROM surehook_events WHERE seq = ?`
+const selectBody = `SELECT coalesce((SELECT body FROM surehook_bodies WHERE event = ?1 AND subscription = ?2), body) FROM surehook_events WHERE seq = ?1`
 
 // Delivery implements history.Store.
 func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
@@ -35,7 +35,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 		if out.Redacted {
 			return nil
 		}
-		return w.row(selectBody, k.Event).Scan(&out.Body)
+		return w.row(selectBody, k.Event, k.Subscription).Scan(&out.Body)
 	})
 	return out, aboutDelivery(id, err)
 }

@@ -257,6 +257,9 @@ func (p *pruning) removeEvents(old []int64) error {
 				return err
 			}
 		}
+		if err := w.execs(removeKept, list(old)); err != nil {
+			return err
+		}
 		n, err := w.count(deleteEvents, list(old))
 		p.Out.Events += n
 		return err

@@ -98,6 +98,9 @@ func (s *Store) redact(ctx context.Context, events []int64) (out history.Redacte
 	if err != nil {
 		return out, err
 	}
+	if err := s.write(ctx, func(w *work) error { return w.execs(removeKept, list(events)) }); err != nil {
+		return out, err
+	}
 	if err := s.redactAttempts(ctx, events); err != nil {
 		return out, err
 	}

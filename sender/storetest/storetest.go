@@ -114,7 +114,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"expand", expandRules[Tx]()},
 		{"large", largeRules[Tx]()},
 		{"claim", claimRules[Tx]()},
-		{"bodies", bodyRules[Tx]()},
+		{"bodies", slices.Concat(bodyRules[Tx](), keptBodyRules[Tx]())},
 		{"fairness", fairnessRules[Tx]()},
 		{"order", orderRules[Tx]()},
 		{"several processes", processesRules[Tx]()},

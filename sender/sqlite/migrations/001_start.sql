@@ -242,6 +242,15 @@ CREATE TABLE surehook_attempts (
 -- Deliveries of a subscription that have succeeded.
 CREATE INDEX surehook_attempts_delivered ON surehook_attempts (subscription, event) WHERE class = '';
 
+-- The bodies of deliveries that are not those of their events: of subscriptions that are
+-- pinned to an older payload version. The first that is kept stays.
+CREATE TABLE surehook_bodies (
+	event INTEGER NOT NULL,
+	subscription INTEGER NOT NULL,
+	body BLOB NOT NULL,
+	PRIMARY KEY (event, subscription)
+);
+
 -- When to look at a subscription's deliveries, how many there are, and how its
 -- endpoint does. What concerns all of them at once is said here, in one row,
 -- however many they are.

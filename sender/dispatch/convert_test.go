@@ -1,0 +1,215 @@
+package dispatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// versioned is a bed whose registry and publisher have the shop's catalogue.
+type versioned struct {
+	*bedtest.Bed
+	convert dispatch.Convert
+	log     *bedtest.LockedLog
+}
+
+func newVersioned(t *testing.T) *versioned {
+	t.Helper()
+	types, err := shop.New()
+	require.NoError(t, err)
+	b := bedtest.New(t)
+	b.Registry, err = sender.NewRegistry[*memory.Tx](b.Store, b.Keys, &sender.RegistryConfig{Network: bedtest.Private, PayloadVersion: types.Newest()})
+	require.NoError(t, err)
+	b.Publisher, err = sender.NewPublisher[*memory.Tx](b.Store, &sender.PublisherConfig{PayloadVersion: types.PayloadVersion})
+	require.NoError(t, err)
+	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	return &versioned{b, types.Convert, &bedtest.LockedLog{}}
+}
+
+// subscribe makes a subscription that is pinned to a version; "": to the newest.
+func (v *versioned) subscribe(host, version string) string {
+	v.T.Helper()
+	s, err := v.Registry.Subscribe(v.T.Context(), sender.NewSubscription{
+		Subscriber: "sub_a", URL: "http://" + host + "/", EventTypes: []string{"invoice.*"}, Settings: sender.Settings{PayloadVersion: version},
+	})
+	require.NoError(v.T, err)
+	return s.ID
+}
+
+const (
+	newestData = `{"id":"in_1","total":{"amount":4200,"currency":"EUR"},"updated_at":"2026-01-02T15:04:05Z"}`
+	firstData  = `{"currency":"EUR","id":"in_1","total":4200}`
+)
+
+func (v *versioned) publish(data string) {
+	v.T.Helper()
+	_, err := v.Publisher.Publish(v.T.Context(), sender.Event{Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "in_1"}, Data: json.RawMessage(data)})
+	require.NoError(v.T, err)
+}
+
+// run delivers for a time, as a process with a converter, and returns the bodies by their
+// endpoints.
+func (v *versioned) run(convert dispatch.Convert, store dispatch.Store, d time.Duration, status int) map[string][]string {
+	v.T.Helper()
+	endpoint := sendertest.NewRoundTripper()
+	if status != http.StatusOK {
+		endpoint = sendertest.NewRoundTripper(sendertest.Step{Status: status})
+	}
+	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, Logger: slog.New(slog.NewTextHandler(v.log, nil))}))
+	time.Sleep(d)
+	require.NoError(v.T, stop())
+	got := map[string][]string{}
+	for _, r := range endpoint.Requests() {
+		got[r.URL.Host] = append(got[r.URL.Host], string(r.Body))
+	}
+	return got
+}
+
+func (v *versioned) body(subscription string) string {
+	v.T.Helper()
+	list, _, err := v.History.Deliveries(v.T.Context(), history.DeliveryQuery{Subscription: subscription})
+	require.NoError(v.T, err)
+	require.Len(v.T, list, 1)
+	d, err := v.History.Delivery(v.T.Context(), list[0].ID)
+	require.NoError(v.T, err)
+	return string(d.Body)
+}
+
+// Each subscription gets the version that it is pinned to, and history shows what was posted.
+func TestPayloadVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		old, older, newest := v.subscribe("old", shop.First), v.subscribe("older", "2020-01-01"), v.subscribe("newest", "")
+		v.publish(newestData)
+		got := v.run(v.convert, v.Store, 10*time.Second, http.StatusOK)
+		for host, c := range map[string]struct{ id, tail string }{
+			"old":    {old, `,"version":1,"payload_version":"2025-03-01","data":` + firstData + "}"},
+			"older":  {older, `,"version":1,"payload_version":"2025-03-01","data":` + firstData + "}"},
+			"newest": {newest, `,"version":1,"payload_version":"2026-11-01","data":` + newestData + "}"},
+		} {
+			require.Len(t, got[host], 1)
+			require.Contains(t, got[host][0], c.tail)
+			require.Equal(t, got[host][0], v.body(c.id))
+		}
+	})
+}
+
+// The bytes of a delivery do not change between its attempts: not if another converter is
+// deployed, not if the subscription is pinned to a newer version, not if a process has no
+// catalogue, and not if the delivery is sent again after its end.
+func TestBytesNeverChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		id := v.subscribe("old", shop.First)
+		v.publish(newestData)
+		first := v.run(v.convert, v.Store, time.Second, http.StatusServiceUnavailable)["old"]
+		require.Len(t, first, 1)
+
+		other := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) {
+			return shop.First, json.RawMessage(`{"other":true}`), nil
+		}
+		broken := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) { panic("broken") }
+		for _, convert := range []dispatch.Convert{other, broken, nil} {
+			again := v.run(convert, v.Store, time.Hour, http.StatusServiceUnavailable)["old"]
+			require.NotEmpty(t, again)
+			require.Equal(t, first[0], again[0])
+		}
+		newest := sender.Settings{PayloadVersion: shop.Second}
+		_, err := v.Registry.Update(t.Context(), id, sender.SubscriptionChange{Settings: &newest})
+		require.NoError(t, err)
+		again := v.run(v.convert, v.Store, 24*time.Hour, http.StatusOK)["old"]
+		require.Equal(t, first, again)
+		require.Equal(t, first[0], v.body(id))
+		d := v.Delivery()
+		require.Equal(t, sender.StatusDelivered, d.Status)
+		require.NoError(t, v.History.Redeliver(t.Context(), d.ID))
+		require.Equal(t, first, v.run(v.convert, v.Store, time.Second, http.StatusOK)["old"])
+
+		v.publish(newestData)
+		got := v.run(v.convert, v.Store, time.Second, http.StatusOK)["old"]
+		require.Len(t, got, 1)
+		require.Contains(t, got[0], newestData, "what comes later is in the new version")
+	})
+}
+
+// A delivery whose payload cannot be made is put off and logged without its data, others go
+// on, and it is sent once the mistake is mended.
+func TestPayloadThatCannotBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		v.subscribe("old", shop.First)
+		v.subscribe("newest", "")
+		v.publish(`{"id":"in_1","created_at":"a secret"}`)
+		got := v.run(v.convert, v.Store, 10*time.Second, http.StatusOK)
+		require.Empty(t, got["old"])
+		require.Len(t, got["newest"], 1)
+		require.Contains(t, v.log.String(), "cannot be sent in the payload version of its subscription")
+		require.Contains(t, v.log.String(), "Down of version")
+		require.NotContains(t, v.log.String(), "a secret")
+		mended := func(_, _, _ string, data json.RawMessage) (string, json.RawMessage, error) {
+			return shop.First, data, nil
+		}
+		got = v.run(mended, v.Store, 2*time.Minute, http.StatusOK)
+		require.Len(t, got["old"], 1)
+		require.Contains(t, got["old"][0], `"payload_version":"2025-03-01","data":{"id":"in_1","created_at":"a secret"}}`)
+	})
+}
+
+// A process without a catalogue sends nothing in a version that the subscription does not
+// expect.
+func TestPinnedWithoutACatalogue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		v.subscribe("old", shop.First)
+		v.subscribe("newest", "")
+		v.publish(newestData)
+		got := v.run(nil, v.Store, 10*time.Second, http.StatusOK)
+		require.Empty(t, got["old"])
+		require.Len(t, got["newest"], 1)
+		require.Contains(t, v.log.String(), "this process has no catalogue")
+		require.Len(t, v.run(v.convert, v.Store, 2*time.Minute, http.StatusOK)["old"], 1)
+	})
+}
+
+// keepsNothing fails to keep bodies, a number of times.
+type keepsNothing struct {
+	dispatch.Store
+	fail int
+}
+
+func (s *keepsNothing) KeepBodies(ctx context.Context, all []dispatch.KeptBody) (map[dispatch.DeliveryKey][]byte, error) {
+	if s.fail--; s.fail >= 0 {
+		return nil, errors.New("the disk is full")
+	}
+	return s.Store.KeepBodies(ctx, all)
+}
+
+// What could not be kept is not sent.
+func TestBodyThatCannotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		v.subscribe("old", shop.First)
+		v.publish(newestData)
+		store := &keepsNothing{Store: v.Store, fail: 1}
+		require.Empty(t, v.run(v.convert, store, 10*time.Second, http.StatusOK)["old"])
+		require.Contains(t, v.log.String(), "the disk is full")
+		require.Equal(t, 0, v.Delivery().AttemptCount, "an attempt that was not made is not counted")
+		require.Len(t, v.run(v.convert, store, 2*time.Minute, http.StatusOK)["old"], 1)
+	})
+}
