@@ -52,7 +52,7 @@ func commands() []command {
 	return []command{
 		listenCommand(), triggerCommand(), verifyCommand(),
 		deliveriesCommand(), whyCommand(), redeliverCommand(), replayCommand(),
-		migrateCommand(), doctorCommand(),
+		migrateCommand(), doctorCommand(), catalogueCommand(),
 	}
 }
 

@@ -28,7 +28,7 @@ func TestTriggerTo(t *testing.T) {
 	require.NoError(t, json.Unmarshal(got[0].body, &sample))
 	require.NoError(t, json.Unmarshal(got[1].body, &own))
 	require.Equal(t, map[string]any{"type": "invoice", "id": "in_1"}, sample["object"])
-	require.Equal(t, "EUR", sample["data"].(map[string]any)["currency"])
+	require.Equal(t, "EUR", sample["data"].(map[string]any)["total"].(map[string]any)["currency"])
 	require.Equal(t, map[string]any{"type": "order", "id": "42"}, own["object"])
 	require.Equal(t, map[string]any{"boxes": 3.0}, own["data"])
 	require.InDelta(t, 7, own["version"], 0)

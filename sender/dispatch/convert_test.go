@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,10 +68,7 @@ func (v *versioned) publish(data string) {
 // endpoints.
 func (v *versioned) run(convert dispatch.Convert, store dispatch.Store, d time.Duration, status int) map[string][]string {
 	v.T.Helper()
-	endpoint := sendertest.NewRoundTripper()
-	if status != http.StatusOK {
-		endpoint = sendertest.NewRoundTripper(sendertest.Step{Status: status})
-	}
+	endpoint := sendertest.NewRoundTripper(slices.Repeat([]sendertest.Step{sendertest.Status(status)}, 100)...)
 	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, Logger: slog.New(slog.NewTextHandler(v.log, nil))}))
 	time.Sleep(d)
 	require.NoError(v.T, stop())
