@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/surehook/surehook => ..
 
+replace github.com/surehook/surehook/sender/catalogue/jsonschema => ../sender/catalogue/jsonschema
+
 replace github.com/surehook/surehook/sender/senderprom => ../sender/senderprom
 
 require (
@@ -13,6 +15,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/stretchr/testify v1.12.1
 	github.com/surehook/surehook v0.0.0-00010101000000-000000000000
+	github.com/surehook/surehook/sender/catalogue/jsonschema v0.0.0-00010101000000-000000000000
 	github.com/surehook/surehook/sender/senderprom v0.0.0-00010101000000-000000000000
 	modernc.org/sqlite v1.60.1
 )
@@ -32,6 +35,7 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect

@@ -150,6 +150,11 @@ func story(ctx context.Context, dir string) error {
 	if err := rotate(ctx, producer, consumer); err != nil {
 		return err
 	}
+
+	fmt.Println("9. The data has a newer form. The consumer, which was written for the older one, has got that all the time.")
+	if err := forms(ctx, producer); err != nil {
+		return err
+	}
 	return check(ctx, producer, consumer)
 }
 
@@ -185,6 +190,25 @@ func rotate(ctx context.Context, producer *producer, consumer *consumer) error {
 		return err
 	}
 	return <-flow
+}
+
+// forms shows the newest event as it was published, and as it was posted.
+func forms(ctx context.Context, producer *producer) error {
+	posted, err := producer.newest(ctx, sender.StatusDelivered)
+	if err != nil {
+		return err
+	}
+	published, err := producer.history.Event(ctx, posted.Event.ID)
+	if err != nil {
+		return err
+	}
+	_, newest, _ := sender.SplitBody(published.Body)
+	_, first, _ := sender.SplitBody(posted.Body)
+	fmt.Printf("   published: version %s, %s\n   posted:    version %s, %s\n", newest.Version, newest.Data, first.Version, first.Data)
+	if first.Version != firstForm || string(first.Data) != `{"plan":"pro"}` {
+		return fmt.Errorf("the consumer got %s in version %q", first.Data, first.Version)
+	}
+	return nil
 }
 
 // check compares where both sides have ended.

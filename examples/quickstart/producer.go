@@ -67,20 +67,24 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{db: db}
-	if p.registry, err = sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network}); err != nil {
+	types, err := eventTypes()
+	if err != nil {
 		return nil, err
 	}
-	if p.pub, err = sender.NewPublisher(store, nil); err != nil {
+	p := &producer{db: db}
+	if p.registry, err = sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network, PayloadVersion: types.Newest()}); err != nil {
+		return nil, err
+	}
+	if p.pub, err = sender.NewPublisher(store, &sender.PublisherConfig{PayloadVersion: types.PayloadVersion}); err != nil {
 		return nil, err
 	}
 	if p.history, err = history.New(store, nil); err != nil {
 		return nil, err
 	}
 	dispatcher, err := dispatch.New(store, keys, &dispatch.Config{
-		Network: network,
-		Policy:  dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Network: network, Convert: types.Convert,
+		Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		return nil, err
@@ -104,7 +108,10 @@ func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, e
 	if err != nil {
 		return signing.Secret{}, err
 	}
-	subscription, err := p.registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: url, EventTypes: []string{"customer.*"}})
+	subscription, err := p.registry.Subscribe(ctx, sender.NewSubscription{
+		Subscriber: owner.ID, URL: url, EventTypes: []string{"customer.*"},
+		Settings: sender.Settings{PayloadVersion: firstForm}, // a consumer of today leaves it out
+	})
 	p.customer, p.callback = owner.ID, subscription.ID
 	return secret, err
 }
@@ -117,8 +124,10 @@ func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error
 		if err != nil {
 			return err
 		}
+		var data planChanged
+		data.Plan.Name = plan
 		_, err = p.pub.PublishTx(ctx, tx, sender.Event{
-			Type: "customer.plan_changed", Object: sender.Object{Type: "customer", ID: name}, Data: map[string]string{"plan": plan},
+			Type: "customer.plan_changed", Object: sender.Object{Type: "customer", ID: name}, Data: data,
 		})
 		if err != nil {
 			return err

@@ -103,8 +103,8 @@ var rules = []rule{
 	},
 	{
 		name:    "the parts of sender know neither the dispatcher nor each other",
-		from:    []string{"sender/history", "sender/replay", "sender/feed", "sender/challenge"},
-		never:   slices.Concat(stores, []string{"sender/dispatch", "sender/rules", "sender/history", "sender/replay", "sender/feed", "sender/challenge"}),
+		from:    []string{"sender/history", "sender/replay", "sender/feed", "sender/challenge", "sender/catalogue"},
+		never:   slices.Concat(stores, []string{"sender/dispatch", "sender/rules", "sender/history", "sender/replay", "sender/feed", "sender/challenge", "sender/catalogue"}),
 		because: "each has a reader of its own, who need read nothing else",
 	},
 	{

@@ -107,7 +107,8 @@
 // Plain rows, to be read with psql. A delivery that is live is in one of
 // surehook_pending, surehook_leases (an attempt is in flight) and surehook_waiting
 // (for its next attempt), which stay as small as the work; surehook_ended has the
-// dead letters and the cancelled ones, and surehook_attempts every attempt: one whose
+// dead letters and the cancelled ones, surehook_bodies the bodies that were made for an
+// older payload version, and surehook_attempts every attempt: one whose
 // class is empty means that the delivery is delivered. A subscription's head
 // (surehook_heads) says when to look at its deliveries, and surehook_turns the same
 // for a subscriber. So a claim visits those who have something due, and no others.

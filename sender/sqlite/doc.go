@@ -41,7 +41,8 @@
 // The rows are plain, and can be read with SQLite's shell. A live delivery is in one of
 // surehook_pending, surehook_leases (an attempt is in flight) and surehook_waiting (for
 // its next attempt). These tables stay as small as the work. surehook_ended has the dead
-// letters and the cancelled deliveries, and surehook_attempts has every attempt. An
+// letters and the cancelled deliveries, surehook_attempts has every attempt, and
+// surehook_bodies the bodies that were made for an older payload version. An
 // attempt whose class is empty means that its delivery is delivered. A subscription's
 // head (surehook_heads) says when to look at its deliveries, and surehook_turns says the
 // same for a subscriber. So a claim visits only those who have something due, however
