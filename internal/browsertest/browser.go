@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Browser is a Chromium. It is driven by its debugging protocol over a pipe
@@ -38,20 +37,19 @@ type Object = map[string]any
 func New(t *testing.T) *Browser {
 	t.Helper()
 	in, to, err := os.Pipe()
-	require.NoError(t, err)
+	check(t, err, "a pipe")
 	from, out, err := os.Pipe()
-	require.NoError(t, err)
+	check(t, err, "a pipe")
 	home := t.TempDir()
 	cmd := exec.Command(find(t), "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--test-third-party-cookie-phaseout", "--disable-extensions", "--disable-default-apps",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home, "about:blank")
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home, "about:blank") //nolint:noctx // it ends with its pipe
 	cmd.Env = append(os.Environ(), "HOME="+home)
 	cmd.ExtraFiles = []*os.File{in, out} // its descriptors 3 and 4
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	require.NoError(t, cmd.Start())
-	require.NoError(t, in.Close())
-	require.NoError(t, out.Close())
+	check(t, cmd.Start(), "starting the browser")
+	check(t, errors.Join(in.Close(), out.Close()), "closing its ends of the pipes")
 	stuck := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Kill() }) // not to be reached
 	t.Cleanup(func() {
 		stuck.Stop()
@@ -98,9 +96,9 @@ func (b *Browser) call(t testing.TB, session, method string, params Object, into
 		Params    Object `json:"params,omitempty"`
 		SessionID string `json:"sessionId,omitempty"`
 	}{b.last, method, params, session})
-	require.NoError(t, err)
+	check(t, err, method)
 	_, err = b.to.Write(append(text, 0))
-	require.NoError(t, err, "the browser has ended")
+	check(t, err, "the browser has ended")
 	for {
 		var answer struct {
 			ID int
@@ -113,12 +111,14 @@ func (b *Browser) call(t testing.TB, session, method string, params Object, into
 			b.events = append(b.events, answer.event)
 			continue
 		}
-		require.Equal(t, b.last, answer.ID)
+		if answer.ID != b.last {
+			t.Fatalf("browsertest: an answer to call %d came, not to call %d, which was the last", answer.ID, b.last)
+		}
 		if answer.Error != nil {
 			return answer.Error.Message
 		}
 		if into != nil {
-			require.NoError(t, json.Unmarshal(answer.Result, into))
+			check(t, json.Unmarshal(answer.Result, into), method)
 		}
 		return ""
 	}
@@ -128,6 +128,13 @@ func (b *Browser) call(t testing.TB, session, method string, params Object, into
 func (b *Browser) read(t testing.TB, into any) {
 	t.Helper()
 	text, err := b.from.ReadBytes(0)
-	require.NoError(t, err, "the browser has ended")
-	require.NoError(t, json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), into))
+	check(t, err, "the browser has ended")
+	check(t, json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), into), "a message")
+}
+
+func check(t testing.TB, err error, what string) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("browsertest: %s: %v", what, err)
+	}
 }

@@ -5,9 +5,6 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // Screen is how a page is looked at.
@@ -48,15 +45,22 @@ func (t *Tab) Looks(name string) {
 		t.Shoot(name + "-" + s.Name)
 		// The page is the same on all of them; its layout is, in both colours.
 		for _, of := range [][]string{{"content", "layout", "contrast"}, {"contrast"}, {"layout", "contrast"}, {"contrast"}}[i] {
-			assert.Empty(t.t, Eval[[]string](t, "flaws."+of+"()"), "%s, %s: %s", name, s.Name, of)
+			t.flawed(name, s, Eval[[]string](t, "flaws."+of+"()"))
 		}
 		// axe takes most of the time, its look at colours most of that: it looks once for each rule.
 		switch i {
 		case 0:
-			assert.Empty(t.t, t.violations(`{rules: {"color-contrast": {enabled: false}}}`), "%s, %s", name, s.Name)
+			t.flawed(name, s, t.violations(`{rules: {"color-contrast": {enabled: false}}}`))
 		case 2:
-			assert.Empty(t.t, t.violations(`{runOnly: ["color-contrast", "scrollable-region-focusable"]}`), "%s, %s", name, s.Name)
+			t.flawed(name, s, t.violations(`{runOnly: ["color-contrast", "scrollable-region-focusable"]}`))
 		}
+	}
+}
+
+func (t *Tab) flawed(name string, s Screen, flaws []string) {
+	t.t.Helper()
+	for _, f := range flaws {
+		t.t.Errorf("%s, %s: %s", name, s.Name, f)
 	}
 }
 
@@ -80,10 +84,10 @@ func (t *Tab) Shoot(name string) {
 	if dir == "" {
 		return
 	}
-	require.NoError(t.t, os.MkdirAll(dir, 0o750))
+	check(t.t, os.MkdirAll(dir, 0o750), "the folder of pictures")
 	var shot struct{ Data string }
 	t.Call("Page.captureScreenshot", Object{"captureBeyondViewport": true, "format": "png", "optimizeForSpeed": true}, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
-	require.NoError(t.t, err)
-	require.NoError(t.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
+	check(t.t, err, "a picture")
+	check(t.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600), "keeping a picture")
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Tab is a page of a browser, or a frame in one. Its methods end the test if they fail.
@@ -45,7 +43,9 @@ func (t *Tab) attach(target string) *Tab {
 // Call has the browser do something that the protocol names.
 func (t *Tab) Call(method string, params Object, into any) {
 	t.t.Helper()
-	require.Empty(t.t, t.browser.call(t.t, t.session, method, params, into), method)
+	if refused := t.browser.call(t.t, t.session, method, params, into); refused != "" {
+		t.t.Fatalf("browsertest: %s: %s", method, refused)
+	}
 }
 
 // Loads calls do and waits until the page that it leads to is loaded.
@@ -82,9 +82,11 @@ func Eval[T any](t *Tab, expression string) (value T) {
 		ExceptionDetails json.RawMessage
 	}
 	t.Call("Runtime.evaluate", Object{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
-	require.Empty(t.t, answer.ExceptionDetails, "%s: %s", expression, answer.ExceptionDetails)
+	if answer.ExceptionDetails != nil {
+		t.t.Fatalf("browsertest: %s: %s", expression, answer.ExceptionDetails)
+	}
 	if len(answer.Result.Value) > 0 {
-		require.NoError(t.t, json.Unmarshal(answer.Result.Value, &value))
+		check(t.t, json.Unmarshal(answer.Result.Value, &value), expression)
 	}
 	return value
 }

@@ -101,7 +101,9 @@ type noticeRow struct {
 }
 
 // Title says in a few words what it is about.
-func (n *noticeRow) Title() string { return noticeTitle(n.Kind, "1 dead letter", n.Subscription, n.URL) }
+func (n *noticeRow) Title() string {
+	return noticeTitle(n.Kind, "1 dead letter", n.Subscription, n.URL)
+}
 
 // Link leads to what it is about; "": to nothing.
 func (n *noticeRow) Link() string {

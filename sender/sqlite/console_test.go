@@ -50,7 +50,7 @@ func TestConsoleReadsFewRows(t *testing.T) {
 	reading := sql.OpenDB(counted)
 	defer reading.Close()
 	pages := consoleOn(t, newStore(t, reading, clock.now), clock.now)
-	d := "dlv_" + strconv.Itoa(n/20*20-10) + "_1" // a dead letter about the object that changes all the time
+	d := "dlv_" + strconv.Itoa(n/20*20-10) + "_1"       // a dead letter about the object that changes all the time
 	const few, examined = 2500, 2 * history.MaxExamined // where candidates are looked at, each is a row or two, and three for a list with a filter
 	for path, most := range map[string]int64{
 		"/?range=1h": few, "/": few, "/?range=7d": few, "/?range=30d": few,
