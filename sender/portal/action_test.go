@@ -229,7 +229,7 @@ func TestRotate(t *testing.T) {
 	p := v.post("/secret/rotate", "overlap", "1")
 	require.Equal(t, http.StatusOK, p.status)
 	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
-	fresh := regexp.MustCompile(`<code id="new">(whsec_[^<]+)</code>`).FindStringSubmatch(p.text)
+	fresh := regexp.MustCompile(`<code id="new"[^>]*>(whsec_[^<]+)</code>`).FindStringSubmatch(p.text)
 	require.NotNil(t, fresh)
 	require.NotContains(t, html.UnescapeString(p.text), b.secrets[0])
 	signs, err := b.reg.SigningSecret(t.Context(), "sub_ada")
