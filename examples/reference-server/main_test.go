@@ -8,12 +8,15 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,12 +31,20 @@ import (
 	"github.com/surehook/surehook/internal/race"
 )
 
+// testsAtOnce is how many tests run at a time at least.
+const testsAtOnce = 6
+
 // binary is the program, as its users build it.
 var binary string
 
 func TestMain(m *testing.M) {
 	if slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.fuzzworker") }) {
 		os.Exit(m.Run()) // they need no program, and come in numbers
+	}
+	// The tests wait for programs and for time to pass more than they compute. The flag
+	// -parallel still has the last word: it is read later.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(testsAtOnce, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "reference-server-")

@@ -185,6 +185,48 @@ func (e NewJobKind) Valid() bool {
 	}
 }
 
+// Defines values for ReplayDeliveriesErrorClass.
+const (
+	ReplayDeliveriesErrorClassBlocked     ReplayDeliveriesErrorClass = "blocked"
+	ReplayDeliveriesErrorClassConnect     ReplayDeliveriesErrorClass = "connect"
+	ReplayDeliveriesErrorClassDns         ReplayDeliveriesErrorClass = "dns"
+	ReplayDeliveriesErrorClassInterrupted ReplayDeliveriesErrorClass = "interrupted"
+	ReplayDeliveriesErrorClassProtocol    ReplayDeliveriesErrorClass = "protocol"
+	ReplayDeliveriesErrorClassRedirect    ReplayDeliveriesErrorClass = "redirect"
+	ReplayDeliveriesErrorClassReset       ReplayDeliveriesErrorClass = "reset"
+	ReplayDeliveriesErrorClassStatus      ReplayDeliveriesErrorClass = "status"
+	ReplayDeliveriesErrorClassTimeout     ReplayDeliveriesErrorClass = "timeout"
+	ReplayDeliveriesErrorClassTls         ReplayDeliveriesErrorClass = "tls"
+)
+
+// Valid indicates whether the value is a known member of the ReplayDeliveriesErrorClass enum.
+func (e ReplayDeliveriesErrorClass) Valid() bool {
+	switch e {
+	case ReplayDeliveriesErrorClassBlocked:
+		return true
+	case ReplayDeliveriesErrorClassConnect:
+		return true
+	case ReplayDeliveriesErrorClassDns:
+		return true
+	case ReplayDeliveriesErrorClassInterrupted:
+		return true
+	case ReplayDeliveriesErrorClassProtocol:
+		return true
+	case ReplayDeliveriesErrorClassRedirect:
+		return true
+	case ReplayDeliveriesErrorClassReset:
+		return true
+	case ReplayDeliveriesErrorClassStatus:
+		return true
+	case ReplayDeliveriesErrorClassTimeout:
+		return true
+	case ReplayDeliveriesErrorClassTls:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ReplayDeliveriesStatus.
 const (
 	ReplayDeliveriesStatusDeadLettered ReplayDeliveriesStatus = "dead_lettered"
@@ -942,6 +984,9 @@ type ReplayDeliveries struct {
 	// DryRun Only count.
 	DryRun *bool `json:"dry_run,omitempty"`
 
+	// ErrorClass Those whose last attempt failed in this way.
+	ErrorClass *ReplayDeliveriesErrorClass `json:"error_class,omitempty"`
+
 	// EventType An exact type, prefix.* or *, which is the default.
 	EventType *string `json:"event_type,omitempty"`
 
@@ -954,12 +999,21 @@ type ReplayDeliveries struct {
 	// Status The default is dead_lettered.
 	Status *ReplayDeliveriesStatus `json:"status,omitempty"`
 
+	// StatusCode Those whose last attempt was answered with it.
+	StatusCode *int64 `json:"status_code,omitempty"`
+
+	// SubscriberId Of one owner's subscriptions. A subscriber can name itself alone, and need not.
+	SubscriberId *string `json:"subscriber_id,omitempty"`
+
 	// SubscriptionId Of one subscription.
 	SubscriptionId *string `json:"subscription_id,omitempty"`
 
 	// Until Events that were published before it.
 	Until *time.Time `json:"until,omitempty"`
 }
+
+// ReplayDeliveriesErrorClass Those whose last attempt failed in this way.
+type ReplayDeliveriesErrorClass string
 
 // ReplayDeliveriesStatus The default is dead_lettered.
 type ReplayDeliveriesStatus string
@@ -1163,7 +1217,7 @@ type ListDeliveriesParamsErrorClass string
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// After The next_cursor of the page before. Without it, from the oldest event that is kept.
+	// After The next_cursor of the page before. Without it, from the oldest event that is kept; now is the end, so that only later events follow.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 
 	// Cursor The same, by the name that it has in every other list.
@@ -1657,7 +1711,7 @@ type ClientInterface interface {
 
 	// ListEvents Read the events by cursor, oldest first
 	//
-	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with GET /events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2032,7 +2086,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, reqEditors ...Request
 
 // ListEvents Read the events by cursor, oldest first
 //
-// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with GET /events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4626,7 +4680,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Read the events by cursor, oldest first
 	//
-	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9172,7 +9226,7 @@ func (c *ClientWithResponses) RedeliverWithResponse(ctx context.Context, id stri
 
 // ListEventsWithResponse Read the events by cursor, oldest first
 //
-// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
