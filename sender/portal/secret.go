@@ -100,9 +100,11 @@ func (p *Portal) secretTests(ctx context.Context, s *session, v *secretView) (er
 	if v.Endpoints, err = p.choices(ctx, s, "", sender.SubscriptionActive); err != nil {
 		return err
 	}
-	v.Tests, _, err = p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, history.DeliveryQuery{
-		EventType: sender.TestEventType, Object: sender.Object{Type: "secret", ID: v.Secrets[0].ID}, Since: v.Made, Limit: testsShown,
-	})
+	q := history.DeliveryQuery{EventType: sender.TestEventType, Object: sender.Object{Type: "secret", ID: v.Secrets[0].ID}, Limit: testsShown}
+	if !v.Made.IsZero() {
+		q.Since = v.Made.Add(-time.Hour) // the database's clock may be behind ours; before that there is nothing to look at
+	}
+	v.Tests, _, err = p.b.History.ForSubscriber(s.Subscriber).Deliveries(ctx, q)
 	return err
 }
 
