@@ -430,6 +430,12 @@ type Attempt struct {
 	// Number 1, 2, 3 …
 	Number int64 `json:"number"`
 
+	// RequestHeaders What was sent, if it is kept. Values that may be secret read "redacted".
+	RequestHeaders []Header `json:"request_headers"`
+
+	// ResponseHeaders What was answered, in the same form.
+	ResponseHeaders []Header `json:"response_headers"`
+
 	// ResponseSnippet The beginning of the answer's body.
 	ResponseSnippet *string `json:"response_snippet"`
 
@@ -653,6 +659,15 @@ type ExportLink struct {
 
 	// Url Where the list is read, with the same token.
 	Url string `json:"url"`
+}
+
+// Header defines model for Header.
+type Header struct {
+	// Name Its name; … for the last one if there were more than are kept.
+	Name string `json:"name"`
+
+	// Value Its value, "redacted", or how many more there were.
+	Value string `json:"value"`
 }
 
 // Health defines model for Health.
