@@ -293,12 +293,39 @@ func TestLists(t *testing.T) {
 	require.Equal(t, 9, strings.Count(v.get("/"+next[1]).text, `class="card ep"`))
 	p = v.get("/event-types?type=invoice.paid")
 	p.has(t, "50 types", "data.total.amount", "In cents", "string date-time", "whole state", "29 of your endpoints get it", "4200")
+	p.has(t, "2026-11-01", "Money is an object with its currency")
 	v.get("/event-types?type=payment.captured").has(t, "It will end. Use payment.succeeded", "<s>payment.captured</s>")
 	v.get("/event-types?type=payment.failed").has(t, "Each of these events counts")
 	v.get("/endpoints/new").has(t, "It will end. Use payment.succeeded", "The bank has refused.")
 	require.Equal(t, http.StatusNotFound, v.get("/event-types?type=nothing").status)
 	require.Equal(t, http.StatusUnprocessableEntity, v.post("/endpoints", "description", "a\x00b").status)
 	require.Equal(t, http.StatusUnprocessableEntity, v.post("/endpoints", "description", strings.Repeat("x", 70<<10)).status)
+}
+
+// The owner of an endpoint moves it to a newer version of the data, and never back.
+func TestPayloadVersionOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	old, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_ada", URL: "https://old.ada.example.com/", Settings: sender.Settings{PayloadVersion: "2025-06-01", MaxInFlight: 3}})
+	require.NoError(t, err)
+	path := "/endpoints/" + old.ID
+	settings := func() sender.Settings { return b.endpoint(old.ID).Settings }
+	v.get(path).has(t, `<option value="2026-11-01">2026-11-01</option>`, `<option value="2025-06-01" selected>2025-06-01</option></select>`)
+	change := func(version string) page {
+		return v.post(path, "url", "https://old.ada.example.com/", "type", "*", "payload_version", version)
+	}
+	v.done(change("2025-06-01"), path, "Saved.")
+	require.Equal(t, "2025-06-01", settings().PayloadVersion)
+	v.done(change("2026-11-01"), path, "Saved.")
+	require.Equal(t, sender.Settings{PayloadVersion: "2026-11-01", MaxInFlight: 3}, settings())
+	require.NotContains(t, v.get(path).text, "payload_version", "there is no newer one")
+	p := change("2025-06-01")
+	require.Equal(t, http.StatusUnprocessableEntity, p.status)
+	p.has(t, "can only rise")
+	require.Equal(t, "2026-11-01", settings().PayloadVersion)
+	v.post(path, "url", "https://old.ada.example.com/", "type", "*")
+	require.Equal(t, "2026-11-01", settings().PayloadVersion)
 }
 
 // Without a catalogue there is no page of it, and types are typed in.

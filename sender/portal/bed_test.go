@@ -107,7 +107,7 @@ func newBed(t *testing.T, change ...func(*portal.Config)) *bed {
 	require.NoError(t, err)
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	b.reg, err = sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Now: b.clock})
+	b.reg, err = sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Now: b.clock, PayloadVersion: shop.Second})
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ type eventTypesView struct {
 	Shown    catalogue.Type
 	Fields   []field
 	Examples []example
+	Changed  []catalogue.Version // its versions, the newest first; none: there is one
 	Schema   json.RawMessage
 	Takers   []sender.Subscription // the endpoints that get it
 	More     bool                  // there are more endpoints than were looked at
@@ -28,6 +29,20 @@ type eventTypesView struct {
 type example struct {
 	Name string
 	Body json.RawMessage
+}
+
+// versionsFor are the dates that an endpoint can be pinned to, the newest first, with its own
+// at the end; none if there is no newer one.
+func (p *Portal) versionsFor(e *sender.Subscription) []string {
+	if p.cfg.Catalogue == nil {
+		return nil
+	}
+	own := e.Settings.PayloadVersion
+	newer := slices.DeleteFunc(p.cfg.Catalogue.Dates(), func(date string) bool { return date <= own })
+	if len(newer) == 0 {
+		return nil
+	}
+	return append(newer, own)
 }
 
 // field is a property of a schema.
@@ -46,6 +61,10 @@ func (p *Portal) eventTypes(ctx context.Context, r *http.Request) (view, error) 
 		}
 	}
 	v := eventTypesView{Groups: p.cfg.Catalogue.Groups(), Number: len(types), Shown: shown}
+	if len(shown.Versions) > 1 {
+		v.Changed = slices.Clone(shown.Versions)
+		slices.Reverse(v.Changed)
+	}
 	version := shown.Newest()
 	if version.Schema != nil {
 		v.Schema = shown.BodySchema(version)

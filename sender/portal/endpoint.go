@@ -41,7 +41,8 @@ type endpointForm struct {
 	TypedURL, TypedDescription string
 	All                        bool
 	Groups                     []typeGroup
-	Others                     string // types and patterns that are not in the catalogue
+	Others                     string   // types and patterns that are not in the catalogue
+	Versions                   []string // that it can be pinned to, the newest first; none: there is nothing to choose
 	Wrong                      map[string][]string
 	WrongElse                  []string // of fields that this form does not have
 }
@@ -177,6 +178,7 @@ func (p *Portal) endpoint(ctx context.Context, r *http.Request) (view, error) {
 
 func (p *Portal) endpointPage(ctx context.Context, e sender.Subscription, f endpointForm) (view, error) {
 	s := sessionIn(ctx)
+	f.Versions = p.versionsFor(&e)
 	v := endpointView{Subscription: e, endpointForm: f, givesUp: p.givesUp(&e)}
 	all, err := p.figures(ctx, s, []sender.Subscription{e})
 	if err != nil {

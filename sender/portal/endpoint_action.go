@@ -18,6 +18,11 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 	if !e.Implicit { // whose URL and types follow from what it is for
 		c.URL, c.EventTypes = &url, typesTyped(r)
 	}
+	if v := r.PostForm.Get("payload_version"); v != "" && v != e.Settings.PayloadVersion {
+		settings := e.Settings
+		settings.PayloadVersion = v
+		c.Settings = &settings
+	}
 	_, err = p.b.Registry.Update(ctx, e.ID, c)
 	if wrong, rest := refused(err); wrong != nil || rest != nil {
 		f := p.formOf(url, description, c.EventTypes)

@@ -201,6 +201,21 @@ var ofDecisions = []Defect{
 		Old: "Attempt: l.Tries, Age:", New: "Attempt: 1, Age:",
 	},
 	{
+		Name: "a body is converted anew at each attempt",
+		File: "sender/dispatch/convert.go", Tests: []string{"./sender/dispatch"},
+		Old: "c.Body, c.Converted = body, true", New: "if c.Converted = true; asks[n].Body != nil {\n\t\t\t\tc.Body = asks[n].Body\n\t\t\t}",
+	},
+	{
+		Name: "a delivery goes out in the new version once its subscription has it",
+		File: "sender/dispatch/convert.go", Tests: []string{"./sender/dispatch"},
+		Old: "again := c.Number > 1", New: "again := false",
+	},
+	{
+		Name: "a subscription goes back to an older version",
+		File: "sender/settings_rules.go", Tests: []string{"./sender"},
+		Old: "case asked < was:", New: "case asked < was && false:",
+	},
+	{
 		Name: "a redelivery that fails makes a delivered one a dead letter",
 		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
 		Old: "r.Class == sender.ClassNone || l.Single && r.Class != sender.ClassInterrupted {", New: "r.Class == sender.ClassNone {",

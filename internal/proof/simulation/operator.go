@@ -30,7 +30,7 @@ func (w *world) operate() {
 		return
 	}
 	s := w.subs[w.rand.IntN(len(w.subs))]
-	switch w.rand.IntN(8) {
+	switch w.rand.IntN(9) {
 	case 0:
 		w.hold(s, sender.SubscriptionPaused, func() error { return w.registry.Pause(w.ctx, s.id) })
 	case 1:
@@ -52,6 +52,8 @@ func (w *world) operate() {
 		}
 	case 7:
 		w.replay(s)
+	case 8:
+		w.upgrade(s)
 	}
 	w.hint()
 }

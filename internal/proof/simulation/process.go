@@ -53,6 +53,7 @@ func (p *process) start() {
 			return
 		}
 		cfg := w.config
+		cfg.Convert = p.converter()
 		loop, err := dispatch.NewLoop(newProcessStore(p, store), w.keys, &cfg, p.clock)
 		if err != nil {
 			w.fail(err)

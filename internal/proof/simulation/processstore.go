@@ -149,6 +149,12 @@ func (s *processStore) StepReplays(ctx context.Context, limit int, announce func
 	return call(s, "step replays", without[dispatch.ReplayStep](), func() (dispatch.ReplayStep, error) { return s.Store.StepReplays(ctx, limit, announce) })
 }
 
+func (s *processStore) KeepBodies(ctx context.Context, all []dispatch.KeptBody) (map[dispatch.DeliveryKey][]byte, error) {
+	return call(s, "keep bodies", without[map[dispatch.DeliveryKey][]byte](), func() (map[dispatch.DeliveryKey][]byte, error) {
+		return s.Store.KeepBodies(ctx, all)
+	})
+}
+
 func (s *processStore) Prune(ctx context.Context, x dispatch.PruneParams) (dispatch.Pruned, error) {
 	counted := without[dispatch.Pruned]()
 	counted.known = func(p dispatch.Pruned) { s.p.w.counts["objects forgotten"] += p.Objects }

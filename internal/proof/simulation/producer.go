@@ -48,7 +48,7 @@ func (p *producer) one() {
 	p.made++
 	e := sender.Event{
 		Type:   []string{"thing.changed", "thing.gone", "other.changed"}[w.rand.IntN(3)],
-		Object: sender.Object{Type: "thing", ID: fmt.Sprint(w.rand.IntN(6))}, Data: map[string]int{"n": p.made},
+		Object: sender.Object{Type: "thing", ID: fmt.Sprint(w.rand.IntN(6))}, Data: map[string]int{"n": p.made}, PayloadVersion: newerVersion,
 		IdempotencyKey: fmt.Sprint("k", p.made), OccurredAt: w.now,
 	}
 	if w.rand.IntN(4) == 0 {

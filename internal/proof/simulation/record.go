@@ -49,6 +49,7 @@ type delivery struct {
 	id    string
 	event *event
 	sub   *subscription
+	body  []byte // as it was posted
 
 	status sender.Status // as it was read last
 	live   bool

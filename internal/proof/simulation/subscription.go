@@ -35,6 +35,8 @@ type subscription struct {
 	name     string
 	owner    *owner
 	types    []string
+	settings sender.Settings           // as it began
+	upgraded bool                      // to the newer payload version
 	status   sender.SubscriptionStatus // as it should be
 	resumes  []resumed
 	warnedAt time.Time // for the last time before the end
@@ -54,6 +56,8 @@ func (w *world) addSubscription(i int) error {
 	if w.rand.IntN(6) == 0 {
 		n.Settings.Rate = float64(1 + w.rand.IntN(50))
 	}
+	n.Settings.PayloadVersion = []string{olderVersion, newerVersion}[w.rand.IntN(2)]
+	s.settings = n.Settings
 	got, err := w.registry.Subscribe(w.ctx, n)
 	if err != nil {
 		return err

@@ -1,0 +1,66 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+)
+
+// The payload versions: events are published in the newer one. Some subscriptions are pinned
+// to the older one, until somebody pins them to the newer one.
+const (
+	olderVersion = "2025-03-01"
+	newerVersion = "2026-11-25"
+)
+
+// converter makes the older version. Each life of each process makes other bytes, as if other
+// code was deployed each time, or a converter was no pure function: I4 must hold anyway.
+func (p *process) converter() dispatch.Convert {
+	made := fmt.Sprintf(`{"by":"process %d in its life %d"}`, p.no, p.life)
+	return func(_, from, date string, data json.RawMessage) (string, json.RawMessage, error) {
+		if date >= from {
+			return from, data, nil
+		}
+		return olderVersion, json.RawMessage(made), nil
+	}
+}
+
+// upgrade pins a subscription to the newer version.
+func (w *world) upgrade(s *subscription) {
+	w.say("%s is pinned to %s", s.name, newerVersion)
+	_, err := w.registry.Update(w.ctx, s.id, sender.SubscriptionChange{Settings: &sender.Settings{
+		PayloadVersion: newerVersion, MaxInFlight: s.settings.MaxInFlight, Timeout: s.settings.Timeout, Rate: s.settings.Rate,
+	}})
+	w.fail(err)
+	s.upgraded = true
+}
+
+// checkVersion checks that a delivery is in one version all the time, in one that its
+// subscription asked for, and in the same bytes.
+func (w *world) checkVersion(d *delivery, body []byte) {
+	_, p, ok := sender.SplitBody(body)
+	older := ok && p.Version == olderVersion
+	switch {
+	case d.body != nil && !bytes.Equal(d.body, body):
+		w.violated("I4", "%s has other bytes than it had before", d.name)
+	case older && d.sub.settings.PayloadVersion != olderVersion:
+		w.violated("I4", "%s is in an older version than its subscription was ever pinned to", d.name)
+	case !older && ok && d.sub.settings.PayloadVersion == olderVersion && !d.sub.upgraded:
+		w.violated("I4", "%s is in a newer version than its subscription is pinned to", d.name)
+	}
+	d.body = body
+	if older {
+		w.counts["posts in an older version"]++
+		return
+	}
+	e := d.event
+	if e.body == nil {
+		e.body = body
+	}
+	if !bytes.Equal(e.body, body) {
+		w.violated("I4", "%s has other bytes than %s had before", d.name, e.name)
+	}
+}
