@@ -26,6 +26,7 @@ type registry interface {
 	CreateSubscriber(ctx context.Context, n sender.NewSubscriber) (sender.Subscriber, signing.Secret, error)
 	Subscribe(ctx context.Context, n sender.NewSubscription) (sender.Subscription, error)
 	Subscription(ctx context.Context, id string) (sender.Subscription, error)
+	Update(ctx context.Context, id string, change sender.SubscriptionChange) (sender.Subscription, error)
 	Pause(ctx context.Context, id string) error
 	Disable(ctx context.Context, id, reason string) error
 	Resume(ctx context.Context, id string, take sender.Resume) error
