@@ -19,6 +19,10 @@ const (
 	// StatusCancelled: it was not delivered, and never will be: its subscription
 	// was deleted, was resumed without it, or its event's body was redacted.
 	StatusCancelled Status = "cancelled"
+	// StatusSuperseded: it was not delivered, because a newer version of its object
+	// came, and its subscription wants the latest alone: see OrderLatest. It can be
+	// redelivered and replayed.
+	StatusSuperseded Status = "superseded"
 )
 
 // Class says how an attempt failed. The empty class is success.

@@ -21,7 +21,7 @@
 // # What is guaranteed
 //
 // An event whose transaction committed is never lost: each of its deliveries
-// ends delivered, dead-lettered or cancelled, or is still on its way. One whose
+// ends delivered, dead-lettered, cancelled or superseded, or is still on its way. One whose
 // transaction rolled back is never sent. Each attempt is recorded before it is
 // made, and is at most one POST on the wire; if the process is lost in between,
 // the attempt reads as interrupted and the delivery is attempted again, so a
@@ -29,7 +29,8 @@
 // bytes. No attempt is made before it is due. A result that arrives after its
 // lease was lost changes nothing.
 //
-// The library does not guarantee that events arrive in order, or once. The receiver
-// deduplicates by id and applies an event only if its version is newer; package
-// receiver does both. Package dispatch says what order there is on ordinary days.
+// The library does not guarantee that events arrive once, nor in order unless a
+// subscription asks for it: see Settings.Order. The receiver deduplicates by id and
+// applies an event only if its version is newer; package receiver does both. Package
+// dispatch says what order there is on ordinary days.
 package sender

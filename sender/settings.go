@@ -61,6 +61,23 @@ type Settings struct {
 	// change keeps its bytes; those that were not get the new version.
 	PayloadVersion string
 
+	// Order says how the deliveries about one object wait for each other. Events that were
+	// expanded before it was set keep the order that they had.
+	Order Order `json:",omitzero"`
+
+	// HoldTries and HoldFor bound for how long a delivery that fails holds back the later
+	// versions of its object, under OrderObject: up to 100 attempts, and from 1 s to 30 d
+	// after the first of them. It is dead-lettered then, or when its schedule ends, which
+	// is never later. 0: only when its schedule ends.
+	HoldTries int           `json:",omitzero"`
+	HoldFor   time.Duration `json:",omitzero"`
+
+	// HoldDead has a dead letter go on to hold back the later versions of its object, under
+	// OrderObject, until it is redelivered, passed over (see history.History.PassOver),
+	// replayed or removed, or the subscription is deleted. False: the later versions go
+	// on.
+	HoldDead bool `json:",omitzero"`
+
 	// SealedCertificate is the client certificate and its private key, as a
 	// Registry sealed them. Empty: none.
 	SealedCertificate []byte
@@ -70,14 +87,35 @@ type Settings struct {
 	unreadable error
 }
 
+// Order says how the deliveries of a subscription that are about one object wait for each
+// other. Deliveries about different objects never do.
+type Order string
+
+const (
+	// OrderRelaxed: versions are begun in their order while the endpoint takes them. One
+	// that failed waits for its retry, and later versions pass it.
+	OrderRelaxed Order = ""
+	// OrderObject: a version is attempted only when every earlier version of its object has
+	// ended for this subscription. One that fails holds back its own object alone, for as
+	// long as HoldTries and HoldFor say.
+	OrderObject Order = "object"
+	// OrderLatest: a newer version ends the earlier ones of its object that are not in
+	// flight, as StatusSuperseded. So a backlog grows with the objects, and not with the
+	// events. It is for endpoints that need the newest state alone.
+	OrderLatest Order = "latest"
+)
+
 // String shows the settings without the values of headers and the certificate.
 func (s Settings) String() string {
 	var b strings.Builder
 	b.WriteString("{headers:[")
 	b.WriteString(strings.Join(s.headerNames(), " "))
-	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q payload_version:%q certificate:%t}",
+	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q payload_version:%q certificate:%t",
 		s.MaxInFlight, s.Rate, s.Timeout, s.Proxy, s.PayloadVersion, len(s.SealedCertificate) > 0)
-	return b.String()
+	if s.Order != OrderRelaxed {
+		fmt.Fprintf(&b, " order:%q hold_tries:%d hold_for:%v hold_dead:%t", s.Order, s.HoldTries, s.HoldFor, s.HoldDead)
+	}
+	return b.String() + "}"
 }
 
 // Format writes String, whatever the verb.
@@ -87,7 +125,8 @@ func (s Settings) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.Strin
 func (s Settings) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Any("headers", s.headerNames()), slog.Int("max_in_flight", s.MaxInFlight), slog.Float64("rate", s.Rate),
-		slog.Duration("timeout", s.Timeout), slog.String("proxy", s.Proxy), slog.String("payload_version", s.PayloadVersion), slog.Bool("certificate", len(s.SealedCertificate) > 0))
+		slog.Duration("timeout", s.Timeout), slog.String("proxy", s.Proxy), slog.String("payload_version", s.PayloadVersion), slog.Bool("certificate", len(s.SealedCertificate) > 0),
+		slog.String("order", string(s.Order)), slog.Int("hold_tries", s.HoldTries), slog.Duration("hold_for", s.HoldFor), slog.Bool("hold_dead", s.HoldDead))
 }
 
 // headerNames are the names in order. What cannot be a name is left out: somebody

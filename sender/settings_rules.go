@@ -20,6 +20,9 @@ const (
 	minRate        = 0.001
 	maxRate        = 10_000
 	minTimeout     = time.Second
+	maxHoldTries   = 100
+	minHoldFor     = time.Second
+	maxHoldFor     = 30 * 24 * time.Hour
 )
 
 // DefaultTimeout is how long an attempt may take if its Settings do not say, and
@@ -76,7 +79,22 @@ func (s Settings) check(limits settingsLimits) error {
 	if s.Proxy != "" && !slices.Contains(limits.proxies, s.Proxy) {
 		errs = append(errs, limits.refuseProxy())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.checkOrder()...)...)
+}
+
+func (s Settings) checkOrder() (errs []error) {
+	bad := func(wrong bool, field, format string, args ...any) {
+		if wrong {
+			errs = append(errs, refuseField(field, "settings: ", format, args...))
+		}
+	}
+	bad(s.Order != OrderRelaxed && s.Order != OrderObject && s.Order != OrderLatest, "order",
+		"the order is %q: it must be %q or %q, or empty for the relaxed one", s.Order, OrderObject, OrderLatest)
+	bad(s.HoldTries < 0 || s.HoldTries > maxHoldTries, "hold_tries", "hold tries is %d: it must be from 1 to %d, or 0", s.HoldTries, maxHoldTries)
+	bad(s.HoldFor != 0 && (s.HoldFor < minHoldFor || s.HoldFor > maxHoldFor), "hold_for", "hold for is %v: it must be from %v to %v, or 0", s.HoldFor, minHoldFor, maxHoldFor)
+	holds := s.HoldTries != 0 || s.HoldFor != 0 || s.HoldDead
+	bad(holds && s.Order != OrderObject, "order", "hold tries, hold for and hold dead are for the order %q alone: set it, or leave them out", OrderObject)
+	return errs
 }
 
 // refuseProxy keeps the name of the configuration's field to the whole text.

@@ -118,7 +118,7 @@ func (f *filter) narrowings() (list []narrowing) {
 // replayLink returns the link to a replay of a list's deliveries, or "" if no replay
 // can select them.
 func replayLink(f *filter) string {
-	if s := sender.Status(f.Status); s != sender.StatusDeadLettered && s != sender.StatusDelivered || f.Event != "" || f.ObjectType != "" || f.ObjectID != "" {
+	if s := sender.Status(f.Status); s != sender.StatusDeadLettered && s != sender.StatusDelivered && s != sender.StatusSuperseded || f.Event != "" || f.ObjectType != "" || f.ObjectID != "" {
 		return ""
 	}
 	return "replays/new?" + f.values().Encode()

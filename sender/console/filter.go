@@ -125,5 +125,5 @@ var classes = []sender.Class{
 }
 
 var statuses = []sender.Status{
-	sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled,
+	sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled, sender.StatusSuperseded,
 }

@@ -16,6 +16,9 @@ import (
 // (Result.ClosedIdle), the attempt is made again after about a second, and does not count.
 // No two attempts in a row are spared.
 //
+// Where later versions of an object wait for a delivery (sender.OrderObject), it is given up
+// after its subscription's HoldTries and HoldFor, too.
+//
 // A single attempt (Live.Single) leaves its delivery delivered, whatever its result. A
 // single attempt that was lost with its process is made again, because nobody knows whether
 // it was made.
@@ -76,11 +79,15 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	if r.Class == sender.ClassNone || l.Single && r.Class != sender.ClassInterrupted {
 		return Decision{Status: sender.StatusDelivered}
 	}
-	delay, again := p.Backoff.Next(backoff.State{
+	schedule := p.Backoff
+	if l.HoldFor > 0 {
+		schedule.Horizon = min(l.HoldFor, schedule.WithDefaults().Horizon)
+	}
+	delay, again := schedule.Next(backoff.State{
 		Attempt: l.Tries, Age: now.Sub(l.First) - l.Stood, Outcome: outcome(r), RetryAfter: r.RetryAfter,
 	}, r.Chance)
 	switch {
-	case again:
+	case again && (l.Single || l.HoldTries == 0 || l.Tries < l.HoldTries):
 		return Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(delay)}
 	case l.Single:
 		return Decision{Status: sender.StatusDelivered}

@@ -44,6 +44,10 @@ type Live struct {
 	Stood  time.Duration
 	Notice bool // its event was made of a notice
 	Spared bool // Decision.Spared of the attempt before this one
+	// HoldTries and HoldFor are those of its subscription's Settings, under
+	// sender.OrderObject; 0: the schedule alone says when it ends.
+	HoldTries int
+	HoldFor   time.Duration
 }
 
 // Decision is the next state of a delivery and of its subscription.

@@ -88,7 +88,9 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (sende
 // bytes. One that is not delivered starts its schedule anew; one that is
 // delivered gets a single attempt, whose failure leaves it delivered; if its server
 // closed an idle connection just then, another one is made in its place. If an
-// attempt is in flight no second one is started. ErrNotFound; ErrCancelled if it
+// attempt is in flight no second one is started. If its subscription has an order, it may
+// have to wait for other versions of its object, or end as superseded by a newer one that
+// waits: see sender.Order. ErrNotFound; ErrCancelled if it
 // was cancelled with its subscription; ErrRedacted; a *RetentionError if its event was
 // published longer ago than Retention.Reach.
 func (h *History) Redeliver(ctx context.Context, id string) error {
@@ -100,3 +102,8 @@ func (h *History) Redeliver(ctx context.Context, id string) error {
 func (h *History) RedeliverForced(ctx context.Context, id string) error {
 	return h.store.Redeliver(ctx, id, time.Time{})
 }
+
+// PassOver lets the later versions of an object go on that a dead letter holds back, because
+// its subscription has HoldDead set. The dead letter stays, and can still be redelivered.
+// ErrNotFound; ErrStatus if it holds nothing back.
+func (h *History) PassOver(ctx context.Context, id string) error { return h.store.PassOver(ctx, id) }

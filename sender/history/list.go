@@ -21,7 +21,7 @@ func (q *DeliveryQuery) check() error {
 	errs := append(checkEventFilter(q.EventType, q.Object, q.Since, q.Until),
 		ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "event", Text: q.Event}, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
 	switch q.Status {
-	case "", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled:
+	case "", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled, sender.StatusSuperseded:
 	default:
 		errs = append(errs, fmt.Errorf("%w status %q: it must be pending, awaiting_retry, held, delivered, dead_lettered or cancelled", sender.ErrInvalid, q.Status))
 	}

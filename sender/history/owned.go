@@ -83,6 +83,14 @@ func (o *Owned) Redeliver(ctx context.Context, id string) error {
 	return o.all.Redeliver(ctx, id)
 }
 
+// PassOver is [History.PassOver] for a delivery to one of the subscriber's subscriptions.
+func (o *Owned) PassOver(ctx context.Context, id string) error {
+	if _, err := o.Delivery(ctx, id); err != nil {
+		return err
+	}
+	return o.all.PassOver(ctx, id)
+}
+
 // errNobody keeps a caller whose id was forgotten from passing for one who sees all.
 var errNobody = fmt.Errorf("%w subscriber: it is empty: give ForSubscriber the id of the one who asks", sender.ErrInvalid)
 

@@ -24,10 +24,16 @@ type Store interface {
 	// starts its schedule anew: its horizon, its number of tries and what was spared,
 	// while the attempt numbers go on. One that is delivered gets a single attempt
 	// (Live.Single); if that is spared or lost, the one in its place is a single one too.
-	// While an attempt is in flight no second one is started.
+	// While an attempt is in flight no second one is started. One whose subscription has an
+	// order comes into the line of its object: see dispatch.Store.Step.
 	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if
 	// notBefore is not zero and its event was published before it.
 	Redeliver(ctx context.Context, id string, notBefore time.Time) error
+
+	// PassOver lets the later versions of an object go on that a dead letter holds back (see
+	// sender.Settings.HoldDead); it stays a dead letter. ErrNotFound; sender.ErrStatus if it
+	// holds nothing back.
+	PassOver(ctx context.Context, id string) error
 
 	// Redact removes, in one batch of up to about p.Limit events and of one or a few short
 	// transactions, beside any number of other processes, the bodies of the

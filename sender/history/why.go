@@ -23,6 +23,8 @@ const (
 	WhyDisabled      Reason = "disabled"       // held: its subscription is
 	WhyCancelled     Reason = "cancelled"
 	WhyDeadLettered  Reason = "dead_lettered"
+	WhyBehind        Reason = "behind"     // it waits for an earlier version of its object
+	WhySuperseded    Reason = "superseded" // a newer version of its object came
 	WhySentAgain     Reason = "sent_again" // it was delivered, and is sent a single time more
 )
 
@@ -66,6 +68,14 @@ type Facts struct {
 	// Ahead is about how many deliveries of its subscription go before it, if it is
 	// due; MaxAhead + 1 if they are more.
 	Ahead int
+	// Behind is the delivery of another version of its object that it waits for; "": it
+	// waits for none. BehindDead: that is a dead letter.
+	Behind     string
+	BehindDead bool
+
+	// Of a dead letter:
+
+	HoldsBack bool // later versions of its object wait for it
 
 	// Of its subscription:
 
@@ -94,8 +104,10 @@ func explain(f *Facts) Why {
 		return say(WhyDelivered, time.Time{}, "%s", delivered(d))
 	case d.Status == sender.StatusCancelled:
 		return say(WhyCancelled, time.Time{}, "%s", f.cancelled())
+	case d.Status == sender.StatusSuperseded:
+		return say(WhySuperseded, time.Time{}, "Superseded: a newer version of its object came before it was delivered, and its subscription wants the latest alone. It can be redelivered.")
 	case d.Status == sender.StatusDeadLettered:
-		return say(WhyDeadLettered, time.Time{}, "%s", deadLettered(d))
+		return say(WhyDeadLettered, time.Time{}, "%s%s", deadLettered(d), f.holdsBack())
 	case d.Status == sender.StatusHeld && f.Status == sender.SubscriptionPaused:
 		return say(WhyPaused, time.Time{}, "Held: its subscription was paused at %s. Resume the subscription to send it.", at(f.HeldSince))
 	case d.Status == sender.StatusHeld:
@@ -107,6 +119,10 @@ func explain(f *Facts) Why {
 	}
 	due := d.NextAttemptAt
 	switch {
+	case f.BehindDead:
+		return say(WhyBehind, time.Time{}, "%sHeld back by a dead letter of an earlier version of its object, %s. Redeliver that, or pass over it.", again, f.Behind)
+	case f.Behind != "":
+		return say(WhyBehind, time.Time{}, "%sWaiting until another version of its object has ended: delivery %s.", again, f.Behind)
 	case due.After(f.Now) && f.Single && f.Spared:
 		return say(WhySentAgain, due, "%s%s", again, f.awaiting())
 	case due.After(f.Now) && f.Single:
@@ -189,6 +205,13 @@ func deadLettered(d *sender.Delivery) string {
 	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. %s",
 		at(last.StartedAt.Add(last.Duration)), counted(len(d.Attempts), "attempt"),
 		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last), advice)
+}
+
+func (f *Facts) holdsBack() string {
+	if !f.HoldsBack {
+		return ""
+	}
+	return " Later versions of its object wait for it: redeliver it, or pass over it to let them go on."
 }
 
 // awaiting tells of a delivery whose next attempt is not due yet.

@@ -33,7 +33,7 @@ func (s *Store) counts(now time.Time) history.Counts {
 			continue
 		}
 		c.Subscriptions[sub.Status]++
-		live := int64(len(sub.live.items))
+		live := int64(len(sub.live.items) + len(sub.behind))
 		if sub.holds() {
 			c.Held += live
 			continue
@@ -41,7 +41,7 @@ func (s *Store) counts(now time.Time) history.Counts {
 		lane := sub.Health.Lane
 		c.Live += live
 		c.Lanes[lane].Live += live
-		if live > 0 && !sub.again.After(now) && !sub.full(now) {
+		if len(sub.live.items) > 0 && !sub.again.After(now) && !sub.full(now) {
 			if due := sub.live.first().live.due; !due.After(now) {
 				c.Due(lane, due)
 			}

@@ -23,6 +23,7 @@ type delivery struct {
 	endedAt  time.Time
 	attempts []sender.Attempt
 	kept     []byte            // the body, if it is not the event's: see KeepBodies
+	stops    bool              // it is dead-lettered, and holds back the later ones of its line
 	in       *queue[*delivery] // the queue of its subscription that it stands in; nil: none
 	at       int               // see member
 }
@@ -48,12 +49,14 @@ type live struct {
 	// dropped: its subscription was resumed without it while it was leased. It
 	// stands in no line, and ends with the attempt in hand.
 	dropped bool
+	// behind: it waits for an earlier one about its object, and stands in no queue.
+	behind bool
 }
 
 // renewed returns a row whose schedule starts anew. An attempt in hand becomes the first
 // one of the new schedule.
 func (l *live) renewed(now time.Time) *live {
-	row := live{due: now, number: l.number, token: l.token, by: l.by, single: l.single}
+	row := live{due: now, number: l.number, token: l.token, by: l.by, single: l.single, behind: l.behind}
 	if !l.leased.IsZero() {
 		row.due, row.leased = l.due, l.leased
 		row.tries, row.first = 1, l.leased
@@ -61,7 +64,7 @@ func (l *live) renewed(now time.Time) *live {
 	return &row
 }
 
-// end ends a delivery that is live.
+// end ends a delivery that is live, or was just made.
 func (tx *Tx) end(d *delivery, status sender.Status) {
 	tx.setLive(d, nil)
 	set(tx, &d.ended, status)
@@ -71,6 +74,7 @@ func (tx *Tx) end(d *delivery, status sender.Status) {
 	if status == sender.StatusDeadLettered {
 		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered+1)
 	}
+	tx.endInLine(d)
 }
 
 // revive makes a delivery that has ended live again.
@@ -79,7 +83,7 @@ func (tx *Tx) revive(d *delivery, row *live) {
 		set(tx, &d.sub.DeadLettered, d.sub.DeadLettered-1)
 	}
 	set(tx, &d.ended, "")
-	tx.setLive(d, row)
+	tx.enter(d, row)
 }
 
 func (d *delivery) index() *int { return &d.at }
@@ -178,7 +182,7 @@ func (d *delivery) summary(now time.Time) sender.Delivery {
 		Status: d.status(), CreatedAt: d.event.info.CreatedAt,
 		AttemptCount: len(d.attempts), InFlight: d.live.inFlight(now), Redacted: d.event.redacted,
 	}
-	if d.live != nil && !d.cancelled() && !d.sub.holds() && !out.InFlight {
+	if d.live != nil && !d.live.behind && !d.cancelled() && !d.sub.holds() && !out.InFlight {
 		out.NextAttemptAt = d.live.due
 	}
 	if n := len(d.attempts); n > 0 {

@@ -86,7 +86,7 @@ func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool
 			if sub.skips(e) {
 				tx.end(d, sender.StatusCancelled)
 			} else {
-				tx.setLive(d, &live{due: now, turn: turn})
+				tx.enter(d, &live{due: now, turn: turn})
 			}
 		}
 		set(tx, &e.comparedTo, e.comparedTo+1)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -82,7 +83,7 @@ func (tx *Tx) serve(sub *subscription, now time.Time) {
 func (d *delivery) queue() {
 	var to *queue[*delivery]
 	switch {
-	case d.live == nil || d.live.dropped:
+	case d.live == nil || d.live.dropped || d.live.behind:
 	case d.live.replay != 0:
 		to = &d.sub.replayed
 	default:
@@ -94,10 +95,15 @@ func (d *delivery) queue() {
 	if d.in = to; to != nil {
 		to.put(d)
 	}
-	if d.live == nil || d.live.leased.IsZero() {
-		delete(d.sub.leased, d)
+	mark(d.sub.leased, d, d.live != nil && !d.live.leased.IsZero())
+	mark(d.sub.behind, d, d.live != nil && d.live.behind)
+}
+
+func mark(of map[*delivery]struct{}, d *delivery, is bool) {
+	if is {
+		of[d] = struct{}{}
 	} else {
-		d.sub.leased[d] = struct{}{}
+		delete(of, d)
 	}
 }
 
@@ -112,11 +118,13 @@ func (sub *subscription) upNext(now time.Time) *delivery {
 }
 
 // waits tells whether a subscription has live deliveries.
-func (sub *subscription) waits() bool { return sub.live.first() != nil || sub.replayed.first() != nil }
+func (sub *subscription) waits() bool {
+	return sub.live.first() != nil || sub.replayed.first() != nil || len(sub.behind) > 0
+}
 
 // all returns the live deliveries of a subscription, in no order.
 func (sub *subscription) all() []*delivery {
-	return slices.Concat(sub.live.items, sub.replayed.items)
+	return slices.AppendSeq(slices.Concat(sub.live.items, sub.replayed.items), maps.Keys(sub.behind))
 }
 
 // line stands a subscription where it belongs among its subscriber's.

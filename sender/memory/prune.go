@@ -122,7 +122,7 @@ func (w *pruning) goes(d *delivery) bool {
 		w.out.DeadLetters++
 		return true
 	case d.ended == sender.StatusDelivered && !d.attempts[len(d.attempts)-1].StartedAt.Before(w.Delivered),
-		d.ended == sender.StatusCancelled && !d.endedAt.Before(w.Delivered):
+		(d.ended == sender.StatusCancelled || d.ended == sender.StatusSuperseded) && !d.endedAt.Before(w.Delivered):
 		return false
 	}
 	w.out.Deliveries++

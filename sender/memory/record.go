@@ -87,8 +87,10 @@ func (d *delivery) holds(token int64) bool {
 func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error) {
 	recorded := dispatch.Recorded{Result: r, Event: d.event.info, Target: d.target(w.targets)}
 	row, sub := *d.live, d.sub
+	line := sub.line(d.event.info.Object)
 	v, err := rules.Settle(d.forDecision(), sub.Health, r, rules.Standing{
 		Claimed: row.leased, Gone: sub.deleted, Skipped: row.dropped, Redacted: d.event.redacted,
+		Settings: &sub.Settings, Newer: line.Overtaken(sub.Settings.Order, d.event.no),
 		Active: sub.Status == sender.SubscriptionActive && !sub.deleted,
 	}, w.Decide, w.now)
 	if err != nil {
@@ -106,7 +108,7 @@ func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error
 		attempt.NextAttemptAt = v.Due
 		row.due, row.leased = v.Due, time.Time{}
 		row.take(&v.Live)
-		w.tx.setLive(d, &row)
+		w.tx.goOn(d, &row, line)
 	} else {
 		w.tx.end(d, v.Status)
 	}

@@ -35,7 +35,9 @@ type subscription struct {
 	live       queue[*delivery]
 	replayed   queue[*delivery] // the live ones that replays have admitted, and that were not claimed since
 	leased     map[*delivery]struct{}
-	process    int64 // the one that has claimed of it last
+	behind     map[*delivery]struct{}        // the live ones that wait for earlier ones about their objects
+	lines      map[sender.Object][]*delivery // see rules.Line; in the order of the events' numbers
+	process    int64                         // the one that has claimed of it last
 	limits
 	turn
 	in *head // where it stands in line; nil: nothing is to be done for it
@@ -117,6 +119,7 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 				Settings: cloneSettings(n.Settings), CreatedAt: n.CreatedAt, Implicit: n.Implicit, Status: sender.SubscriptionActive,
 			},
 			no: int64(len(s.subscriptions)) + 1, owner: owner, tx: tx.no, leased: map[*delivery]struct{}{},
+			behind: map[*delivery]struct{}{}, lines: map[sender.Object][]*delivery{},
 		}
 		set(tx, &s.subscriptions, append(s.subscriptions, sub))
 		set(tx, &owner.subscriptions, append(owner.subscriptions, sub))
@@ -211,7 +214,7 @@ func (s *Store) findSubscriber(id string) (*subscriber, error) {
 func (sub *subscription) shown() sender.Subscription {
 	n := sub.Subscription
 	n.EventTypes, n.Settings = slices.Clone(n.EventTypes), cloneSettings(n.Settings)
-	n.Backlog = int64(len(sub.live.items) + len(sub.replayed.items))
+	n.Backlog = int64(len(sub.live.items) + len(sub.replayed.items) + len(sub.behind))
 	return n
 }
 

@@ -65,6 +65,7 @@ type Store struct {
 	ending        []*subscription // the deleted ones that were not swept
 	swept         []*subscription // the swept ones that were not pruned
 	dropped       []*delivery     // skipped by a resume while they were leased
+	stopped       []*delivery     // dead letters that hold back others, or did so lately
 	deliveries    map[dispatch.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims

@@ -28,6 +28,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 			tx.tally(&w.rollup)
 		}
 		tx.forget()
+		tx.releaseStops()
 		for _, sub := range s.closing {
 			if !sub.deleted && s.closed(sub) {
 				tx.remove(sub)

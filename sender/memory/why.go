@@ -32,8 +32,12 @@ func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err erro
 				f.RateAgain = again
 			}
 		}
-		if d.live == nil {
+		if f.HoldsBack = d.stops; d.live == nil {
 			return nil
+		}
+		if d.live.behind {
+			first := d.sub.waitedFor(d.event.info.Object)
+			f.Behind, f.BehindDead = first.id(), first.stops
 		}
 		f.Tries, f.Single, f.Spared = d.live.tries, d.live.single, d.live.spared
 		if !d.live.leased.IsZero() {

@@ -62,7 +62,7 @@ func (p *Portal) deliveries(ctx context.Context, r *http.Request) (view, error) 
 	if err != nil {
 		return view{}, err
 	}
-	for _, status := range []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusHeld, sender.StatusCancelled} {
+	for _, status := range []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusHeld, sender.StatusCancelled, sender.StatusSuperseded} {
 		v.Statuses = append(v.Statuses, choice{string(status), statusWord(status), v.Filter.Status == string(status)})
 	}
 	if v.Endpoints, err = p.choices(ctx, s, v.Filter.Endpoint, ""); err != nil {

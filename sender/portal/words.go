@@ -78,6 +78,8 @@ func statusWord(s sender.Status) string {
 		return "Not delivered"
 	case sender.StatusHeld:
 		return "Held"
+	case sender.StatusSuperseded:
+		return "Replaced"
 	}
 	return "Cancelled"
 }

@@ -12,7 +12,8 @@ import (
 // Filter says which deliveries a replay sends again. Empty fields select
 // all.
 type Filter struct {
-	// Status is StatusDeadLettered, which is the default, or StatusDelivered.
+	// Status is StatusDeadLettered, which is the default, StatusDelivered or
+	// StatusSuperseded.
 	Status       sender.Status
 	Subscription string // id
 	Subscriber   string // the id of the subscriptions' owner

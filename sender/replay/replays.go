@@ -155,11 +155,11 @@ func (f *Filter) validate() error {
 		}
 	}
 	switch f.Status {
-	case "", sender.StatusDeadLettered, sender.StatusDelivered:
+	case "", sender.StatusDeadLettered, sender.StatusDelivered, sender.StatusSuperseded:
 	case sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld:
-		bad(true, "status %q: those that wait are sent by themselves; pausing and resuming a subscription sends all of its own at once. It must be dead_lettered or delivered", f.Status)
+		bad(true, "status %q: those that wait are sent by themselves; pausing and resuming a subscription sends all of its own at once. It must be dead_lettered, delivered or superseded", f.Status)
 	default:
-		bad(true, "status %q: it must be dead_lettered or delivered", f.Status)
+		bad(true, "status %q: it must be dead_lettered, delivered or superseded", f.Status)
 	}
 	if f.EventType != "" && f.EventType != "*" {
 		err := ident.Type(strings.TrimSuffix(f.EventType, ".*"))

@@ -22,6 +22,13 @@ type Standing struct {
 	// claimed. A store that has its schedule start anew at the resume itself leaves it out.
 	Resumed bool
 
+	// Settings are its subscription's; nil: all zero.
+	Settings *sender.Settings
+
+	// Newer tells that a newer version of its object waits behind it, and its
+	// subscription wants the latest alone.
+	Newer bool
+
 	// Active tells that its subscription is neither paused, disabled nor closing: a
 	// decision may disable it.
 	Active bool
@@ -30,8 +37,8 @@ type Standing struct {
 // Verdict is what becomes of a delivery and of its subscription.
 type Verdict struct {
 	// Decision is what was decided, as far as it applies: it belongs into the Outcome. Its
-	// Status is one of StatusDelivered, StatusAwaitingRetry, StatusDeadLettered and
-	// StatusCancelled. Its Health is to be stored whatever that is.
+	// Status is one of StatusDelivered, StatusAwaitingRetry, StatusDeadLettered,
+	// StatusCancelled and StatusSuperseded. Its Health is to be stored whatever that is.
 	dispatch.Decision
 
 	// Live is what the delivery's row remembers if its Status is StatusAwaitingRetry. Else
@@ -50,7 +57,8 @@ type Verdict struct {
 // A delivery that reads as cancelled ends with the attempt in hand, whatever is decided
 // about it, and so does not begin another one (I6). It has ended as delivered if the attempt
 // succeeded, or if it was delivered before: what a receiver has is not called cancelled. Any
-// other one ends by the decision alone, or goes on (I1).
+// other one ends by the decision alone, or goes on (I1); one that a newer version has
+// overtaken does not go on.
 //
 // A schedule that starts anew by a resume takes the attempt in hand for its first: the
 // horizon begins with it, and what was spared before is forgotten. Attempt numbers go on
@@ -71,6 +79,9 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	}
 	if s.Redacted {
 		r.Snippet, r.Headers = nil, ""
+	}
+	if o := s.Settings; o != nil && o.Order == sender.OrderObject {
+		l.HoldTries, l.HoldFor = o.HoldTries, o.HoldFor
 	}
 	cancelled := s.Gone || s.Skipped || s.Redacted
 	switch {
@@ -94,6 +105,8 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 		v.Status = sender.StatusDelivered
 	case cancelled:
 		v.Status = Cancelled(l.Single)
+	case v.Status == sender.StatusAwaitingRetry && s.Newer:
+		v.Status = Superseded(l.Single)
 	case v.Status == sender.StatusAwaitingRetry:
 		if v.Uncounted {
 			v.Live.Tries--

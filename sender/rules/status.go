@@ -12,6 +12,15 @@ func Cancelled(single bool) sender.Status {
 	return sender.StatusCancelled
 }
 
+// Superseded is how a delivery ends that a newer version of its object has overtaken. single
+// is as for Cancelled.
+func Superseded(single bool) sender.Status {
+	if single {
+		return sender.StatusDelivered
+	}
+	return sender.StatusSuperseded
+}
+
 // Status is how a delivery reads that has not ended. cancelled tells that its subscription
 // was deleted, or resumed without it, or that its event was redacted: it reads so at once,
 // and a Sweep stores it later. single is as for Cancelled. held tells that its subscription

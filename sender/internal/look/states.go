@@ -36,6 +36,8 @@ func Status(s sender.Status) State {
 		return State{"dead", "bad", "Dead-lettered"}
 	case sender.StatusHeld:
 		return State{"pause", "idle", "Held"}
+	case sender.StatusSuperseded:
+		return State{"cancel", "idle", "Superseded"}
 	}
 	return State{"cancel", "idle", "Cancelled"}
 }

@@ -1,0 +1,178 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
+)
+
+// line returns what the rules need of the line of an object.
+func (sub *subscription) line(object sender.Object) (l rules.Line) {
+	for i, d := range sub.lines[object] {
+		no := d.event.no
+		if i == 0 {
+			l.First, l.Dead = no, d.stops
+		}
+		if d.live == nil {
+			continue
+		}
+		l.Newest = no
+		if !d.live.behind {
+			l.Out, l.Leased = no, !d.live.leased.IsZero()
+		}
+	}
+	return l
+}
+
+// enter makes a delivery live, in the line of its object if its subscription has an order.
+func (tx *Tx) enter(d *delivery, row *live) {
+	sub, object := d.sub, d.event.info.Object
+	tx.leaveLine(d) // it may be a dead letter that was redelivered
+	if order := sub.Settings.Order; order != sender.OrderRelaxed {
+		e := sub.line(object).Enter(order, d.event.no)
+		if e.Superseded {
+			tx.end(d, rules.Superseded(row.single))
+			return
+		}
+		if e.Supersedes {
+			tx.supersede(sub, object)
+		}
+		if e.Displaces {
+			tx.displace(sub, object)
+		}
+		row.behind = e.Behind
+		all := slices.Clone(sub.lines[object])
+		at, _ := slices.BinarySearchFunc(all, d, byEvent)
+		setKey(tx, sub.lines, object, slices.Insert(all, at, d))
+	}
+	tx.setLive(d, row)
+	tx.advance(sub, object)
+}
+
+func byEvent(a, b *delivery) int { return int(a.event.no - b.event.no) }
+
+// supersede ends all of a line but what is in flight. Dead letters leave it.
+func (tx *Tx) supersede(sub *subscription, object sender.Object) {
+	var over, kept []*delivery
+	for _, d := range sub.lines[object] {
+		if d.live != nil && !d.live.leased.IsZero() {
+			kept = append(kept, d)
+		} else {
+			over = append(over, d)
+		}
+	}
+	tx.setLine(sub, object, kept)
+	for _, d := range over {
+		set(tx, &d.stops, false)
+		if d.live != nil {
+			tx.end(d, rules.Superseded(d.live.single))
+		}
+	}
+}
+
+// displace puts what is out behind.
+func (tx *Tx) displace(sub *subscription, object sender.Object) {
+	for _, d := range sub.lines[object] {
+		if d.live != nil && !d.live.behind {
+			row := *d.live
+			row.behind = true
+			tx.setLive(d, &row)
+		}
+	}
+}
+
+// goOn stores a delivery that was in flight, and has not ended by that.
+func (tx *Tx) goOn(d *delivery, row *live, line rules.Line) {
+	row.behind = d.inLine() && line.Yields(d.event.no)
+	tx.setLive(d, row)
+	tx.advance(d.sub, d.event.info.Object)
+}
+
+func (d *delivery) inLine() bool { return slices.Contains(d.sub.lines[d.event.info.Object], d) }
+
+// advance lets the first of a line come out, if nothing is out.
+func (tx *Tx) advance(sub *subscription, object sender.Object) {
+	if !sub.line(object).Advances() {
+		return
+	}
+	first := sub.lines[object][0]
+	row := *first.live
+	if row.behind = false; row.number == 0 {
+		row.due = tx.store.now()
+	}
+	tx.setLive(first, &row)
+}
+
+// waitedFor returns the delivery for which those behind wait: what is out, or a dead letter.
+func (sub *subscription) waitedFor(object sender.Object) *delivery {
+	for _, d := range sub.lines[object] {
+		if d.live != nil && !d.live.behind {
+			return d
+		}
+	}
+	return sub.lines[object][0]
+}
+
+// endInLine takes a delivery that has ended out of its line, unless it holds back others.
+func (tx *Tx) endInLine(d *delivery) {
+	switch {
+	case !d.inLine():
+		return
+	case d.ended == sender.StatusDeadLettered && !d.sub.deleted && rules.Holds(&d.sub.Settings, d.sub.Status):
+		set(tx, &d.stops, true)
+		set(tx, &tx.store.stopped, append(tx.store.stopped, d))
+	default:
+		tx.leaveLine(d)
+	}
+	tx.advance(d.sub, d.event.info.Object)
+}
+
+// leaveLine takes a delivery out of its line, if it is in it.
+func (tx *Tx) leaveLine(d *delivery) {
+	if object := d.event.info.Object; d.inLine() {
+		set(tx, &d.stops, false)
+		tx.setLine(d.sub, object, filter(d.sub.lines[object], func(other *delivery) bool { return other != d }))
+	}
+}
+
+func (tx *Tx) setLine(sub *subscription, object sender.Object, line []*delivery) {
+	if len(line) == 0 {
+		deleteKey(tx, sub.lines, object)
+	} else {
+		setKey(tx, sub.lines, object, line)
+	}
+}
+
+// releaseStops takes dead letters out of their lines that are gone, or whose subscriptions
+// do not want them to hold back others any more.
+func (tx *Tx) releaseStops() {
+	s := tx.store
+	for _, d := range s.stopped {
+		if d.stops && (s.deliveries[d.key()] != d || d.sub.deleted || !rules.Holds(&d.sub.Settings, d.sub.Status)) {
+			tx.leaveLine(d)
+			tx.advance(d.sub, d.event.info.Object)
+			tx.wake = true
+		}
+	}
+	set(tx, &s.stopped, filter(s.stopped, func(d *delivery) bool { return d.stops }))
+}
+
+// PassOver implements history.Store.
+func (s *Store) PassOver(ctx context.Context, id string) error {
+	return s.inTx(ctx, func(tx *Tx) error {
+		d := s.deliveryByID(id)
+		if d == nil {
+			return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
+		}
+		if !d.stops {
+			return rules.HoldsNothing(id)
+		}
+		tx.leaveLine(d)
+		tx.advance(d.sub, d.event.info.Object)
+		tx.wake = true
+		return nil
+	})
+}

@@ -1,0 +1,77 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// Line is what a store reads of the line in which the deliveries of a subscription wait that
+// are about one object. Those are in it that were made, or sent again, while the
+// subscription had an order, and have not ended; and dead letters that hold back what comes
+// after them: see Holds. At most one is out: it is pending, waits or is leased as any other,
+// so that a claim finds it. The others are behind it, and no claim finds them.
+//
+// Deliveries are named by the numbers of their events, which rise with the versions of an
+// object.
+type Line struct {
+	First  int64 // the first of all; 0: there is none
+	Dead   bool  // that is a dead letter
+	Out    int64 // the one that is out; 0: there is none
+	Leased bool  // that is in flight
+	Newest int64 // the last of those that have not ended; 0: there is none
+}
+
+// Entry is where a delivery goes that comes into a line.
+type Entry struct {
+	// Superseded: it ends at once, for a newer one is there.
+	Superseded bool
+	// Supersedes: those before it end, except one that is in flight.
+	Supersedes bool
+	// Behind: it waits behind the others. Otherwise it comes out.
+	Behind bool
+	// Displaces: it comes out, and the one that is out goes behind it.
+	Displaces bool
+}
+
+// Enter decides where a delivery goes that is made, or sent again, under an order. It must
+// not be in the line. No version is attempted while an earlier one has not ended, or is
+// held as a dead letter; of the latest order, none while a newer one has not ended.
+func (l Line) Enter(order sender.Order, event int64) Entry {
+	flying := l.Out != 0 && l.Leased
+	if order == sender.OrderLatest {
+		if l.Newest > event {
+			return Entry{Superseded: true}
+		}
+		return Entry{Supersedes: l.First != 0, Behind: flying}
+	}
+	if l.First != 0 && (l.First < event || flying) {
+		return Entry{Behind: true}
+	}
+	return Entry{Displaces: l.Out != 0}
+}
+
+// Advances tells whether the first of a line comes out now.
+func (l Line) Advances() bool { return l.First != 0 && l.Out == 0 && !l.Dead }
+
+// Overtaken tells whether the delivery that was in flight, and has not ended by that, ends
+// since a newer one has come.
+func (l Line) Overtaken(order sender.Order, event int64) bool {
+	return order == sender.OrderLatest && l.Newest > event
+}
+
+// Yields tells whether the delivery that was in flight, and has not ended by that, goes
+// behind: an earlier one was sent again meanwhile.
+func (l Line) Yields(event int64) bool { return l.First != 0 && l.First < event && !l.Dead }
+
+// Holds tells whether a dead letter of a subscription stays in its line, so that the later
+// versions of its object stay behind. One that is closing is to come to its end.
+func Holds(s *sender.Settings, status sender.SubscriptionStatus) bool {
+	return s != nil && s.Order == sender.OrderObject && s.HoldDead && status != sender.SubscriptionClosing
+}
+
+// HoldsNothing is the error of who wants to pass over a delivery that holds nothing back. It
+// matches sender.ErrStatus.
+func HoldsNothing(id string) error {
+	return fmt.Errorf("%w: delivery %q holds nothing back: only a dead letter does, of a subscription with the order %q and HoldDead", sender.ErrStatus, id, sender.OrderObject)
+}
