@@ -117,6 +117,7 @@ func ownGroups[Tx any]() []group[Tx] {
 		{"bodies", slices.Concat(bodyRules[Tx](), keptBodyRules[Tx]())},
 		{"fairness", fairnessRules[Tx]()},
 		{"order", orderRules[Tx]()},
+		{"line", lineRules[Tx]()},
 		{"several processes", processesRules[Tx]()},
 		{"record", slices.Concat(recordRules[Tx](), outageRules[Tx](), spareRules[Tx]())},
 		{"redeliver", redeliverRules[Tx]()},
