@@ -37,6 +37,7 @@ func unended(likelyWaiting, of string) []source {
 	return []source{
 		{table: "surehook_pending", likely: "1", of: "h.pending > 0 AND " + of},
 		{table: "surehook_waiting", likely: likelyWaiting, of: "h.waiting > 0 AND " + of},
+		{table: "surehook_lines", likely: "x.place IN (1, 2) AND " + likelyWaiting, of: "h.behind > 0 AND " + of},
 		{table: "surehook_leases", likely: "1"}, // as many as there are attempts in flight
 	}
 }
@@ -58,7 +59,7 @@ var (
 	succeeded = source{table: "surehook_attempts", only: "x.number = 1",
 		likely: "EXISTS (SELECT 1 FROM surehook_attempts y WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '')"}
 
-	dead, cancelled = endedAs("dead_lettered"), endedAs("cancelled")
+	dead, cancelled, superseded = endedAs("dead_lettered"), endedAs("cancelled"), endedAs("superseded")
 )
 
 func sources(status sender.Status) []source {
@@ -73,10 +74,12 @@ func sources(status sender.Status) []source {
 		return []source{dead}
 	case sender.StatusCancelled:
 		return append(unended("1", dropped), cancelled)
+	case sender.StatusSuperseded:
+		return []source{superseded}
 	case sender.StatusDelivered:
 		return []source{succeeded}
 	}
-	return append(unended("1", unswept), dead, cancelled, succeeded)
+	return append(unended("1", unswept), dead, cancelled, superseded, succeeded)
 }
 
 // scope bounds a query, by numbers instead of ids.

@@ -17,8 +17,8 @@ const (
 		max(0, (SELECT coalesce(max(seq), 0) FROM surehook_events) - (SELECT seen FROM surehook_expanded)) + (SELECT count(*) FROM surehook_unexpanded) FROM surehook_counts`
 
 	// selectLanes adds up the heads that have live work and are not held.
-	selectLanes = `SELECT lane, sum(pending + waiting + leased) FROM surehook_heads INDEXED BY surehook_heads_live
-		WHERE pending + waiting + leased > 0 AND open = 1 GROUP BY lane`
+	selectLanes = `SELECT lane, sum(pending + waiting + leased + behind) FROM surehook_heads INDEXED BY surehook_heads_live
+		WHERE pending + waiting + leased + behind > 0 AND open = 1 GROUP BY lane`
 
 	// selectOldestDue looks at the 300 subscriptions of a lane that have waited longest
 	// for a turn. The time that it finds may lie ahead. A pending delivery that is older

@@ -102,7 +102,7 @@ func (w *work) delivery(k dispatch.DeliveryKey, now int64) (*delivery, error) {
 	}
 	if d.live != nil {
 		d.InFlight = d.live.claimedAt != 0 && due > now
-		if !d.deleted && !d.skipped && !d.held && !d.InFlight {
+		if !d.deleted && !d.skipped && !d.held && !d.InFlight && !d.live.behind {
 			d.NextAttemptAt = timeOf(due)
 		}
 	}
@@ -110,15 +110,16 @@ func (w *work) delivery(k dispatch.DeliveryKey, now int64) (*delivery, error) {
 	return d, err
 }
 
-const selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+const selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, place = 1, 1 FROM surehook_lines WHERE subscription = ?1 AND event = ?2 AND place IN (1, 2)`
 
 // readLive reads the row of a delivery, if it is live, and whether a resume has skipped it.
 // It returns when the delivery is due, or the end of its lease.
 func (w *work) readLive(d *delivery, k dispatch.DeliveryKey, h *head) (due int64, err error) {
 	l := live{event: k.Event, subscription: k.Subscription}
-	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.pending)
+	err = w.row(selectLive, k.Subscription, k.Event).Scan(&due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &l.pending, &l.behind)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

@@ -244,16 +244,22 @@ func (e *expansion) deliver(event, subscription int64) {
 }
 
 func (e *expansion) store() error {
+	touched := slices.Sorted(maps.Keys(e.touched))
+	if err := e.heads.load(touched); err != nil {
+		return err
+	}
+	fresh := maps.Clone(e.touched)
+	if err := e.lineUp(touched, fresh); err != nil {
+		return err
+	}
 	if err := e.execMany(newPending, e.made, e.now); err != nil { // all of them are due now
 		return err
 	}
-	if err := e.heads.load(slices.Sorted(maps.Keys(e.touched))); err != nil {
-		return err
-	}
-	for no, n := range e.touched {
-		h := e.heads.by[no]
-		h.pending += int64(n)
-		h.lower(e.now)
+	for no, n := range fresh {
+		if h := e.heads.by[no]; n > 0 {
+			h.pending += int64(n)
+			h.lower(e.now)
+		}
 	}
 	whole := e.seen
 	for _, ev := range e.all {

@@ -33,11 +33,13 @@ type head struct {
 	skippedTo int64
 	rateAt    int64
 	health    sender.Health
-	missing   bool // it stands for one that is not there: see standIn
+	behind    int64 // how many are behind in its lines,
+	lined     int64 // and how many rows these have in all
+	missing   bool  // it stands for one that is not there: see standIn
 }
 
 const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 9223372036854775807), turn, pending, waiting, leased, dead,
-	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at, recent`
+	leases_end, owner, epoch, resumed_at, coalesce(resumed_to, -1), left_to, rate_at, streak, failing_since, last_success, last_failure, warned, warned_at, recent, behind, lined`
 
 // selectDueHeads finds the first heads of each subscriber, in no order.
 var selectDueHeads = shareable(func(also string) string {
@@ -52,6 +54,7 @@ const (
 	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, recent = ?, next_due = ?, turn = ?
 		WHERE subscription = ?`
 	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ?, warned_at = ? WHERE subscription = ?`
+	updateLined  = `UPDATE surehook_heads SET behind = ?, lined = ? WHERE subscription = ?`
 	updateOwner  = `UPDATE surehook_heads SET owner = ? WHERE subscription = ?`
 	lowerTurn    = `UPDATE surehook_turns SET next_due = ?1 WHERE lane = ?2 AND subscriber = ?3 AND (next_due IS NULL OR next_due > ?1)`
 )
@@ -60,7 +63,7 @@ func scanHead(rows *sql.Rows) (h head, err error) {
 	// Drivers give int64. A scan into any other type goes by way of text.
 	var lane, streak, warned, warnedAt, failingSince, lastSuccess, lastFailure, recent int64
 	err = rows.Scan(&h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
-		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.skippedTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt, &recent)
+		&h.leasesEnd, &h.owner, &h.epoch, &h.resumedAt, &h.resumedTo, &h.skippedTo, &h.rateAt, &streak, &failingSince, &lastSuccess, &lastFailure, &warned, &warnedAt, &recent, &h.behind, &h.lined)
 	h.lane = laneOf(lane)
 	h.health = sender.Health{
 		Lane: h.lane, Streak: int(streak), FailingSince: timeOf(failingSince),
@@ -201,7 +204,7 @@ func (h *head) healthMoved(was *head) bool {
 }
 
 // live is how many deliveries have not ended.
-func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
+func (h *head) live() int64 { return h.pending + h.waiting + h.leased + h.behind }
 
 // store writes what has changed.
 func (hs *heads) store() error {
@@ -255,6 +258,11 @@ func (hs *heads) writeOne(h, was *head) error {
 	}
 	if h.owner != was.owner {
 		if err := hs.w.execs(updateOwner, h.owner, h.subscription); err != nil {
+			return err
+		}
+	}
+	if h.behind != was.behind || h.lined != was.lined {
+		if err := hs.w.execs(updateLined, h.behind, h.lined, h.subscription); err != nil {
 			return err
 		}
 	}

@@ -75,11 +75,13 @@ var excepted = []step{
 	{selectOldEvents, "SEARCH x USING PRIMARY KEY (event=?)", oneRow},
 	{selectLiveEvents[0], "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found old events"},
 	{selectLiveEvents[1], "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found old events"},
+	{selectLiveEvents[2], "SCAN h USING INDEX surehook_heads_live", "as many as have something live, once in a batch that has found old events"},
 	{selectOldSubscriptions, "SEARCH x USING COVERING INDEX surehook_attempts_delivered (subscription=?)", oneRow},
 	{selectOldSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
 	{deleteSubscriptions, "SEARCH x USING COVERING INDEX surehook_attempts_delivered (subscription=?)", oneRow},
 	{deleteSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
 	{deleteSkips, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
+	{deleteLines, "SEARCH surehook_lines USING PRIMARY KEY (subscription=?)", "as many as there are dead letters in it, at the end of the subscription"},
 	{selectBuried, "SCAN surehook_subscribers USING COVERING INDEX surehook_subscribers_buried", limited},
 	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
 	{selectExposing, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
@@ -101,7 +103,7 @@ func pages() (queries []string, all []step) {
 		{subscription: 1}:                nil,
 		{subscription: 1, subscriber: 1}: nil,
 	}
-	for _, status := range []sender.Status{"", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusCancelled} {
+	for _, status := range []sender.Status{"", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusCancelled, sender.StatusSuperseded} {
 		for _, of := range sources(status) {
 			for sc, steps := range scopes {
 				if of.of != "" || sc.named() {
@@ -159,7 +161,7 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, s.Migrate(t.Context()))
 
 	queries := append(hot(), selectVersion, selectSubscriptionNo,
-		selectSkipped, selectEnding, selectSkippedOf, selectGonePending, selectGoneWaiting, selectGoneLeases, deletePendingOne, deletePendingOf, deleteWaitingOf, insertCancelled,
+		selectSkipped, selectEnding, selectSkippedOf, selectGonePending, selectGoneWaiting, selectGoneLeases, selectGoneBehind, deletePendingOne, deletePendingOf, deleteWaitingOf, insertEnds,
 		clearSkipped, lowerSkipped, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
 		insertReplay, selectReplay, selectSubscriptionsOf, selectReplays, selectReplaysOf, updateReplay, nextReplay, selectReplayDeliveredOf, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
@@ -174,6 +176,7 @@ func TestPlans(t *testing.T) {
 	queries = append(queries, upsertHour, selectHours, selectNumberOf, selectOldHours, deleteHour, selectLanes, selectNamed, selectFailing,
 		selectDeadEnds, selectDeadEndsOf, selectDeadOwner, selectWithDead, selectUnread, selectUnreadOf, acknowledgeNotices, selectKinds)
 	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteSkips, selectBuried, deleteTurns, markBuried,
+		selectOvertaken, leaveLineOf, deleteDead, deleteLines, restartBehind, selectDeadInLines, freeLine, waitedFor, holdsBack, selectObjectName,
 		markForgettable, liftFloor, selectForgettable, forgetObject, deleteForgettable, selectLeasedUnder)
 	expected := slices.Clone(excepted)
 	lists, exceptions := pages()

@@ -30,6 +30,7 @@ const (
 	// attempts is delivered, or it is in one of these tables.
 	keepsRecord = `EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = a.subscription AND x.event = a.event)
 		OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = a.subscription AND x.event = a.event)
+		OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = a.subscription AND x.event = a.event)
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = a.subscription AND x.event = a.event)`
 	// selectStillOld returns those of [event, subscription] that have not been sent again
 	// since they were found.
@@ -40,6 +41,7 @@ const (
 	selectOldEvents = `SELECT e.seq, length(e.body), e.created_at >= ?3 OR EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.event = e.seq)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'dead_lettered' AND x.event = e.seq)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'cancelled' AND x.event = e.seq)
+			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'superseded' AND x.event = e.seq)
 		FROM surehook_events e WHERE e.seq > ?1 AND e.seq <= ?2 ORDER BY e.seq LIMIT ?4 + 0`
 	deleteKeys   = `DELETE FROM surehook_keys WHERE event IN (SELECT value FROM json_each(?))`
 	deleteEvents = `DELETE FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
@@ -95,8 +97,11 @@ func (p *pruning) deadLetters(before int64) (bool, error) {
 	return p.ends(sender.StatusDeadLettered, before, &p.Out.DeadLetters)
 }
 
-func (p *pruning) cancelled(before int64) (bool, error) {
-	return p.ends(sender.StatusCancelled, before, &p.Out.Deliveries)
+func (p *pruning) cancelled(before int64) (more bool, err error) {
+	if more, err = p.ends(sender.StatusCancelled, before, &p.Out.Deliveries); more || err != nil || p.Out.Deliveries > 0 {
+		return true, err
+	}
+	return p.ends(sender.StatusSuperseded, before, &p.Out.Deliveries)
 }
 
 func (p *pruning) ends(status sender.Status, before int64, removed *int) (more bool, err error) {
@@ -212,7 +217,7 @@ func (p *pruning) events(before int64) (more bool, err error) {
 }
 
 // hasLive is the condition of the index surehook_heads_live, in the same words.
-const hasLive = `h.pending + h.waiting + h.leased > 0`
+const hasLive = `h.pending + h.waiting + h.leased + h.behind > 0`
 
 // selectLiveEvents finds the events of a range that have live deliveries.
 var selectLiveEvents = []string{
@@ -220,6 +225,8 @@ var selectLiveEvents = []string{
 		WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_waiting x
 		WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
+	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_lines x INDEXED BY surehook_lines_event
+		WHERE ` + hasLive + ` AND h.behind > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
 }
 

@@ -12,7 +12,7 @@ const (
 	// surehook_ended.
 	keepsSubscription = `EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.subscription = s.no AND x.class = '')
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = s.no)
-		OR EXISTS (SELECT 1 FROM surehook_heads x WHERE x.subscription = s.no AND x.pending + x.waiting + x.leased > 0)`
+		OR EXISTS (SELECT 1 FROM surehook_heads x WHERE x.subscription = s.no AND x.pending + x.waiting + x.leased + x.behind > 0)`
 	selectOldSubscriptions = `SELECT s.no, s.swept_at < ?2 AND NOT (` + keepsSubscription + `)
 		FROM surehook_subscriptions s WHERE s.status = 'swept' AND s.no > ?1 ORDER BY s.no LIMIT ?3 + 0`
 

@@ -23,6 +23,7 @@ import (
 // orphans are rows that refer to a removed event.
 const orphans = `SELECT count(*) FROM (
 	SELECT event FROM surehook_pending UNION ALL SELECT event FROM surehook_leases UNION ALL SELECT event FROM surehook_waiting
+	UNION ALL SELECT event FROM surehook_lines
 	UNION ALL SELECT event FROM surehook_ended UNION ALL SELECT event FROM surehook_attempts UNION ALL SELECT event FROM surehook_keys
 ) WHERE event NOT IN (SELECT seq FROM surehook_events)`
 

@@ -38,6 +38,7 @@ type live struct {
 	single              bool
 	spared              bool // the attempt before the one in hand was spared, or the last one was
 	pending             bool // it was never claimed
+	behind              bool // it is behind in its line
 	notice              bool // its event tells of a notice
 	redacted            bool // its event was redacted
 	epoch               int64
@@ -86,6 +87,7 @@ type batch struct {
 	rollup    history.Rollup // what is added to the minute's
 	ended     []rules.Ended  // attempts that were recorded, for the hours of their subscriptions
 	madeFor   map[int64]int  // how many deliveries each subscription got
+	moved     []lineKey      // lines that something has left
 }
 
 // Step implements dispatch.Store. With nothing to do it only reads.
@@ -144,6 +146,9 @@ func (b *batch) run(p dispatch.ExpandParams) error {
 	if err := b.recordAll(); err != nil {
 		return err
 	}
+	if err := b.advance(); err != nil {
+		return err
+	}
 	if err := b.heads.storeDue(); err != nil {
 		return err
 	}
@@ -162,7 +167,7 @@ func (b *batch) run(p dispatch.ExpandParams) error {
 			return err
 		}
 	}
-	if err := b.heads.store(); err != nil {
+	if err := b.storeHeads(); err != nil {
 		return err
 	}
 	if err := b.flush(); err != nil {
@@ -232,8 +237,16 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 			return dispatch.Decision{}, err
 		}
 	}
+	var line rules.Line
+	if r.Class != sender.ClassNone {
+		var err error
+		if line, err = b.lineOf(h, l.event); err != nil {
+			return dispatch.Decision{}, err
+		}
+	}
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: timeOf(l.claimedAt), Gone: sub.gone(), Skipped: skipped, Redacted: l.redacted,
+		Settings: sub.Settings, Newer: line.Overtaken(sub.Settings.Order, l.event),
 		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
 	}, b.Decide, timeOf(b.now))
 	if err != nil {
@@ -245,9 +258,9 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	if v.Status == sender.StatusAwaitingRetry {
 		l.take(&v.Live)
 		next = micros(v.Due)
-		err = b.wait(h, l, next, rankFresh)
-	} else {
-		err = b.end(h, l, v.Status, r.Class)
+		err = b.goOn(h, l, next, &line)
+	} else if err = b.end(h, l, v.Status, r.Class); err == nil {
+		err = b.leave(h, sub, l.event, v.Status)
 	}
 	rules.CountAttempt(&b.rollup, ended)
 	b.ended = append(b.ended, ended)
@@ -337,5 +350,5 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	target := sub.Target
 	target.Lane = h.lane
 	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision}, Target: &target, Event: d.info, Result: r})
-	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now, nil
+	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now && !d.behind, nil
 }

@@ -31,9 +31,12 @@ const (
 	selectLiveOf = `SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_pending x
 			WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
 		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_waiting x
-			WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))`
+			WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
+		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_lines x INDEXED BY surehook_lines_event
+			WHERE ` + hasLive + ` AND h.behind > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1)) AND x.place IN (1, 2)`
 	selectNotInFlight = `SELECT 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT number, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+		UNION ALL SELECT number, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT number, single FROM surehook_lines WHERE subscription = ?1 AND event = ?2 AND place IN (1, 2)`
 )
 
 // Redact implements history.Store. It reads all events that are kept, once.
@@ -162,7 +165,7 @@ func (s *Store) cancelRedacted(ctx context.Context, keys []dispatch.DeliveryKey)
 			}
 			n++
 		}
-		return b.heads.store()
+		return b.storeHeads()
 	})
 	return n, err
 }

@@ -36,10 +36,10 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 		if err != nil {
 			return err
 		}
-		if err := b.redeliver(h, k, d, rankFresh); err != nil {
+		if err := b.redeliver(h, k, d); err != nil {
 			return err
 		}
-		return b.heads.store()
+		return b.storeHeads()
 	})
 	if err != nil {
 		return aboutDelivery(id, err)
@@ -49,10 +49,12 @@ func (s *Store) Redeliver(ctx context.Context, id string, notBefore time.Time) e
 }
 
 // redeliver makes a delivery due at once, and starts its schedule anew.
-func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery, rank int) error {
+func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery) error {
 	switch {
 	case d.live != nil && d.live.claimedAt != 0: // the attempt in hand becomes the first of the new schedule
 		return b.execs(restartLease, h.epoch, k.Subscription, k.Event)
+	case d.live != nil && d.live.behind:
+		return b.execs(restartBehind, b.now, h.epoch, k.Subscription, k.Event)
 	case d.live != nil && d.live.pending:
 		// Pending deliveries are claimed in the order of the events, so this one may not
 		// stay among them.
@@ -60,7 +62,7 @@ func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery, rank int
 			return err
 		}
 		h.pending--
-		return b.wait(h, &live{subscription: k.Subscription, event: k.Event}, b.now, rank)
+		return b.wait(h, &live{subscription: k.Subscription, event: k.Event}, b.now, rankFresh)
 	case d.live != nil:
 		h.lower(b.now)
 		return b.execs(restartWaiting, b.now, h.epoch, k.Subscription, k.Event)
@@ -71,9 +73,16 @@ func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery, rank int
 	if err := b.execs(deleteEnd, k.Subscription, k.Event); err != nil {
 		return err
 	}
+	if err := b.freeFrom(h, k.Event); err != nil {
+		return err
+	}
 	l := live{subscription: k.Subscription, event: k.Event, single: d.Status == sender.StatusDelivered}
 	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&l.number); err != nil { // numbers go on
 		return err
 	}
-	return b.wait(h, &l, b.now, rank)
+	sub, err := b.known(k.Subscription)
+	if err != nil {
+		return err
+	}
+	return b.sendAgain(h, sub, nameOf(d.Event.Object), &waits{live: l, due: b.now})
 }

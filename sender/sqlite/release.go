@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -57,7 +56,7 @@ func (b *batch) release(rs []dispatch.Release) error {
 			return err
 		}
 	}
-	return b.heads.store()
+	return b.storeHeads()
 }
 
 // created returns when the events of leases were created.
@@ -85,10 +84,21 @@ func (b *batch) takeBack(l *live, created, due time.Time) error {
 		return err
 	}
 	if skipped {
-		return b.end(h, l, rules.Cancelled(l.single), sender.ClassNone)
+		return b.endAll(h, []live{*l}, rules.Cancelled)
+	}
+	line, err := b.lineOf(h, l.event)
+	if err != nil {
+		return err
+	}
+	sub, err := b.known(l.subscription)
+	if err != nil {
+		return err
+	}
+	if line.Overtaken(sub.Settings.Order, l.event) {
+		return b.endAll(h, []live{*l}, rules.Superseded)
 	}
 	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), created, l.epoch < h.epoch, due, timeOf(b.now))
 	l.take(&back)
 	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
-	return b.wait(h, l, micros(due), rankFresh)
+	return b.goOn(h, l, micros(due), &line)
 }

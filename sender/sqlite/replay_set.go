@@ -21,9 +21,9 @@ const (
 	// selectNamed finds a subscription that a filter names, even a deleted one.
 	selectNamed = `SELECT no FROM surehook_subscriptions WHERE id = ?1 AND (?2 = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?2))`
 
-	// replayDead reads dead letters in the order in which they ended.
-	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
-	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?4 AND status = 'dead_lettered' AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
+	// replayDead reads dead letters, or superseded ones, in the order in which they ended.
+	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
+	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?5 AND status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 
 	// replayKept excludes the deliveries of redacted events: they are not sent again.
 	replayKept   = `coalesce(length(e.body) > 0, 0)`
@@ -50,6 +50,7 @@ const (
 			EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '')
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event)
+			AND NOT EXISTS (SELECT 1 FROM surehook_lines w WHERE w.subscription = x.subscription AND w.event = x.event AND w.place IN (1, 2))
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription)
 			AND ` + replayKept + `,
@@ -103,7 +104,7 @@ func (w *work) begin(set *replaySet) error {
 			return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
 		}
 	}
-	if f.Status == sender.StatusDeadLettered {
+	if f.Status != sender.StatusDelivered {
 		return w.row(lastEnded).Scan(&set.boundary)
 	}
 	if err := w.row(lastEvent).Scan(&set.boundary); err != nil {
@@ -135,7 +136,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	}
 	delivered := set.filter.Status == sender.StatusDelivered
 	if of == nil {
-		query, args := selectReplayDead, []any{set.at.no, set.boundary, limit}
+		query, args := selectReplayDead, []any{set.at.no, set.boundary, limit, string(set.filter.Status)}
 		if delivered {
 			query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
 		}
@@ -145,7 +146,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	ahead := rules.Ahead(limit, len(of))
 	lists := make([][]replayed, len(of))
 	for i, no := range of {
-		query, args := selectReplayDeadOf, []any{set.at.no, set.boundary, ahead, no}
+		query, args := selectReplayDeadOf, []any{set.at.no, set.boundary, ahead, string(set.filter.Status), no}
 		if delivered {
 			query, args = selectReplayDeliveredOf, []any{set.eventBefore(no), set.boundary, ahead, set.replay, no}
 		}

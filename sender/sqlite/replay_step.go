@@ -27,8 +27,7 @@ const (
 		WHERE w.replay = ? AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
 	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, admitted = ?, skipped = ? WHERE no = ?`
 
-	insertReplayed = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, epoch, rank, replay)
-		VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?)`
+	selectObjectName = `SELECT ` + objectOf + ` FROM surehook_events WHERE seq = ?`
 
 	insertLate = `INSERT OR IGNORE INTO surehook_replay_late (replay, event, subscription)
 		SELECT no, ?1, ?2 FROM surehook_replays WHERE no = ?3 AND boundary >= ?1 AND (position, position_in) < (?1, ?2)`
@@ -146,7 +145,7 @@ func (b *batch) stepReplays(limit int, out *dispatch.ReplayStep) error {
 	if out.More = next != 0 && next <= b.now; !out.More {
 		out.Next = timeOf(next)
 	}
-	return b.heads.store()
+	return b.storeHeads()
 }
 
 // stepReplay looks at the next deliveries of a replay, and admits up to most of them.
@@ -221,26 +220,33 @@ func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	if err != nil || h.missing {
 		return false, err
 	}
-	single := r.Filter.Status == sender.StatusDelivered
-	if !single {
+	d := waits{live: live{subscription: k.Subscription, event: k.Event, single: r.Filter.Status == sender.StatusDelivered}, due: b.now, replay: r.no}
+	if !d.single {
 		if err := b.execs(deleteEnd, k.Subscription, k.Event); err != nil {
 			return false, err
 		}
-		h.dead--
 	}
-	var number int
-	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&number); err != nil {
+	if r.Filter.Status == sender.StatusDeadLettered {
+		h.dead--
+		if err := b.freeFrom(h, k.Event); err != nil {
+			return false, err
+		}
+	}
+	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&d.number); err != nil {
 		return false, err
 	}
 	// A held delivery is claimed in the order of the events when it is resumed, whatever
 	// its rank. It does not count as admitted and not claimed.
-	rank := rankReplay
-	if !h.open {
-		rank = rankFresh
+	if d.rank = rankReplay; !h.open {
+		d.rank = rankFresh
 	}
-	h.waiting++
-	h.lower(b.now)
-	return true, b.execs(insertReplayed, k.Subscription, k.Event, b.now, number, single, h.epoch, rank, r.no)
+	var object string
+	if sub.Settings.Order != sender.OrderRelaxed {
+		if err := b.row(selectObjectName, k.Event).Scan(&object); err != nil {
+			return false, err
+		}
+	}
+	return true, b.sendAgain(h, sub, object, &d)
 }
 
 // delivered notes that a delivery is delivered from now on. It is too late for the sets

@@ -58,7 +58,8 @@ type Store struct {
 
 	// These belong to whoever has the turn to write and holds the write lock.
 	registryCache registryCache
-	merged        hourly.Merged   // the hours whose rollups are
+	merged        hourly.Merged // the hours whose rollups are
+	deadLooked    deadLooked
 	rollup        *history.Rollup // of the last minute in which something happened
 	// These are reused for each claim, and empty between claims.
 	found  []dueDelivery    // an array for the deliveries that it finds

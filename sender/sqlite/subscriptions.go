@@ -99,7 +99,7 @@ const selectSubscriptions = subscriptionColumns + `
 	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 
 const subscriptionColumns = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.disabled_at, s.disabled_reason,
-		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.warned_at, h.recent, h.pending + h.waiting + h.leased, h.dead`
+		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.warned_at, h.recent, h.pending + h.waiting + h.leased + h.behind, h.dead`
 
 func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings []byte

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -14,12 +15,12 @@ const (
 	// at their end.
 	selectEnding = `SELECT s.no FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no
 		WHERE s.status IN ('closing', 'deleted') AND CASE s.status
-			WHEN 'deleted' THEN h.pending + h.waiting > 0 OR h.leased = 0 OR h.leases_end <= ?1
-			ELSE h.pending + h.waiting + h.leased = 0 AND s.until <= (SELECT event FROM surehook_expanded) END
+			WHEN 'deleted' THEN h.pending + h.waiting + h.behind > 0 OR h.leased = 0 OR h.leases_end <= ?1
+			ELSE h.pending + h.waiting + h.leased + h.behind = 0 AND s.until <= (SELECT event FROM surehook_expanded) END
 		ORDER BY s.no LIMIT 100`
 	selectSkippedOf = `SELECT DISTINCT subscription FROM surehook_left LIMIT 100`
 
-	selectGonePending = `SELECT event, 0, 0, 0 FROM surehook_pending WHERE subscription = ? AND event <= ? ORDER BY event LIMIT ? + 0`
+	selectGonePending = `SELECT event, 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event <= ?2 AND ?3 IS NOT NULL ORDER BY event LIMIT ?4 + 0`
 	selectGoneWaiting = `SELECT event, number, single, epoch FROM surehook_waiting w WHERE subscription = ?1 AND event <= ?2
 		AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
 		ORDER BY event LIMIT ?4 + 0`
@@ -27,10 +28,13 @@ const (
 			(SELECT notice FROM surehook_events WHERE seq = x.event) IS 1 FROM surehook_leases x
 		WHERE subscription = ?1 AND until <= ?2
 			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
+	selectGoneBehind = `SELECT event, number, single, epoch FROM surehook_lines w WHERE subscription = ?1 AND event <= ?2 AND place IN (1, 2)
+		AND (?3 OR place = 1 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
+		ORDER BY event LIMIT ?4 + 0`
 	deletePendingOf = `DELETE FROM surehook_pending WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
 	deleteWaitingOf = `DELETE FROM surehook_waiting WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
-	insertCancelled = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
-		SELECT ?1, j.value, 'cancelled', coalesce((SELECT class FROM surehook_attempts WHERE event = j.value AND subscription = ?1 ORDER BY number DESC LIMIT 1), ''), ?3
+	insertEnds      = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
+		SELECT ?1, j.value, ?4, coalesce((SELECT class FROM surehook_attempts WHERE event = j.value AND subscription = ?1 ORDER BY number DESC LIMIT 1), ''), ?3
 		FROM json_each(?2) j`
 
 	// clearSkipped forgets a resume's row once no delivery of an earlier epoch can come
@@ -58,6 +62,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 		return 0, err
 	}
 	var ending, skipped, forgotten []int64
+	var freeable []dispatch.DeliveryKey
 	err = s.read(ctx, func(w *work) (err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
 			return err
@@ -65,16 +70,21 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 		if skipped, err = w.sweepable(s.now(), limit); err != nil {
 			return err
 		}
+		if freeable, err = s.freeable(w); err != nil {
+			return err
+		}
 		forgotten, err = w.numbers(selectForgotten)
 		return err
 	})
-	if err != nil || len(ending)+len(skipped)+len(forgotten) == 0 {
+	if err != nil || len(ending)+len(skipped)+len(forgotten)+len(freeable) == 0 {
 		return 0, fail("looking for what is to be swept", err)
 	}
 	err = s.write(ctx, func(w *work) error {
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		var err error
-		swept, err = b.sweep(ending, skipped, limit)
+		if swept, err = b.sweep(ending, skipped, limit); err == nil {
+			_, err = b.free(freeable)
+		}
 		return fail("sweeping", err)
 	})
 	return swept, err
@@ -175,6 +185,10 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 		}
 	}
 	if h.live() == 0 {
+		h.lined = 0 // nothing but dead letters
+		if err := b.execs(deleteLines, no); err != nil {
+			return swept, err
+		}
 		if err := b.execs(markSwept, b.now, no); err != nil {
 			return swept, err
 		}
@@ -189,7 +203,7 @@ func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
 			return swept, err
 		}
 	}
-	return swept, b.heads.store()
+	return swept, b.storeHeads()
 }
 
 // cancelGone ends deliveries that read as cancelled, except those in flight.
@@ -230,7 +244,7 @@ func (b *batch) sweepSkipped(no int64, limit int) (swept int, err error) {
 	if swept, err = b.cancelGone(h, sub, h.skippedTo, false, limit); err != nil {
 		return 0, err
 	}
-	if err := b.heads.store(); err != nil {
+	if err := b.storeHeads(); err != nil {
 		return 0, err
 	}
 	if swept < limit {
@@ -255,26 +269,31 @@ func (b *batch) goneLeases(h *head, all bool, limit int) ([]live, error) {
 }
 
 // gone finds cancelled deliveries that are not in flight: among all, or among those up to
-// an event that resumes have skipped.
+// an event that resumes have skipped. Those that are behind come first, so that they need
+// not come out before they end.
 func (b *batch) gone(h *head, upTo int64, all bool, limit int) (gone []live, err error) {
-	scan := func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) }
-	if h.pending > 0 {
-		if gone, err = b.lives(h.subscription, scan, selectGonePending, h.subscription, upTo, limit); err != nil {
-			return nil, err
+	for _, from := range []struct {
+		query string
+		rows  int64
+	}{{selectGoneBehind, h.behind}, {selectGonePending, h.pending}, {selectGoneWaiting, h.waiting}} {
+		if from.rows == 0 || len(gone) >= limit {
+			continue
 		}
-	}
-	if h.waiting > 0 && len(gone) < limit {
-		waiting, err := b.lives(h.subscription, scan, selectGoneWaiting, h.subscription, upTo, all, limit-len(gone))
+		some, err := b.lives(h.subscription, func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) },
+			from.query, h.subscription, upTo, all, limit-len(gone))
 		if err != nil {
 			return nil, err
 		}
-		gone = append(gone, waiting...)
+		gone = append(gone, some...)
 	}
 	return gone, nil
 }
 
 // cancel ends deliveries of a subscription that are not in flight.
-func (b *batch) cancel(h *head, gone []live) error {
+func (b *batch) cancel(h *head, gone []live) error { return b.endAll(h, gone, rules.Cancelled) }
+
+// endAll ends deliveries of a subscription that are not in flight, each as a rule says.
+func (b *batch) endAll(h *head, gone []live, as func(single bool) sender.Status) error {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -282,7 +301,7 @@ func (b *batch) cancel(h *head, gone []live) error {
 	for i := range gone {
 		l := &gone[i]
 		all = append(all, l.event)
-		if rules.Cancelled(l.single) == sender.StatusCancelled {
+		if as(l.single) != sender.StatusDelivered {
 			ended = append(ended, l.event)
 		} else if err := b.delivered(l); err != nil {
 			return err
@@ -301,7 +320,14 @@ func (b *batch) cancel(h *head, gone []live) error {
 		}
 		*from.rows -= int64(n)
 	}
-	return b.execs(insertCancelled, h.subscription, list(ended), b.now)
+	if h.lined > 0 {
+		n, err := b.left(h, leaveLineOf, h.subscription, list(all))
+		if err != nil {
+			return err
+		}
+		h.lined -= n
+	}
+	return b.execs(insertEnds, h.subscription, list(ended), b.now, string(as(false)))
 }
 
 func (w *work) lives(subscription int64, scan func(*sql.Rows, *live) error, query string, args ...any) (all []live, err error) {

@@ -1,0 +1,337 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
+)
+
+// Places of deliveries in a line: see surehook_lines.
+const (
+	placeOut    = 0
+	placeBehind = 1
+	placeAgain  = 2
+	placeDead   = 3
+)
+
+// supersedeMost is how many deliveries a newer one ends in one go. There are more only if
+// the order was another one before; the rest ends with later ones.
+const supersedeMost = 1000
+
+const (
+	objectOf     = `object_type || ' ' || object_id`
+	selectNames  = `SELECT seq, ` + objectOf + ` FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
+	selectInLine = `SELECT object FROM surehook_lines WHERE subscription = ? AND event = ?`
+
+	// selectLine reads what rules.Line has.
+	selectLine = `SELECT coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 ORDER BY event LIMIT 1), 0),
+			coalesce((SELECT place = 3 FROM surehook_lines WHERE subscription = ?1 AND object = ?2 ORDER BY event LIMIT 1), 0),
+			coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND place = 0), 0),
+			EXISTS (SELECT 1 FROM surehook_lines o CROSS JOIN surehook_leases l ON l.subscription = o.subscription AND l.event = o.event
+				WHERE o.subscription = ?1 AND o.object = ?2 AND o.place = 0),
+			coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND place < 3 ORDER BY event DESC LIMIT 1), 0)`
+	selectOvertaken = `SELECT event, number, single FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place IN (1, 2) ORDER BY event LIMIT ?4 + 0`
+	selectFirst     = `SELECT event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared FROM surehook_lines
+		WHERE subscription = ? AND object = ? ORDER BY event LIMIT 1`
+
+	insertLine = `INSERT INTO surehook_lines (subscription, object, event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	setPlace = `UPDATE surehook_lines SET place = ?3 WHERE subscription = ?1 AND event = ?2`
+	goBehind = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
+		WHERE subscription = ? AND event = ?`
+	takeWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ? RETURNING due, number, tries, first_at, stood, single, epoch, rank, replay, spared`
+	insertAgain = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank, replay)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertPendingOne = `INSERT INTO surehook_pending (due, subscription, event) VALUES (?, ?, ?)`
+
+	deleteFromLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? RETURNING object, place`
+	leaveLineOf    = `DELETE FROM surehook_lines INDEXED BY surehook_lines_event WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2)) RETURNING object, place`
+	stopLine       = `UPDATE surehook_lines SET place = 3 WHERE subscription = ? AND event = ? AND place = 0 RETURNING object, 0`
+	deleteDead     = `DELETE FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place = 3`
+	deleteLines    = `DELETE FROM surehook_lines WHERE subscription = ?`
+	restartBehind  = `UPDATE surehook_lines SET place = 2, due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
+)
+
+// newLined inserts many that were never claimed.
+var newLined = newManyRows(`INSERT OR FAIL INTO surehook_lines (subscription, object, event, place) VALUES `, `(?, ?, ?, ?)`)
+
+// lineKey names a line.
+type lineKey struct {
+	subscription int64
+	object       string
+}
+
+// waits is what surehook_waiting has of a delivery.
+type waits struct {
+	live
+	due    int64
+	rank   int64
+	replay int64
+}
+
+func nameOf(o sender.Object) string { return o.Type + " " + o.ID }
+
+// line reads a line.
+func (w *work) line(k lineKey) (l rules.Line, err error) {
+	err = w.row(selectLine, k.subscription, k.object).Scan(&l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
+	return l, err
+}
+
+// lineOf reads the line of a delivery that was in flight. It is empty if the delivery is in
+// none, or if nothing of the subscription is behind: then it does not matter.
+func (b *batch) lineOf(h *head, event int64) (l rules.Line, err error) {
+	if h.behind == 0 {
+		return l, nil
+	}
+	k := lineKey{subscription: h.subscription}
+	switch err = b.row(selectInLine, h.subscription, event).Scan(&k.object); {
+	case errors.Is(err, sql.ErrNoRows):
+		return l, nil
+	case err != nil:
+		return l, err
+	}
+	return b.line(k)
+}
+
+// enter brings a delivery into the line of its object, and does with the others what the
+// rules say. Unless it is out, it is in its place then; what is out, the caller stores.
+func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out bool, err error) {
+	k := lineKey{h.subscription, object}
+	var line rules.Line
+	if h.lined > 0 {
+		if line, err = b.line(k); err != nil {
+			return false, err
+		}
+	}
+	e := line.Enter(order, d.event)
+	switch {
+	case e.Superseded:
+		return false, b.endAll(h, []live{d.live}, rules.Superseded)
+	case e.Supersedes:
+		err = b.supersede(h, k, &line, d.event)
+	case e.Displaces:
+		err = b.displace(h, line.Out)
+	}
+	if err != nil {
+		return false, err
+	}
+	place := placeOut
+	if e.Behind {
+		place = placeAgain
+		h.behind++
+	}
+	h.lined++
+	return !e.Behind, b.execs(insertLine, h.subscription, object, d.event, place, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, h.epoch, d.rank, d.replay, d.spared)
+}
+
+// supersede ends what a newer delivery has overtaken in a line.
+func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) error {
+	over, err := b.overtaken(k, newer)
+	if err != nil {
+		return err
+	}
+	if line.Out != 0 && line.Out < newer && !line.Leased {
+		l := live{event: line.Out, subscription: h.subscription}
+		if err := b.row(selectNotInFlight, h.subscription, line.Out).Scan(&l.number, &l.single); err != nil {
+			return err
+		}
+		over = append(over, l)
+	}
+	if line.Dead {
+		n, err := b.count(deleteDead, k.subscription, k.object, newer)
+		if err != nil {
+			return err
+		}
+		h.lined -= int64(n)
+	}
+	return b.endAll(h, over, rules.Superseded)
+}
+
+func (b *batch) overtaken(k lineKey, newer int64) ([]live, error) {
+	return b.lives(k.subscription, func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single) },
+		selectOvertaken, k.subscription, k.object, newer, supersedeMost)
+}
+
+// displace puts behind what is out, and not in flight.
+func (b *batch) displace(h *head, event int64) error {
+	h.behind++
+	n, err := b.count(deletePendingOne, h.subscription, event)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		h.pending--
+		return b.execs(setPlace, h.subscription, event, placeBehind)
+	}
+	d := waits{live: live{event: event, subscription: h.subscription}}
+	err = b.row(takeWaiting, h.subscription, event).Scan(&d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.rank, &d.replay, &d.spared)
+	if err != nil {
+		return err
+	}
+	h.waiting--
+	return b.goBehind(&d)
+}
+
+func (b *batch) goBehind(d *waits) error {
+	return b.execs(goBehind, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, d.epoch, d.rank, d.replay, d.spared, d.subscription, d.event)
+}
+
+// goOn stores a delivery that was in flight, and has not ended by that: it waits, or gives
+// way to an earlier one that was sent again meanwhile.
+func (b *batch) goOn(h *head, l *live, due int64, line *rules.Line) error {
+	if !line.Yields(l.event) {
+		return b.wait(h, l, due, rankFresh)
+	}
+	l.behind = true
+	h.behind++
+	d := waits{live: *l, due: due}
+	d.epoch = h.epoch
+	if err := b.goBehind(&d); err != nil {
+		return err
+	}
+	var object string
+	err := b.row(selectInLine, h.subscription, l.event).Scan(&object)
+	b.moved = append(b.moved, lineKey{h.subscription, object})
+	return err
+}
+
+// leave takes a delivery that has ended out of its line, unless it stays there as a dead
+// letter that holds back others.
+func (b *batch) leave(h *head, sub *subscription, event int64, status sender.Status) error {
+	if h.lined == 0 {
+		return nil
+	}
+	if status == sender.StatusDeadLettered && !sub.gone() && rules.Holds(sub.Settings, sender.SubscriptionStatus(sub.status)) {
+		_, err := b.left(h, stopLine, h.subscription, event)
+		return err
+	}
+	n, err := b.left(h, deleteFromLine, h.subscription, event)
+	h.lined -= n
+	return err
+}
+
+// left notes which lines a statement has changed. It counts what was behind.
+func (b *batch) left(h *head, query string, args ...any) (n int64, err error) {
+	err = b.each(func(rows *sql.Rows) (bool, error) {
+		k := lineKey{subscription: h.subscription}
+		var place int64
+		err := rows.Scan(&k.object, &place)
+		if place == placeBehind || place == placeAgain {
+			h.behind--
+		}
+		b.moved = append(b.moved, k)
+		n++
+		return true, err
+	}, query, args...)
+	return n, err
+}
+
+// advance lets the first come out of each line that has changed. A claim must not be at
+// work meanwhile: it takes pending deliveries by their range.
+func (b *batch) advance() error {
+	moved := b.moved
+	b.moved = nil
+	for _, k := range moved {
+		h := b.heads.by[k.subscription]
+		if h.behind == 0 {
+			continue
+		}
+		if err := b.advanceOne(h, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) advanceOne(h *head, k lineKey) error {
+	line, err := b.line(k)
+	if err != nil || !line.Advances() {
+		return err
+	}
+	sub, err := b.known(k.subscription)
+	if err != nil {
+		return err
+	}
+	if sub.gone() {
+		return nil // all of it is swept
+	}
+	if sub.Settings.Order == sender.OrderLatest && line.Newest > line.First {
+		if err := b.supersede(h, k, &line, line.Newest); err != nil {
+			return err
+		}
+	}
+	d := waits{live: live{subscription: k.subscription}}
+	var place int64
+	err = b.row(selectFirst, k.subscription, k.object).Scan(&d.event, &place, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.rank, &d.replay, &d.spared)
+	if err != nil {
+		return err
+	}
+	h.behind--
+	if err := b.execs(setPlace, k.subscription, d.event, placeOut); err != nil {
+		return err
+	}
+	if place == placeBehind {
+		h.pending++
+		h.lower(b.now)
+		return b.execs(insertPendingOne, b.now, k.subscription, d.event)
+	}
+	return b.comeOut(h, &d)
+}
+
+// comeOut makes a delivery wait that was behind. If its subscription was resumed meanwhile,
+// its schedule starts anew; one that the resume has skipped is left to the sweep.
+func (b *batch) comeOut(h *head, d *waits) error {
+	skipped, err := b.skipped(h, d.epoch, d.event)
+	if err != nil {
+		return err
+	}
+	if d.epoch < h.epoch && !skipped {
+		d.due, d.tries, d.firstAt, d.stood, d.spared, d.epoch = b.now, 0, 0, 0, false, h.epoch
+	}
+	h.waiting++
+	h.lower(d.due)
+	return b.execs(insertAgain, d.subscription, d.event, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, d.spared, d.epoch, d.rank, d.replay)
+}
+
+// known returns a subscription, where the registry may not have been needed so far.
+func (b *batch) known(no int64) (sub *subscription, err error) {
+	if b.registry == nil {
+		if b.registry, err = b.store.registry(b.work); err != nil {
+			return nil, err
+		}
+	}
+	return b.registry.subscription(b.work, no)
+}
+
+// storeHeads brings the lines forward, and writes what has changed of the heads.
+func (b *batch) storeHeads() error {
+	if err := b.advance(); err != nil {
+		return err
+	}
+	return b.heads.store()
+}
+
+// sendAgain makes a delivery due that has ended, and is in no table.
+func (b *batch) sendAgain(h *head, sub *subscription, object string, d *waits) error {
+	if order := sub.Settings.Order; order != sender.OrderRelaxed {
+		if out, err := b.enter(h, order, object, d); err != nil || !out {
+			return err
+		}
+	}
+	h.waiting++
+	h.lower(d.due)
+	return b.execs(insertAgain, d.subscription, d.event, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, d.spared, h.epoch, d.rank, d.replay)
+}
+
+// freeFrom takes a delivery that is sent again out of the line in which it may hold back
+// others as a dead letter.
+func (b *batch) freeFrom(h *head, event int64) error {
+	if h.lined == 0 {
+		return nil
+	}
+	n, err := b.left(h, deleteFromLine, h.subscription, event)
+	h.lined -= n
+	return err
+}

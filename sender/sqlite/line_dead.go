@@ -1,0 +1,110 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/rules"
+)
+
+const (
+	// selectDeadInLines reads dead letters that hold back others, and whether they are dead
+	// letters still: one may have been pruned.
+	selectDeadInLines = `SELECT l.subscription, l.event, s.status, s.settings, EXISTS (SELECT 1 FROM surehook_ended x
+			WHERE x.subscription = l.subscription AND x.event = l.event AND x.status = 'dead_lettered')
+		FROM surehook_lines l INDEXED BY surehook_lines_dead CROSS JOIN surehook_subscriptions s ON s.no = l.subscription
+		WHERE l.place = 3 AND (l.subscription, l.event) > (?, ?) ORDER BY l.subscription, l.event LIMIT ? + 0`
+	freeLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? AND place = 3 RETURNING object, place`
+
+	// deadLook is how many of them a sweep looks at.
+	deadLook = 500
+)
+
+// deadLooked is up to where the sweeps have looked at dead letters in lines.
+type deadLooked struct {
+	sync.Mutex
+	dispatch.DeliveryKey
+}
+
+// freeable finds dead letters that are not to hold back others any more: among the next
+// ones, behind those that the sweep before has looked at.
+func (s *Store) freeable(w *work) (found []dispatch.DeliveryKey, err error) {
+	s.deadLooked.Lock()
+	defer s.deadLooked.Unlock()
+	n := 0
+	from := s.deadLooked.DeliveryKey
+	s.deadLooked.DeliveryKey = dispatch.DeliveryKey{}
+	err = w.each(func(rows *sql.Rows) (bool, error) {
+		var k dispatch.DeliveryKey
+		var status sender.SubscriptionStatus
+		var settings []byte
+		var dead bool
+		err := rows.Scan(&k.Subscription, &k.Event, &status, &settings, &dead)
+		if set := sender.ReadSettings(settings); !dead || !rules.Holds(&set, status) {
+			found = append(found, k)
+		}
+		if n++; n == deadLook {
+			s.deadLooked.DeliveryKey = k
+		}
+		return true, err
+	}, selectDeadInLines, from.Subscription, from.Event, deadLook)
+	return found, err
+}
+
+// free takes dead letters out of their lines.
+func (b *batch) free(all []dispatch.DeliveryKey) (freed int64, err error) {
+	for _, k := range all {
+		h, err := b.heads.any(k.Subscription)
+		if err != nil || h.missing {
+			return freed, err
+		}
+		n, err := b.left(h, freeLine, k.Subscription, k.Event)
+		if err != nil {
+			return freed, err
+		}
+		h.lined -= n
+		freed += n
+	}
+	return freed, b.storeHeads()
+}
+
+// PassOver implements history.Store.
+func (s *Store) PassOver(ctx context.Context, id string) error {
+	err := s.write(ctx, func(w *work) error {
+		k, err := w.keyOf(id)
+		if err != nil {
+			return err
+		}
+		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
+		if _, err := w.delivery(k, b.now); err != nil {
+			return err
+		}
+		freed, err := b.free([]dispatch.DeliveryKey{k})
+		if err == nil && freed == 0 {
+			err = rules.HoldsNothing(id)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, sender.ErrNotFound):
+		return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
+	case err != nil:
+		return fail("passing over a dead letter", err)
+	}
+	s.Wake()
+	return nil
+}
+
+// waitedFor reads which delivery one that is behind waits for, and whether that is a dead
+// letter. It is "" if the event is gone.
+const waitedFor = `SELECT coalesce((SELECT id FROM surehook_events WHERE seq = l.event), ''), l.place = 3 FROM surehook_lines l
+	WHERE l.subscription = ?1 AND l.event = coalesce(
+		(SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = (SELECT object FROM surehook_lines WHERE subscription = ?1 AND event = ?2) AND place = 0),
+		(SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = (SELECT object FROM surehook_lines WHERE subscription = ?1 AND event = ?2) ORDER BY event LIMIT 1))`
+
+const holdsBack = `SELECT EXISTS (SELECT 1 FROM surehook_lines WHERE subscription = ? AND event = ? AND place = 3)`

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"database/sql"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/rules"
+)
+
+// lineUp brings new deliveries of subscriptions with an order into the lines of their
+// objects. Of e.made it leaves those that are out, and in fresh, how many of each
+// subscription these are.
+func (e *expansion) lineUp(touched []int64, fresh map[int64]int) error {
+	orders := map[int64]sender.Order{}
+	for _, no := range touched {
+		sub, err := e.registry.subscription(e.work, no)
+		if err != nil {
+			return err
+		}
+		if order := sub.Settings.Order; order != sender.OrderRelaxed && !e.heads.by[no].missing {
+			orders[no] = order
+		}
+	}
+	if len(orders) == 0 {
+		return nil
+	}
+	var keys []dispatch.DeliveryKey
+	out := e.made[:0]
+	for i := 0; i < len(e.made); i += newPending.columns {
+		k := dispatch.DeliveryKey{Subscription: e.made[i].(int64), Event: e.made[i+1].(int64)}
+		if orders[k.Subscription] != sender.OrderRelaxed {
+			keys = append(keys, k)
+			fresh[k.Subscription]--
+		} else {
+			out = append(out, e.made[i], e.made[i+1])
+		}
+	}
+	e.made = out
+	l := lining{expansion: e, orders: orders, fresh: fresh, by: map[lineKey]int64{}}
+	if err := l.all(keys); err != nil {
+		return err
+	}
+	return e.execMany(newLined, l.rows)
+}
+
+// lining is a lineUp at work.
+type lining struct {
+	*expansion
+	orders map[int64]sender.Order
+	fresh  map[int64]int
+	by     map[lineKey]int64 // the last event of each line that was met
+	rows   []any             // of newLined
+}
+
+func (l *lining) all(keys []dispatch.DeliveryKey) error {
+	names, err := l.names(keys)
+	if err != nil {
+		return err
+	}
+	over := map[*head][]live{}    // superseded within this step
+	newest := map[lineKey]int64{} // of this step
+	for _, k := range keys {
+		newest[lineKey{k.Subscription, names[k.Event]}] = k.Event
+	}
+	for _, k := range keys {
+		key := lineKey{k.Subscription, names[k.Event]}
+		h := l.heads.by[k.Subscription]
+		if l.orders[k.Subscription] == sender.OrderLatest && newest[key] > k.Event {
+			over[h] = append(over[h], live{event: k.Event, subscription: k.Subscription})
+		} else if err = l.one(h, key, k.Event); err != nil {
+			return err
+		}
+	}
+	for h, some := range over {
+		if err := l.endAll(h, some, rules.Superseded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names reads the names of the events' objects.
+func (l *lining) names(keys []dispatch.DeliveryKey) (map[int64]string, error) {
+	var events []int64
+	names := map[int64]string{}
+	for _, k := range keys {
+		if _, there := names[k.Event]; !there {
+			names[k.Event] = ""
+			events = append(events, k.Event)
+		}
+	}
+	return names, l.each(func(rows *sql.Rows) (bool, error) {
+		var event int64
+		var name string
+		err := rows.Scan(&event, &name)
+		names[event] = name
+		return true, err
+	}, selectNames, list(events))
+}
+
+// one brings a new delivery, of a newer event than all in its line, into it.
+func (l *lining) one(h *head, key lineKey, event int64) (err error) {
+	place := placeBehind
+	if l.by[key] == 0 { // else there is one before it
+		var line rules.Line
+		if h.lined > 0 {
+			if line, err = l.line(key); err != nil {
+				return err
+			}
+		}
+		e := line.Enter(l.orders[key.subscription], event)
+		switch {
+		case e.Superseded: // its version was given, and its event came late
+			return l.endAll(h, []live{{event: event, subscription: h.subscription}}, rules.Superseded)
+		case e.Supersedes:
+			err = l.supersede(h, key, &line, event)
+		case e.Displaces:
+			err = l.displace(h, line.Out)
+		}
+		if err != nil {
+			return err
+		}
+		if !e.Behind {
+			place = placeOut
+			l.made = append(l.made, key.subscription, event)
+			l.fresh[key.subscription]++
+		}
+	}
+	if place == placeBehind {
+		h.behind++
+	}
+	h.lined++
+	l.by[key] = event
+	l.rows = append(l.rows, key.subscription, key.object, event, place)
+	return nil
+}
