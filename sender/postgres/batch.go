@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -33,6 +34,11 @@ type batch struct {
 	shared   bool                   // other processes are known
 	madeDue  bool                   // a subscription that another process holds was made due
 	lasting  map[int64]bool         // see findLasting
+
+	inLines    map[dispatch.DeliveryKey]inLine // see readLinesOf
+	leaving    []leaving                       // deliveries that have ended, of heads with lines
+	yields     []waits                         // deliveries that go behind
+	movedLines map[lineKey]bool                // lines that something has left
 }
 
 // live is a delivery that has not ended.
@@ -228,6 +234,12 @@ func (b *batch) writeEnds() error {
 
 // finish writes all that was put off, and then the heads.
 func (b *batch) finish(served map[turnKey]bool) error {
+	if err := b.advance(); err != nil {
+		return err
+	}
+	if err := b.keep(func(*head) bool { return true }); err != nil {
+		return err
+	}
 	if err := b.flush(); err != nil {
 		return err
 	}
@@ -257,16 +269,21 @@ const (
 // cancel ends deliveries that are not in flight. Their heads must be locked. It returns how
 // many it found.
 func (b *batch) cancel(keys []dispatch.DeliveryKey) (n int, err error) {
+	return b.endAll(keys, rules.Cancelled)
+}
+
+// endAll ends deliveries that are not in flight, each as a rule says. Their heads must be
+// locked. It returns how many it found.
+func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(single bool) sender.Status) (n int, err error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	events := column(keys, func(k dispatch.DeliveryKey) int64 { return k.Event })
-	subscriptions := column(keys, func(k dispatch.DeliveryKey) int64 { return k.Subscription })
+	events, subscriptions := eventsOf(keys), subscriptionsOf(keys)
 	ended := func(l *live, class sender.Class) {
 		n++
-		b.end(b.heads.by[l.subscription], l, rules.Cancelled(l.single), class)
+		b.end(b.heads.by[l.subscription], l, as(l.single), class)
 	}
-	err = b.send(
+	qs := []query{
 		b.query(deletePendingKeys, events, subscriptions).rows(func(r rows) error {
 			var l live
 			if err := r.Scan(&l.event, &l.subscription); err != nil {
@@ -286,6 +303,21 @@ func (b *batch) cancel(keys []dispatch.DeliveryKey) (n int, err error) {
 			ended(&l, class)
 			return nil
 		}),
-	)
+	}
+	if slices.ContainsFunc(subscriptions, func(no int64) bool { return b.heads.by[no].lined > 0 }) {
+		qs = append(qs, b.query(endLines, subscriptions, events).rows(func(r rows) error {
+			l := live{}
+			var class sender.Class
+			var place int16
+			if err := b.left(r, &l.event, &l.single, &class, &l.subscription, &place); err != nil {
+				return err
+			}
+			if place == placeBehind || place == placeAgain {
+				ended(&l, class)
+			}
+			return nil
+		}))
+	}
+	err = b.send(qs...)
 	return n, err
 }

@@ -14,7 +14,7 @@ const unexpandedExact = 10_000
 const (
 	// selectCounts adds up the heads. If one row held the sums, all who change deliveries
 	// would wait for each other.
-	selectCounts = `SELECT s.status, h.lane, count(*), coalesce(sum(h.pending + h.waiting + h.leased), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
+	selectCounts = `SELECT s.status, h.lane, count(*), coalesce(sum(h.pending + h.waiting + h.leased + h.behind), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
 		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status, h.lane`
 	selectBesides = `SELECT (SELECT count(*) FROM surehook_notices WHERE acknowledged_at IS NULL),
 			(SELECT count(*) FROM (SELECT 1 FROM surehook_outbox ORDER BY seq LIMIT $1 + 1) x),

@@ -48,6 +48,7 @@ type delivery struct {
 	live    *live
 	due     timestamp // as stored, if it is live: when it is due, or its lease ends
 	rank    int       // if it waits
+	behind  bool      // it is live, and behind in its line
 	deleted bool      // its subscription is deleted
 	held    bool      // its subscription is paused or disabled
 	bytes   int32     // the length of its body
@@ -60,7 +61,7 @@ const (
 	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), octet_length(e.body),
 			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, a.code, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
-			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false),
+			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false), coalesce(l.behind, false),
 			u.event <= s.left_to AND EXISTS (SELECT 1 FROM surehook_left x WHERE x.subscription = s.no AND x.epoch > l.epoch AND x.event >= u.event)
 		FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 			JOIN surehook_feed f ON f.position = u.event JOIN surehook_events e ON e.no = f.event
@@ -72,12 +73,14 @@ const (
 				FROM surehook_attempts WHERE event = u.event AND subscription = u.subscription) a
 			LEFT JOIN LATERAL (
 				SELECT due, 0 AS number, 0 AS tries, NULL::timestamptz AS first_at, 0::bigint AS stood, NULL::timestamptz AS claimed_at,
-						false AS single, false AS spared, 0::bigint AS epoch, 0 AS rank, true AS pending
+						false AS single, false AS spared, 0::bigint AS epoch, 0 AS rank, true AS pending, false AS behind
 					FROM surehook_pending WHERE subscription = u.subscription AND event = u.event
-				UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0, false
+				UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0, false, false
 					FROM surehook_leases WHERE subscription = u.subscription AND event = u.event
-				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, false
-					FROM surehook_waiting WHERE subscription = u.subscription AND event = u.event) l ON true`
+				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, false, false
+					FROM surehook_waiting WHERE subscription = u.subscription AND event = u.event
+				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, place = 1, true
+					FROM surehook_lines WHERE subscription = u.subscription AND event = u.event AND place IN (1, 2)) l ON true`
 	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
 		FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number`
 	selectBody = `SELECT e.body FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
@@ -120,7 +123,7 @@ func (w *work) scanDelivery(r rows) (k dispatch.DeliveryKey, d *delivery, err er
 	var ended sender.Status
 	err = r.Scan(&k.Event, &k.Subscription, &d.Event.ID, &d.Event.Type, &d.Event.Object.Type, &d.Event.Object.ID, &d.Version, &created, &d.Event.Notice, &d.Event.URL, &d.Event.Traceparent, &d.bytes,
 		&d.Subscription, &d.URL, &status, &d.Subscriber, &epoch, &resumedAt, &d.AttemptCount, &delivered, &d.LastErrorClass, &d.LastStatusCode, &ended,
-		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.skipped)
+		&isLive, &d.due, &l.number, &l.tries, &l.firstAt, &l.stood, &l.claimedAt, &l.single, &l.spared, &l.epoch, &d.rank, &l.pending, &d.behind, &d.skipped)
 	if err != nil {
 		return k, nil, err
 	}
@@ -143,7 +146,7 @@ func (w *work) scanDelivery(r rows) (k dispatch.DeliveryKey, d *delivery, err er
 		case l.epoch < epoch:
 			due = resumedAt
 		}
-		if !d.deleted && !d.skipped && !d.held && !d.InFlight {
+		if !d.deleted && !d.skipped && !d.held && !d.InFlight && !d.behind {
 			d.NextAttemptAt = due.time()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/processes"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -271,6 +272,9 @@ func (b *batch) lost(all []*head, most int) error {
 	slices.SortFunc(leases, func(x, y *lostLease) int {
 		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.event, y.event))
 	})
+	if err := b.readLinesOf(column(leases, func(l *lostLease) dispatch.DeliveryKey { return l.key() })); err != nil {
+		return err
+	}
 	for _, l := range leases {
 		h := b.heads.by[l.subscription]
 		h.leased--
@@ -288,6 +292,9 @@ func (b *batch) lost(all []*head, most int) error {
 		b.heads.by[no].leasesEnd = end
 		return true, err
 	}, selectLeasesEnd, ended)
+	if err == nil {
+		err = b.advance()
+	}
 	if err != nil {
 		return err
 	}

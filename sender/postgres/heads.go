@@ -32,14 +32,16 @@ type head struct {
 	resumedTo   int64 // -1: nothing waits since an earlier epoch
 	rateAt      timestamp
 	health      sender.Health
-	missing     bool // it stands for a row that is missing: see standIn
+	behind      int64 // how many are behind in its lines,
+	lined       int64 // and how many rows these have in all
+	missing     bool  // it stands for a row that is missing: see standIn
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,
-	leases_end, owner, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure, recent`
+	leases_end, owner, claimed_to, waiting_from, epoch, coalesce(resumed_to, -1), rate_at, streak, warned, warned_at, failing_since, last_success, last_failure, recent, behind, lined`
 
 // headWidth is the number of headColumns.
-const headWidth = 25
+const headWidth = 27
 
 const (
 	// lockHeads is the first lock of a transaction that changes deliveries. All
@@ -57,8 +59,9 @@ var lockHeadsAt = overRows(`WITH found AS MATERIALIZED (
 
 // updateHeads finds rows by where they are, which costs the same however many dead versions
 // of them there are. It fails if it does not find all of them. Most heads keep their owner,
-// so the column is written only if one changes.
-var updateHeads, updateHeadsAndOwners = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner", ", $24::bigint[]", ", owner")
+// and have no lines, so these columns are written only if one changes.
+var updateHeads, updateWholeHeads = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner, behind = u.behind, lined = u.lined",
+	", $24::bigint[], $25::bigint[], $26::bigint[]", ", owner, behind, lined")
 
 func updateHeadsOf(set, column, name string) rowwise {
 	return overRows(`WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
@@ -80,7 +83,7 @@ func scanHead(r rows) (h head, err error) {
 	var recent int64
 	err = r.Scan(&h.at, &h.subscription, &h.subscriber, &lane, &h.open, &h.nextDue, &h.turn, &h.pending, &h.waiting, &h.leased, &h.dead,
 		&h.leasesEnd, &h.owner, &h.claimedTo, &h.waitingFrom, &h.epoch, &h.resumedTo, &h.rateAt,
-		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure, &recent)
+		&h.health.Streak, &h.health.Warned, &warnedAt, &failingSince, &lastSuccess, &lastFailure, &recent, &h.behind, &h.lined)
 	h.health.Recent = sender.Recent(recent)
 	h.lane = laneOf(lane)
 	h.health.Lane, h.health.WarnedAt = h.lane, warnedAt.time()
@@ -114,7 +117,7 @@ func (h *head) lower(at timestamp) {
 }
 
 // live returns how many deliveries have not ended.
-func (h *head) live() int64 { return h.pending + h.waiting + h.leased }
+func (h *head) live() int64 { return h.pending + h.waiting + h.leased + h.behind }
 
 // lease counts a lease that ends at until.
 func (h *head) lease(until timestamp) {
@@ -211,10 +214,15 @@ func headArgs(all []*head) []any {
 }
 
 func (b *batch) updateHeads(all []*head) query {
-	if !slices.ContainsFunc(all, func(h *head) bool { return h.owner != b.heads.stored[h.subscription].owner }) {
+	rare := func(h *head) bool {
+		was := b.heads.stored[h.subscription]
+		return h.owner != was.owner || h.behind != was.behind || h.lined != was.lined
+	}
+	if !slices.ContainsFunc(all, rare) {
 		return b.query(updateHeads.of(len(all)), headArgs(all)...)
 	}
-	return b.query(updateHeadsAndOwners.of(len(all)), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }))...)
+	return b.query(updateWholeHeads.of(len(all)), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }),
+		field(all, func(h *head) int64 { return h.behind }), field(all, func(h *head) int64 { return h.lined }))...)
 }
 
 // storeHeads writes the heads that changed, and moves the turns of their subscribers.

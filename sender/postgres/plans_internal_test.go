@@ -198,7 +198,7 @@ func TestPlans(t *testing.T) {
 				require.NotContains(t, c.plan(all[name], txSettings), "Seq Scan on surehook_ended", "%s: %s", when, name)
 			}
 		}
-		for _, text := range []string{updateHeads.many, updateHeads.one, updateHeadsAndOwners.many, updateHeadsAndOwners.one} {
+		for _, text := range []string{updateHeads.many, updateHeads.one, updateWholeHeads.many, updateWholeHeads.one} {
 			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)
 		}
 		for _, text := range []string{selectDue.Alone, selectDue.Shared, selectNextDue.Shared} {

@@ -27,6 +27,7 @@ const (
 	// A delivery with attempts is in one of these tables, unless it is delivered.
 	keepsRecord = `EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)
 		OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)
+		OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)
 		OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.subscription = a.subscription AND x.event = a.event OFFSET 0)`
 	// selectStillOld selects those that were not sent again since they were found.
 	selectStillOld = `SELECT a.event, a.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
@@ -38,8 +39,11 @@ func (p *pruning) deadLetters(before timestamp) (bool, error) {
 	return p.ends(sender.StatusDeadLettered, before, &p.Out.DeadLetters)
 }
 
-func (p *pruning) cancelled(before timestamp) (bool, error) {
-	return p.ends(sender.StatusCancelled, before, &p.Out.Deliveries)
+func (p *pruning) cancelled(before timestamp) (more bool, err error) {
+	if more, err = p.ends(sender.StatusCancelled, before, &p.Out.Deliveries); more || err != nil || p.Out.Deliveries > 0 {
+		return true, err
+	}
+	return p.ends(sender.StatusSuperseded, before, &p.Out.Deliveries)
 }
 
 func (p *pruning) ends(status sender.Status, before timestamp, removed *int) (more bool, err error) {
@@ -57,7 +61,7 @@ func (p *pruning) ends(status sender.Status, before timestamp, removed *int) (mo
 	}
 	var gone []dispatch.DeliveryKey
 	err = p.dispatching().write(p.ctx, func(w *work) (err error) {
-		if status == sender.StatusDeadLettered { // nobody changes a cancelled one
+		if status != sender.StatusCancelled { // nobody changes that
 			if err := w.execs(holdHeads, distinct(subscriptions)); err != nil {
 				return err
 			}

@@ -16,14 +16,16 @@ const (
 			OR EXISTS (SELECT 1 FROM surehook_attempts x WHERE x.event = f.position OFFSET 0)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'dead_lettered' AND x.event = f.position OFFSET 0)
 			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'cancelled' AND x.event = f.position OFFSET 0)
+			OR EXISTS (SELECT 1 FROM surehook_ended x WHERE x.status = 'superseded' AND x.event = f.position OFFSET 0)
 			OR e.no = ANY ((SELECT begun FROM surehook_feed_head)::bigint[])
 		FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position > $1 AND f.position <= $2 ORDER BY f.position LIMIT $4`
 	// hasLive is the condition of the index surehook_heads_live, in the same words.
-	hasLive = `h.pending + h.waiting + h.leased > 0`
+	hasLive = `h.pending + h.waiting + h.leased + h.behind > 0`
 	// selectLiveEvents finds the positions with live deliveries in a range.
 	selectLiveEvents = `SELECT x.event FROM surehook_heads h CROSS JOIN LATERAL (
 			SELECT event FROM surehook_pending WHERE h.pending > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
 			UNION ALL SELECT event FROM surehook_waiting WHERE h.waiting > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
+			UNION ALL SELECT event FROM surehook_lines WHERE h.behind > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
 			UNION ALL SELECT event FROM surehook_leases WHERE h.leased > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2) x
 		WHERE ` + hasLive
 

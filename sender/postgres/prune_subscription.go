@@ -12,7 +12,7 @@ const (
 
 	// A redelivery takes the record away under the lock of the head. So records are looked
 	// for again behind that lock.
-	lockEndedHeads = `SELECT h.subscription FROM surehook_heads h WHERE h.subscription = ANY($1) AND h.pending + h.waiting + h.leased = 0
+	lockEndedHeads = `SELECT h.subscription FROM surehook_heads h WHERE h.subscription = ANY($1) AND h.pending + h.waiting + h.leased + h.behind = 0
 		ORDER BY h.subscription FOR UPDATE SKIP LOCKED`
 	deleteSubscriptions = `DELETE FROM surehook_subscriptions WHERE no = ANY(ARRAY(
 			SELECT s.no FROM surehook_subscriptions s WHERE s.no = ANY($1) AND s.status = 'swept' AND NOT (` + keepsSubscription + `)

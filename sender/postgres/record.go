@@ -13,6 +13,15 @@ func (b *batch) recordAll(leases map[dispatch.DeliveryKey]*live) error {
 	b.out.Recorded = make([]dispatch.Outcome, len(b.Results))
 	b.attempts = make([]attempt, 0, len(b.Results))
 	b.fresh = make([]dispatch.DeliveryKey, 0, len(b.Results))
+	var failed []dispatch.DeliveryKey
+	for i := range b.Results {
+		if r := &b.Results[i]; r.Class != sender.ClassNone && leases[r.Key] != nil {
+			failed = append(failed, r.Key)
+		}
+	}
+	if err := b.readLinesOf(failed); err != nil {
+		return err
+	}
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
 		l := leases[r.Key]
@@ -48,6 +57,7 @@ func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.Eve
 func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) (dispatch.Decision, error) {
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.skips(l.epoch, l.event), Redacted: l.redacted,
+		Settings: sub.Settings, Newer: b.inLines[l.key()].Overtaken(sub.Settings.Order, l.event),
 		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
 	}, b.Decide, b.now.time())
 	if err != nil {
@@ -59,9 +69,10 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	if v.Status == sender.StatusAwaitingRetry {
 		l.take(&v.Live)
 		next = timestampOf(v.Due)
-		b.wait(h, l, next, rankFresh, 0)
+		b.goOn(h, l, next)
 	} else {
 		b.end(h, l, v.Status, r.Class)
+		b.leave(h, sub, l, v.Status)
 	}
 	rules.CountAttempt(&b.rollup, done)
 	b.done = append(b.done, done)
@@ -83,12 +94,25 @@ const (
 
 // wait puts a delivery that is in no table among the waiting ones.
 func (b *batch) wait(h *head, l *live, due timestamp, rank int, replay int64) {
+	b.waitAs(h, waits{*l, due, rank, replay})
+}
+
+func (b *batch) waitAs(h *head, w waits) {
 	h.waiting++
-	h.waitingFrom = min(h.waitingFrom, due)
-	h.lower(due)
-	w := waits{*l, due, rank, replay}
+	h.waitingFrom = min(h.waitingFrom, w.due)
+	h.lower(w.due)
 	w.epoch = h.epoch
 	b.waits = append(b.waits, w)
+}
+
+const selectLastClass = `SELECT class FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number DESC LIMIT 1`
+
+// lastClass reads how the last attempt of a delivery ended.
+func (b *batch) lastClass(l *live) (class sender.Class, err error) {
+	if l.number > 0 {
+		err = b.row(selectLastClass, l.event, l.subscription).Scan(&class)
+	}
+	return class, err
 }
 
 // end ends a delivery that is in no table. A delivery that became delivered is noted for

@@ -24,7 +24,7 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 		if err != nil {
 			return err
 		}
-		h, _, err := b.lockOne(k.Subscription)
+		h, sub, err := b.lockOne(k.Subscription)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 		if err := rules.Redeliver(&d.Delivery, d.deleted, notBefore); err != nil {
 			return err
 		}
-		return b.redeliver(h, k, d)
+		return b.redeliver(h, sub, k, d)
 	})
 	if err != nil {
 		return aboutDelivery(id, err)
@@ -45,10 +45,12 @@ func (c *core) Redeliver(ctx context.Context, id string, notBefore time.Time) er
 }
 
 // redeliver makes a delivery due at once, and starts its schedule anew.
-func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery) error {
+func (b *batch) redeliver(h *head, sub *subscription, k dispatch.DeliveryKey, d *delivery) error {
 	switch {
 	case d.live != nil && d.live.claimedAt != none: // the attempt in flight becomes the first of the new schedule
 		return b.execs(restartLease, k.Subscription, k.Event, h.epoch)
+	case d.live != nil && d.behind:
+		return b.execs(restartBehind, k.Subscription, k.Event, b.now, h.epoch)
 	case d.live != nil && d.live.pending:
 		// Pending deliveries are claimed in the order of the events, so it cannot stay
 		// there.
@@ -73,6 +75,8 @@ func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery) error {
 	if err := b.row(lastNumber, k.Event, k.Subscription).Scan(&l.number); err != nil { // numbers go on
 		return err
 	}
-	b.wait(h, &l, b.now, rankFresh, 0)
-	return nil
+	if err := b.freeFrom(h, k); err != nil {
+		return err
+	}
+	return b.sendAgain(h, sub, nameOf(d.Event.Object), waits{l, b.now, rankFresh, 0})
 }

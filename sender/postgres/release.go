@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender/dispatch"
@@ -64,7 +66,10 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if err != nil {
 		return err
 	}
-	var cancelled []dispatch.DeliveryKey
+	if err := b.readLinesOf(slices.Collect(maps.Keys(leases))); err != nil {
+		return err
+	}
+	var cancelled, superseded []dispatch.DeliveryKey
 	for _, r := range rs {
 		l := leases[r.Key]
 		if l == nil || l.token != r.Token {
@@ -72,26 +77,39 @@ func (b *batch) release(rs []dispatch.Release) error {
 		}
 		delete(leases, r.Key)
 		sub := b.subs[l.subscription]
-		if sub.gone() || l.redacted || sub.skips(l.epoch, l.event) {
+		goesOn := false
+		switch {
+		case sub.gone() || l.redacted || sub.skips(l.epoch, l.event):
 			cancelled = append(cancelled, r.Key)
+		case b.inLines[r.Key].Overtaken(sub.Settings.Order, l.event):
+			superseded = append(superseded, r.Key)
+		default:
+			goesOn = true
 		}
-		b.takeBack(b.heads.by[l.subscription], l, created[l.event], r.Due)
+		b.takeBack(b.heads.by[l.subscription], l, created[l.event], r.Due, goesOn)
 	}
-	if len(cancelled) == 0 {
+	if len(cancelled)+len(superseded) == 0 {
 		return nil
 	}
 	if err := b.flush(); err != nil {
 		return err
 	}
-	_, err = b.cancel(cancelled)
+	if _, err := b.cancel(cancelled); err != nil {
+		return err
+	}
+	_, err = b.endAll(superseded, rules.Superseded)
 	return err
 }
 
-// takeBack undoes a claim whose lease was taken away.
-func (b *batch) takeBack(h *head, l *live, created timestamp, due time.Time) {
+// takeBack undoes a claim whose lease was taken away. What does not go on is ended after it.
+func (b *batch) takeBack(h *head, l *live, created timestamp, due time.Time, goesOn bool) {
 	h.leased--
 	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), created.time(), l.epoch < h.epoch, due, b.now.time())
 	l.take(&back)
 	h.lower(b.now) // its lease may have kept others back: see Settings.MaxInFlight
-	b.wait(h, l, timestampOf(due), rankFresh, 0)
+	if goesOn {
+		b.goOn(h, l, timestampOf(due))
+	} else {
+		b.wait(h, l, timestampOf(due), rankFresh, 0)
+	}
 }

@@ -70,7 +70,7 @@ func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
 	set := replaySet{filter: r.Filter}
 	err := c.write(ctx, func(w *work) error {
-		if r.Filter.Status == sender.StatusDeadLettered {
+		if r.Filter.Status != sender.StatusDelivered {
 			if err := w.execs(boundLock); err != nil {
 				return err
 			}

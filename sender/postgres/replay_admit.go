@@ -9,7 +9,7 @@ import (
 
 const (
 	// takeDead takes dead letters that are unchanged. A number is never used twice.
-	takeDead = `DELETE FROM surehook_ended x WHERE x.no = ANY($1) AND x.status = 'dead_lettered' AND ` + keptOf + ` RETURNING 0::bigint, x.event, x.subscription, ` + numberOf + `, ` + eventOf
+	takeDead = `DELETE FROM surehook_ended x WHERE x.no = ANY($1) AND x.status IN ('dead_lettered', 'superseded') AND ` + keptOf + ` RETURNING 0::bigint, x.event, x.subscription, ` + numberOf + `, ` + eventOf
 	// stillDelivered selects the members of replays of delivered deliveries that still are
 	// members.
 	stillDelivered = `SELECT x.replay, x.event, x.subscription, ` + numberOf + `, ` + eventOf + `
@@ -50,7 +50,9 @@ func (s *stepping) admitAll() error {
 	}
 	for _, t := range s.all {
 		for _, c := range t.chosen {
-			s.admit(t, c, found)
+			if err := s.admit(t, c, found); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -105,7 +107,7 @@ func (s *stepping) take() (map[taken]live, error) {
 
 // admit makes a delivery of a replay due again, if it is still a member, and no replay
 // before this one took it.
-func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) {
+func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) error {
 	single := t.Filter.Status == sender.StatusDelivered
 	is := taken{key: c.key()}
 	if single {
@@ -113,12 +115,15 @@ func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) {
 	}
 	l, ok := found[is]
 	if !ok || s.done[is.key] {
-		return
+		return nil
 	}
 	s.done[is.key] = true
 	h := s.heads.by[c.position.subscription]
-	if !single {
+	if t.Filter.Status == sender.StatusDeadLettered {
 		h.dead--
+		if err := s.freeFrom(h, is.key); err != nil {
+			return err
+		}
 	}
 	// Held deliveries are claimed in the order of the events when they are resumed,
 	// whatever their rank, and do not count as admitted and not claimed.
@@ -127,8 +132,14 @@ func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) {
 		rank = rankFresh
 	}
 	l.single = single
-	s.wait(h, &l, s.now, rank, t.no)
 	t.admitted++
 	t.Admitted++
 	s.out.Admitted++
+	sub, object := s.subs[h.subscription], ""
+	if sub.Settings.Order != sender.OrderRelaxed {
+		if err := s.row(selectObjectAt, l.event).Scan(&object); err != nil {
+			return err
+		}
+	}
+	return s.sendAgain(h, sub, object, waits{l, s.now, rank, t.no})
 }

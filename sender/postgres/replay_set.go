@@ -30,8 +30,8 @@ const (
 	lockEnded = `LOCK TABLE surehook_ended IN SHARE MODE`
 
 	// Dead letters, in the order in which they ended.
-	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
-	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = $4 AND status = 'dead_lettered' AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = $5 AND status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
 
 	// Deliveries of redacted and of pruned events are never sent again.
 	replayKept   = `coalesce(length(e.body) > 0, false)`
@@ -51,6 +51,7 @@ const (
 	isDelivered = `EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '' OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_lines w WHERE w.subscription = x.subscription AND w.event = x.event AND w.place IN (1, 2) OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription OFFSET 0)`
 
@@ -120,7 +121,7 @@ func (w *work) resolve(set *replaySet) error {
 			return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
 		}
 	}
-	if f.Status == sender.StatusDeadLettered {
+	if f.Status != sender.StatusDelivered {
 		return w.row(lastEnded).Scan(&set.boundary)
 	}
 	if err := w.row(lastPosition).Scan(&set.boundary); err != nil {
@@ -196,13 +197,13 @@ func (w *work) queries(set *replaySet, of []int64, limit int) (qs []query) {
 	case of == nil && delivered:
 		return []query{w.query(selectReplayDelivered, set.at.no, set.at.subscription, set.boundary, limit, set.replay)}
 	case of == nil:
-		return []query{w.query(selectReplayDead, set.at.no, set.boundary, limit)}
+		return []query{w.query(selectReplayDead, set.at.no, set.boundary, limit, string(set.filter.Status))}
 	}
 	for _, no := range of {
 		if delivered {
 			qs = append(qs, w.query(selectReplayDeliveredOf, set.eventBefore(no), set.boundary, limit, set.replay, no))
 		} else {
-			qs = append(qs, w.query(selectReplayDeadOf, set.at.no, set.boundary, limit, no))
+			qs = append(qs, w.query(selectReplayDeadOf, set.at.no, set.boundary, limit, string(set.filter.Status), no))
 		}
 	}
 	return qs

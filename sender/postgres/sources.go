@@ -27,6 +27,7 @@ func unended(likelyWaiting, of string) []source {
 	return []source{
 		{table: "surehook_pending", likely: "true", heads: "pending > 0", of: of},
 		{table: "surehook_waiting", likely: likelyWaiting, heads: "waiting > 0", of: of},
+		{table: "surehook_lines", likely: "x.place IN (1, 2) AND " + likelyWaiting, heads: "behind > 0", of: of},
 		{table: "surehook_leases", likely: "true", only: "true"}, // as many as there are attempts in flight
 	}
 }
@@ -47,7 +48,7 @@ var (
 	succeeded = source{table: "surehook_attempts", only: "x.number = 1",
 		likely: "EXISTS (SELECT 1 FROM surehook_attempts y WHERE y.event = x.event AND y.subscription = x.subscription AND y.class = '')"}
 
-	dead, cancelled = endedAs("dead_lettered"), endedAs("cancelled")
+	dead, cancelled, superseded = endedAs("dead_lettered"), endedAs("cancelled"), endedAs("superseded")
 )
 
 func sources(status sender.Status) []source {
@@ -62,10 +63,12 @@ func sources(status sender.Status) []source {
 		return []source{dead}
 	case sender.StatusCancelled:
 		return append(unended("true", dropped), cancelled)
+	case sender.StatusSuperseded:
+		return []source{superseded}
 	case sender.StatusDelivered:
 		return []source{succeeded}
 	}
-	return append(unended("true", unswept), dead, cancelled, succeeded)
+	return append(unended("true", unswept), dead, cancelled, superseded, succeeded)
 }
 
 // firsts finds the first key of each subscription that has something in a source. Behind

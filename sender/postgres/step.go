@@ -67,8 +67,14 @@ func (b *batch) run(p dispatch.ExpandParams, from int64, f turnsFrom, known *aro
 		return x, err
 	}
 	b.out.Now = b.now.time()
+	if err := e.lineUp(); err != nil {
+		return x, err
+	}
 	e.arrive()
 	if err := b.recordAll(found.leases); err != nil {
+		return x, err
+	}
+	if err := b.advance(); err != nil {
 		return x, err
 	}
 	for _, n := range b.Notices {

@@ -129,6 +129,7 @@ type core struct {
 	hints             hints
 	rowAt             rowAt
 	swept             sweeps
+	deadLooked        deadLooked
 	processes         processes.Known
 	damage            *damage.Log
 }

@@ -40,7 +40,7 @@ const (
 	subscriptionColumns = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
 			h.lane, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.streak END, CASE WHEN h.epoch >= s.recovered THEN h.failing_since END,
 			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END,
-			CASE WHEN h.epoch >= s.recovered THEN h.warned_at END, h.recent, h.pending + h.waiting + h.leased, h.dead`
+			CASE WHEN h.epoch >= s.recovered THEN h.warned_at END, h.recent, h.pending + h.waiting + h.leased + h.behind, h.dead`
 	selectSubscriptions = subscriptionColumns + `
 		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 		WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`

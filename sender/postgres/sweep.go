@@ -31,11 +31,12 @@ const (
 			SELECT l.subscription, l.epoch, l.seq < (SELECT seq FROM low) AS past FROM surehook_left l
 			WHERE EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event <= l.event)
 				OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch)
+				OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place IN (1, 2))
 				OR EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.until <= {now})
 				OR l.seq < (SELECT seq FROM low) AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 			ORDER BY l.subscription, l.epoch LIMIT 100)
 		SELECT {now}, ARRAY(SELECT s.no FROM surehook_subscriptions s CROSS JOIN LATERAL (
-				SELECT pending + waiting AS idle, leased, leases_end FROM surehook_heads WHERE subscription = s.no OFFSET 0) h
+				SELECT pending + waiting + behind AS idle, leased, leases_end FROM surehook_heads WHERE subscription = s.no OFFSET 0) h
 			WHERE s.status IN ('closing', 'deleted') AND CASE s.status
 				WHEN 'deleted' THEN h.idle > 0 OR h.leased = 0 OR coalesce(h.leases_end, '-infinity') <= {now}
 				ELSE h.idle + h.leased = 0 AND s.until_seq < (SELECT seq FROM low) END
@@ -53,6 +54,8 @@ const (
 		SELECT event FROM surehook_pending WHERE subscription = u.subscription AND event > u.swept AND event <= u.event ORDER BY event LIMIT $3) q LIMIT $3`
 	selectGoneWaiting = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $5::bigint[]) AS u(subscription, epoch, event, swept) CROSS JOIN LATERAL (
 		SELECT event FROM surehook_waiting WHERE subscription = u.subscription AND event > u.swept AND event <= u.event AND epoch < u.epoch ORDER BY event LIMIT $4) q LIMIT $4`
+	selectGoneBehind = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $5::bigint[]) AS u(subscription, epoch, event, swept) CROSS JOIN LATERAL (
+		SELECT event FROM surehook_lines WHERE subscription = u.subscription AND event > u.swept AND event <= u.event AND epoch < u.epoch AND place IN (1, 2) ORDER BY event LIMIT $4) q LIMIT $4`
 	deleteGoneLeases = `DELETE FROM surehook_leases l USING (
 			SELECT u.subscription, q.event FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
 				SELECT event FROM surehook_leases WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch AND until <= $4
@@ -94,11 +97,17 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	if err := c.mergeHours(ctx, f.now.time()); err != nil {
 		return 0, err
 	}
-	if len(f.ending)+len(f.skipped) == 0 && !f.forgotten && f.clearBelow == nil {
+	freeable, err := c.freeable(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(f.ending)+len(f.skipped)+len(freeable) == 0 && !f.forgotten && f.clearBelow == nil {
 		return 0, nil
 	}
 	err = c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
-		swept, err = b.sweep(&f, limit)
+		if swept, err = b.sweep(&f, limit); err == nil {
+			err = b.freeAll(freeable)
+		}
 		return fail("sweeping", err)
 	})
 	if err != nil {
@@ -161,11 +170,20 @@ func (b *batch) cancelGone(subscriptions []int64, limit int) (swept int, err err
 	for _, no := range locked {
 		g.add(b.subs[no], b.heads.by[no])
 	}
-	keys, err := b.keys(selectGonePending, g.pending.of, g.pending.events, limit, b.swept.pending.of(g.pending.of, b.subs))
+	// Those that are behind come first, so that they need not come out before they end.
+	keys, err := b.keys(selectGoneBehind, g.behind.of, g.behind.epochs, g.behind.events, limit, b.swept.behind.of(g.behind.of, b.subs))
 	if err != nil {
 		return 0, err
 	}
-	b.swept.pending.found(b, g.pending.of, keys)
+	b.swept.behind.found(b, g.behind.of, keys)
+	if remaining := limit - len(keys); remaining > 0 {
+		pending, err := b.keys(selectGonePending, g.pending.of, g.pending.events, remaining, b.swept.pending.of(g.pending.of, b.subs))
+		if err != nil {
+			return 0, err
+		}
+		b.swept.pending.found(b, g.pending.of, pending)
+		keys = append(keys, pending...)
+	}
 	if remaining := limit - len(keys); remaining > 0 {
 		waiting, err := b.keys(selectGoneWaiting, g.waiting.of, g.waiting.epochs, g.waiting.events, remaining, b.swept.waiting.of(g.waiting.of, b.subs))
 		if err != nil {
@@ -191,11 +209,12 @@ type swept struct {
 
 const sweptLimit = 1000
 
-// sweeps are the hints for both tables.
-type sweeps struct{ pending, waiting swept }
+// sweeps are the hints for each table.
+type sweeps struct{ pending, waiting, behind swept }
 
 func newSweeps() sweeps {
-	return sweeps{swept{to: lru.New[int64, int64](sweptLimit)}, swept{to: lru.New[int64, int64](sweptLimit)}}
+	none := func() swept { return swept{to: lru.New[int64, int64](sweptLimit)} }
+	return sweeps{none(), none(), none()}
 }
 
 func (s *swept) of(subscriptions []int64, subs map[int64]*subscription) []int64 {
@@ -232,7 +251,7 @@ func (s *swept) found(b *batch, looked []int64, keys []dispatch.DeliveryKey) {
 }
 
 // gone collects the deliveries of subscriptions that are cancelled.
-type gone struct{ pending, waiting, leased bounds }
+type gone struct{ pending, waiting, behind, leased bounds }
 
 // bounds are columns: for each subscription, deliveries of events up to one, from before an
 // epoch.
@@ -254,6 +273,9 @@ func (g *gone) add(sub *subscription, h *head) {
 		if h.waiting > 0 {
 			g.waiting.add(h, l.epoch, l.event)
 		}
+		if h.behind > 0 {
+			g.behind.add(h, l.epoch, l.event)
+		}
 		if h.leased > 0 {
 			g.leased.add(h, l.epoch, l.event)
 		}
@@ -272,6 +294,9 @@ func (b *batch) endLost(g *gone, limit int) (n int, err error) {
 		return true, r.Scan(l.columns()...)
 	}, deleteGoneLeases, g.leased.of, g.leased.epochs, g.leased.events, b.now, limit)
 	if err != nil {
+		return 0, err
+	}
+	if err := b.readLinesOf(column(lost, func(l *live) dispatch.DeliveryKey { return l.key() })); err != nil {
 		return 0, err
 	}
 	for _, l := range lost {
@@ -310,6 +335,10 @@ func (b *batch) endSwept(ending []int64) error {
 	}
 	for _, no := range swept {
 		b.heads.by[no].open, b.subs[no].status = false, statusSwept
+		b.heads.by[no].lined = 0 // nothing but dead letters
+	}
+	if err := b.execs(deleteLines, swept); err != nil {
+		return err
 	}
 	return b.execs(deletePatterns, swept)
 }

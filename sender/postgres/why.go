@@ -75,8 +75,17 @@ func (w *work) facts(f *history.Facts, k dispatch.DeliveryKey, d *delivery) erro
 			f.RateAgain = again
 		}
 	}
+	if d.Status == sender.StatusDeadLettered {
+		return w.row(holdsBack, k.Subscription, k.Event).Scan(&f.HoldsBack)
+	}
 	if d.live == nil {
 		return nil
+	}
+	if d.behind {
+		if err := w.row(waitedFor, k.Subscription, k.Event).Scan(&f.Behind, &f.BehindDead); err != nil {
+			return err
+		}
+		f.Behind = deliveryID(f.Behind, k.Subscription)
 	}
 	f.Tries, f.Single, f.Spared = d.live.tries, d.live.single, d.live.spared
 	if d.live.epoch < q.epoch && !d.live.pending { // resumed since

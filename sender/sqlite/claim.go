@@ -161,6 +161,9 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 	if c.used, err = c.claimLost(granted); err != nil {
 		return nil, err
 	}
+	if err := b.advance(); err != nil {
+		return nil, err
+	}
 	c.more, c.again = true, again
 	if remaining := granted - c.used; remaining > 0 {
 		switch remaining = max(0, min(remaining, c.room())); {

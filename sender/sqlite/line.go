@@ -228,8 +228,9 @@ func (b *batch) left(h *head, query string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// advance lets the first come out of each line that has changed. A claim must not be at
-// work meanwhile: it takes pending deliveries by their range.
+// advance lets the first come out of each line that has changed. A claim takes pending
+// deliveries by their range, so nothing comes out of a subscription's lines between the
+// time when it counts these deliveries and the time when it leases them.
 func (b *batch) advance() error {
 	moved := b.moved
 	b.moved = nil

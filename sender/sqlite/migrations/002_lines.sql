@@ -47,4 +47,4 @@ CREATE TRIGGER surehook_count_status AFTER UPDATE OF status ON surehook_subscrip
 	FROM surehook_heads h WHERE h.subscription = NEW.no;
 END;
 
-INSERT INTO surehook_migrations (set_name, version, needs) VALUES ('sender', 6, 6);
+INSERT INTO surehook_migrations (set_name, version, needs) VALUES ('sender', 2, 2);
