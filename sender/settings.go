@@ -59,7 +59,7 @@ type Settings struct {
 	// newer version must be posted again in the same bytes. A subscriber that has to go back
 	// makes another subscription with the older date. A delivery that was attempted before a
 	// change keeps its bytes; those that were not get the new version.
-	PayloadVersion string
+	PayloadVersion string `json:",omitzero"`
 
 	// Order says how the deliveries about one object wait for each other. Events that were
 	// expanded before it was set keep the order that they had.
@@ -110,8 +110,11 @@ func (s Settings) String() string {
 	var b strings.Builder
 	b.WriteString("{headers:[")
 	b.WriteString(strings.Join(s.headerNames(), " "))
-	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q payload_version:%q certificate:%t",
-		s.MaxInFlight, s.Rate, s.Timeout, s.Proxy, s.PayloadVersion, len(s.SealedCertificate) > 0)
+	fmt.Fprintf(&b, "] max_in_flight:%d rate:%v timeout:%v proxy:%q certificate:%t",
+		s.MaxInFlight, s.Rate, s.Timeout, s.Proxy, len(s.SealedCertificate) > 0)
+	if s.PayloadVersion != "" {
+		fmt.Fprintf(&b, " payload_version:%q", s.PayloadVersion)
+	}
 	if s.Order != OrderRelaxed {
 		fmt.Fprintf(&b, " order:%q hold_tries:%d hold_for:%v hold_dead:%t", s.Order, s.HoldTries, s.HoldFor, s.HoldDead)
 	}

@@ -244,7 +244,7 @@ func TestProblems(t *testing.T) {
 	for path, says := range map[string]string{
 		"/deliveries?status=lost": "pending, awaiting_retry", "/deliveries?since=yesterday&until=now": "yesterday", "/deliveries?type=a+b": "prefix.*",
 		"/deliveries?object_id=7": "without its type", "/deliveries?cursor=x": "cursor", "/events?type=a+b": "prefix.*", "/subscriptions?status=gone": "active, paused",
-		"/replays/new?preview=1&status=held": "dead_lettered or delivered", "/deliveries?class=odd": "error class",
+		"/replays/new?preview=1&status=held": "dead_lettered, delivered or superseded", "/deliveries?class=odd": "error class",
 	} {
 		p := b.get(path)
 		require.Equal(t, http.StatusUnprocessableEntity, p.status, path)
