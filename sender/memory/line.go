@@ -100,9 +100,7 @@ func (tx *Tx) advance(sub *subscription, object sender.Object) {
 	}
 	first := sub.lines[object][0]
 	row := *first.live
-	if row.behind = false; row.number == 0 {
-		row.due = tx.store.now()
-	}
+	row.behind = false
 	tx.setLive(first, &row)
 }
 

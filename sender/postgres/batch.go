@@ -263,25 +263,25 @@ const (
 		WHERE p.subscription = u.subscription AND p.event = u.event RETURNING p.event, p.subscription`
 	deleteWaitingKeys = `DELETE FROM surehook_waiting w USING unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 		WHERE w.subscription = u.subscription AND w.event = u.event RETURNING w.event, w.subscription, w.single,
-			coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription ORDER BY a.number DESC LIMIT 1), '')`
+			coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = w.event AND a.subscription = w.subscription ORDER BY a.number DESC LIMIT 1), ''), w.epoch`
 )
 
 // cancel ends deliveries that are not in flight. Their heads must be locked. It returns how
 // many it found.
 func (b *batch) cancel(keys []dispatch.DeliveryKey) (n int, err error) {
-	return b.endAll(keys, rules.Cancelled)
+	return b.endAll(keys, func(l *live) sender.Status { return rules.Cancelled(l.single) })
 }
 
 // endAll ends deliveries that are not in flight, each as a rule says. Their heads must be
 // locked. It returns how many it found.
-func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(single bool) sender.Status) (n int, err error) {
+func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(l *live) sender.Status) (n int, err error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}
 	events, subscriptions := eventsOf(keys), subscriptionsOf(keys)
 	ended := func(l *live, class sender.Class) {
 		n++
-		b.end(b.heads.by[l.subscription], l, as(l.single), class)
+		b.end(b.heads.by[l.subscription], l, as(l), class)
 	}
 	qs := []query{
 		b.query(deletePendingKeys, events, subscriptions).rows(func(r rows) error {
@@ -296,7 +296,7 @@ func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(single bool) sender.
 		b.query(deleteWaitingKeys, events, subscriptions).rows(func(r rows) error {
 			var l live
 			var class sender.Class
-			if err := r.Scan(&l.event, &l.subscription, &l.single, &class); err != nil {
+			if err := r.Scan(&l.event, &l.subscription, &l.single, &class, &l.epoch); err != nil {
 				return err
 			}
 			b.heads.by[l.subscription].waiting--
@@ -309,7 +309,7 @@ func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(single bool) sender.
 			l := live{}
 			var class sender.Class
 			var place int16
-			if err := b.left(r, &l.event, &l.single, &class, &l.subscription, &place); err != nil {
+			if err := b.left(r, &l.event, &l.single, &class, &l.subscription, &place, &l.epoch); err != nil {
 				return err
 			}
 			if place == placeBehind || place == placeAgain {

@@ -41,6 +41,9 @@ const (
 var (
 	insertPending = overRows(`INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
 		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`)
+	// insertPendingSince is for those that came out of lines, and are due since before.
+	insertPendingSince = overRows(`INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[], $6::timestamptz[]) AS u`)
 	insertFeed = overRows(`INSERT INTO surehook_feed (position, event, newest, late)
 		SELECT $4 + i, event, newest, late FROM unnest($1::bigint[], $2::timestamptz[], $3::boolean[]) WITH ORDINALITY AS u(event, newest, late, i)`)
 )
@@ -64,7 +67,8 @@ type unexpanded struct {
 // made is a new delivery, with its event.
 type made struct {
 	dispatch.DeliveryKey
-	of *unexpanded
+	of  *unexpanded
+	due timestamp // none: now
 }
 
 // expansion is the part of a batch that expands events. Positions appear in their order,
@@ -76,7 +80,7 @@ type made struct {
 //   - An event that is begun was committed before any resume that sees its position. So a
 //     late delivery at or below left_to is cancelled when it is made (match.skipped), and
 //     is never pending there. resumed_to counts only deliveries that wait since an earlier
-//     epoch: none of them comes late.
+//     epoch: none of them comes late, and what comes out of a line lowers it.
 //   - Snapshot marks, and those of resumes that skip something, are compared with the first
 //     row of the outbox. A large event stays there until it is expanded whole, so closing
 //     subscriptions wait for it.
@@ -265,7 +269,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 		if a.skipped(ev) {
 			e.ends = append(e.ends, ended{key.Event, key.Subscription, sender.StatusCancelled, sender.ClassNone})
 		} else {
-			e.made = append(e.made, made{key, ev})
+			e.made = append(e.made, made{key, ev, none})
 		}
 	}
 	if whole {
@@ -358,7 +362,16 @@ func (b *batch) keep(at func(h *head) bool) error {
 		all = append(all, b.arrived[h]...)
 		delete(b.arrived, h)
 	}
-	return b.joins(insertPending.of(len(all)), field(all, func(m made) int64 { return m.Subscription }), field(all, func(m made) int64 { return m.Event }),
+	if !slices.ContainsFunc(all, func(m made) bool { return m.due != none }) {
+		return b.joins(insertPending.of(len(all)), append(pendingArgs(all), b.now)...)
+	}
+	return b.joins(insertPendingSince.of(len(all)), append(pendingArgs(all), field(all, func(m made) timestamp { return cmp.Or(m.due, b.now) }))...)
+}
+
+func pendingArgs(all []made) []any {
+	return []any{
+		field(all, func(m made) int64 { return m.Subscription }), field(all, func(m made) int64 { return m.Event }),
 		field(all, func(m made) int64 { return m.of.event }), field(all, func(m made) bool { return m.of.notice }),
-		field(all, func(m made) int32 { return m.of.bytes }), b.now)
+		field(all, func(m made) int32 { return m.of.bytes }),
+	}
 }

@@ -63,7 +63,7 @@ const (
 	stopLines  = `UPDATE surehook_lines l SET place = 3 FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
 		WHERE l.subscription = u.subscription AND l.event = u.event AND l.place = 0 RETURNING l.subscription, l.object, 0::smallint`
 	// endLines ends deliveries that are behind, or takes them out of their lines.
-	endLines = leaveLines + `, l.event, l.single, coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), ''), l.subscription, l.place`
+	endLines = leaveLines + `, l.event, l.single, coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), ''), l.subscription, l.place, l.epoch`
 
 	// takeFirsts brings out the first of lines from which nothing is out, unless that is a
 	// dead letter.
@@ -74,10 +74,10 @@ const (
 		WHERE l.subscription = f.subscription AND l.object = f.object AND l.event = f.event
 		RETURNING f.place, l.subscription, l.event, l.no, l.notice, l.bytes, l.due, l.first_at, l.number, l.tries, l.stood, l.epoch, l.replay, l.rank, l.single, l.spared`
 
-	displacePending = `DELETE FROM surehook_pending WHERE subscription = $1 AND event = $2 RETURNING no, notice, bytes`
+	displacePending = `DELETE FROM surehook_pending WHERE subscription = $1 AND event = $2 RETURNING no, notice, bytes, due`
 	displaceWaiting = `DELETE FROM surehook_waiting WHERE subscription = $1 AND event = $2
 		RETURNING due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes`
-	setPlace      = `UPDATE surehook_lines SET place = $3, no = $4, notice = $5, bytes = $6 WHERE subscription = $1 AND event = $2`
+	setPlace      = `UPDATE surehook_lines SET place = $3, no = $4, notice = $5, bytes = $6, due = $7 WHERE subscription = $1 AND event = $2`
 	restartBehind = `UPDATE surehook_lines SET place = 2, due = $3, tries = 0, first_at = NULL, stood = 0, spared = false, epoch = $4, rank = 0 WHERE subscription = $1 AND event = $2`
 	deleteLines   = `DELETE FROM surehook_lines WHERE subscription = ANY($1)`
 )
@@ -296,8 +296,9 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 	return nil
 }
 
-// comeOut makes a delivery pending, or one that waits. If its subscription was resumed since
-// it waited, its schedule starts anew; one that the resume has skipped is left to the sweep.
+// comeOut makes a delivery pending, or one that waits. If it was there before the
+// subscription was resumed, a claim finds it among what is resumed, which may have been
+// looked at up to there.
 func (b *batch) comeOut(r rows) error {
 	var place int16
 	var no int64
@@ -307,16 +308,19 @@ func (b *batch) comeOut(r rows) error {
 	if err != nil {
 		return err
 	}
-	h, sub := b.heads.by[w.subscription], b.subs[w.subscription]
+	h := b.heads.by[w.subscription]
 	h.behind--
 	if place == placeBehind {
-		b.arrives(h, made{w.key(), &unexpanded{event: no, notice: w.notice, bytes: w.bytes}})
+		b.arrives(h, made{w.key(), &unexpanded{event: no, notice: w.notice, bytes: w.bytes}, w.due})
 		return nil
 	}
-	if w.rank = int(rank); w.epoch < h.epoch && !sub.skips(w.epoch, w.event) {
-		w.due, w.tries, w.firstAt, w.stood, w.spared, w.epoch = b.now, 0, none, 0, false, h.epoch
-	}
 	h.waiting++
+	if w.rank = int(rank); w.epoch < h.epoch {
+		w.due = b.now
+		if h.resumedTo < 0 || h.resumedTo >= w.event {
+			h.resumedTo = w.event - 1
+		}
+	}
 	h.waitingFrom = min(h.waitingFrom, w.due)
 	h.lower(w.due)
 	b.waits = append(b.waits, w)
@@ -361,8 +365,17 @@ func (b *batch) supersede(newer map[lineKey]int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.endAll(over, rules.Superseded)
+	_, err = b.endAll(over, b.superseded)
 	return err
+}
+
+// superseded is how a delivery ends that a newer one has overtaken. What a resume has
+// skipped stays cancelled.
+func (b *batch) superseded(l *live) sender.Status {
+	if b.subs[l.subscription].skips(l.epoch, l.event) {
+		return rules.Cancelled(l.single)
+	}
+	return rules.Superseded(l.single)
 }
 
 // displace puts behind what is out, and not in flight.
@@ -372,14 +385,14 @@ func (b *batch) displace(h *head, event int64) error {
 	pending := false
 	err := b.each(func(r rows) (bool, error) {
 		pending = true
-		return true, r.Scan(&row.no, &row.notice, &row.bytes)
+		return true, r.Scan(&row.no, &row.notice, &row.bytes, &row.due)
 	}, displacePending, h.subscription, event)
 	if err != nil {
 		return err
 	}
 	if pending {
 		h.pending--
-		return b.execs(setPlace, h.subscription, event, int16(placeBehind), row.no, row.notice, row.bytes)
+		return b.execs(setPlace, h.subscription, event, int16(placeBehind), row.no, row.notice, row.bytes, row.due)
 	}
 	w := waits{live: live{subscription: h.subscription, event: event}}
 	var rank int16

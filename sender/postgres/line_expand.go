@@ -98,7 +98,7 @@ func (l *lining) one(m made, k lineKey) {
 	if e.Displaces {
 		l.displaced = append(l.displaced, dispatch.DeliveryKey{Event: line.Out, Subscription: k.subscription})
 	}
-	row := lineRow{waits: waits{live: live{subscription: m.Subscription, event: m.Event, notice: m.of.notice, bytes: m.of.bytes}}, object: k.object, no: m.of.event}
+	row := lineRow{waits: waits{live: live{subscription: m.Subscription, event: m.Event, notice: m.of.notice, bytes: m.of.bytes}, due: l.now}, object: k.object, no: m.of.event}
 	if e.Behind {
 		row.place = placeBehind
 	} else {

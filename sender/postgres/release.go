@@ -97,7 +97,7 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if _, err := b.cancel(cancelled); err != nil {
 		return err
 	}
-	_, err = b.endAll(superseded, rules.Superseded)
+	_, err = b.endAll(superseded, b.superseded)
 	return err
 }
 

@@ -41,7 +41,7 @@ func parameterStatements() map[string]string {
 		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "redactAttempts": redactAttempts,
 	}
 	for name, s := range map[string]rowwise{
-		"lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateWholeHeads": updateWholeHeads, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
+		"lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateWholeHeads": updateWholeHeads, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertPendingSince": insertPendingSince, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
 	} {
 		all[name], all[name+" of one"] = s.many, s.one
 	}

@@ -32,14 +32,17 @@ const (
 			EXISTS (SELECT 1 FROM surehook_lines o CROSS JOIN surehook_leases l ON l.subscription = o.subscription AND l.event = o.event
 				WHERE o.subscription = ?1 AND o.object = ?2 AND o.place = 0),
 			coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND place < 3 ORDER BY event DESC LIMIT 1), 0)`
-	selectOvertaken = `SELECT event, number, single FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place IN (1, 2) ORDER BY event LIMIT ?4 + 0`
-	selectFirst     = `SELECT event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared FROM surehook_lines
+	selectOvertaken = `SELECT event, number, single, epoch FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place IN (1, 2) ORDER BY event LIMIT ?4 + 0`
+	selectOut       = `SELECT 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT number, single, epoch FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
+	selectFirst = `SELECT event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared FROM surehook_lines
 		WHERE subscription = ? AND object = ? ORDER BY event LIMIT 1`
 
 	insertLine = `INSERT INTO surehook_lines (subscription, object, event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	setPlace = `UPDATE surehook_lines SET place = ?3 WHERE subscription = ?1 AND event = ?2`
-	goBehind = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
+	setPlace    = `UPDATE surehook_lines SET place = ?3, due = ?4 WHERE subscription = ?1 AND event = ?2`
+	takePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ? RETURNING due`
+	goBehind    = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
 		WHERE subscription = ? AND event = ?`
 	takeWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ? RETURNING due, number, tries, first_at, stood, single, epoch, rank, replay, spared`
 	insertAgain = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank, replay)
@@ -55,7 +58,7 @@ const (
 )
 
 // newLined inserts many that were never claimed.
-var newLined = newManyRows(`INSERT OR FAIL INTO surehook_lines (subscription, object, event, place) VALUES `, `(?, ?, ?, ?)`)
+var newLined = newManyRows(`INSERT OR FAIL INTO surehook_lines (due, subscription, object, event, place) VALUES `, `(?1, ?, ?, ?, ?)`)
 
 // lineKey names a line.
 type lineKey struct {
@@ -134,7 +137,7 @@ func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) err
 	}
 	if line.Out != 0 && line.Out < newer && !line.Leased {
 		l := live{event: line.Out, subscription: h.subscription}
-		if err := b.row(selectNotInFlight, h.subscription, line.Out).Scan(&l.number, &l.single); err != nil {
+		if err := b.row(selectOut, h.subscription, line.Out).Scan(&l.number, &l.single, &l.epoch); err != nil {
 			return err
 		}
 		over = append(over, l)
@@ -146,27 +149,48 @@ func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) err
 		}
 		h.lined -= int64(n)
 	}
-	return b.endAll(h, over, rules.Superseded)
+	return b.overtake(h, over)
+}
+
+// overtake ends what a newer delivery has overtaken. What a resume has skipped stays
+// cancelled.
+func (b *batch) overtake(h *head, over []live) error {
+	var skipped, rest []live
+	for _, l := range over {
+		is, err := b.skipped(h, l.epoch, l.event)
+		if err != nil {
+			return err
+		}
+		if is {
+			skipped = append(skipped, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	if err := b.cancel(h, skipped); err != nil {
+		return err
+	}
+	return b.endAll(h, rest, rules.Superseded)
 }
 
 func (b *batch) overtaken(k lineKey, newer int64) ([]live, error) {
-	return b.lives(k.subscription, func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single) },
+	return b.lives(k.subscription, func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) },
 		selectOvertaken, k.subscription, k.object, newer, supersedeMost)
 }
 
 // displace puts behind what is out, and not in flight.
 func (b *batch) displace(h *head, event int64) error {
 	h.behind++
-	n, err := b.count(deletePendingOne, h.subscription, event)
-	if err != nil {
+	var due int64
+	switch err := b.row(takePending, h.subscription, event).Scan(&due); {
+	case err == nil:
+		h.pending--
+		return b.execs(setPlace, h.subscription, event, placeBehind, due)
+	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
-	if n > 0 {
-		h.pending--
-		return b.execs(setPlace, h.subscription, event, placeBehind)
-	}
 	d := waits{live: live{event: event, subscription: h.subscription}}
-	err = b.row(takeWaiting, h.subscription, event).Scan(&d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.rank, &d.replay, &d.spared)
+	err := b.row(takeWaiting, h.subscription, event).Scan(&d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.rank, &d.replay, &d.spared)
 	if err != nil {
 		return err
 	}
@@ -270,28 +294,26 @@ func (b *batch) advanceOne(h *head, k lineKey) error {
 		return err
 	}
 	h.behind--
-	if err := b.execs(setPlace, k.subscription, d.event, placeOut); err != nil {
+	if err := b.execs(setPlace, k.subscription, d.event, placeOut, 0); err != nil {
 		return err
 	}
 	if place == placeBehind {
 		h.pending++
 		h.lower(b.now)
-		return b.execs(insertPendingOne, b.now, k.subscription, d.event)
+		return b.execs(insertPendingOne, d.due, k.subscription, d.event)
 	}
 	return b.comeOut(h, &d)
 }
 
-// comeOut makes a delivery wait that was behind. If its subscription was resumed meanwhile,
-// its schedule starts anew; one that the resume has skipped is left to the sweep.
+// comeOut makes a delivery wait that was behind. If it was there before the subscription was
+// resumed, a claim finds it among what is resumed, which may have been looked at up to there.
 func (b *batch) comeOut(h *head, d *waits) error {
-	skipped, err := b.skipped(h, d.epoch, d.event)
-	if err != nil {
-		return err
+	if h.waiting++; d.epoch < h.epoch {
+		d.due = b.now
+		if h.resumedTo < 0 || h.resumedTo >= d.event {
+			h.resumedTo = d.event - 1
+		}
 	}
-	if d.epoch < h.epoch && !skipped {
-		d.due, d.tries, d.firstAt, d.stood, d.spared, d.epoch = b.now, 0, 0, 0, false, h.epoch
-	}
-	h.waiting++
 	h.lower(d.due)
 	return b.execs(insertAgain, d.subscription, d.event, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, d.spared, d.epoch, d.rank, d.replay)
 }

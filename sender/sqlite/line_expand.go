@@ -41,7 +41,7 @@ func (e *expansion) lineUp(touched []int64, fresh map[int64]int) error {
 	if err := l.all(keys); err != nil {
 		return err
 	}
-	return e.execMany(newLined, l.rows)
+	return e.execMany(newLined, l.rows, e.now)
 }
 
 // lining is a lineUp at work.
@@ -66,14 +66,15 @@ func (l *lining) all(keys []dispatch.DeliveryKey) error {
 	for _, k := range keys {
 		key := lineKey{k.Subscription, names[k.Event]}
 		h := l.heads.by[k.Subscription]
-		if l.orders[k.Subscription] == sender.OrderLatest && newest[key] > k.Event {
+		// What a resume has skipped ends at once.
+		if k.Event <= h.skippedTo || l.orders[k.Subscription] == sender.OrderLatest && newest[key] > k.Event {
 			over[h] = append(over[h], live{event: k.Event, subscription: k.Subscription})
 		} else if err = l.one(h, key, k.Event); err != nil {
 			return err
 		}
 	}
 	for h, some := range over {
-		if err := l.endAll(h, some, rules.Superseded); err != nil {
+		if err := l.overtake(h, some); err != nil {
 			return err
 		}
 	}

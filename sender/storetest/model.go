@@ -25,7 +25,7 @@ func modelRules[Tx any]() (rules []rule[Tx]) {
 	for seed := range uint64(modelSeeds) {
 		rules = append(rules, rule[Tx]{
 			name: fmt.Sprintf("seed %d", seed+1),
-			rule: "Whatever is done in whatever order: no delivery of a committed event is lost or doubled, one that has ended is live again only by a redelivery, attempt numbers rise by one, none is claimed before it is due or while it is held, and a result that comes too late changes nothing.",
+			rule: "Whatever is done in whatever order: no delivery of a committed event is lost or doubled, one that has ended is live again only by a redelivery, attempt numbers rise by one, none is claimed before it is due or while it is held, none before an earlier version of its object has ended if its subscription wants that, and a result that comes too late changes nothing.",
 			run:  func(w *world[Tx]) { runModel(w, seed+1) },
 		})
 	}
@@ -96,6 +96,9 @@ type modelDelivery struct {
 	stood     time.Duration
 	single    bool
 	spared    bool
+	lined     bool // it is in the line of its object: see modelline.go
+	behind    bool // it waits there
+	stops     bool // it is dead-lettered, and holds back others
 	attempts  []sender.Class
 }
 
@@ -140,6 +143,7 @@ func runModel[Tx any](w *world[Tx], seed uint64) {
 		{"redeliver", 6, m.redeliver},
 		{"advance", 8, m.advance},
 		{"sweep", 2, m.sweep},
+		{"pass over", 2, m.passOver},
 	}
 	var deck []int
 	for i, s := range steps {
@@ -225,7 +229,9 @@ func (d *modelDelivery) reads() sender.Status {
 
 // end ends a live delivery.
 func (d *modelDelivery) end(status sender.Status) {
-	d.status, d.live, d.dropped, d.single, d.spared, d.leased = status, false, false, false, false, time.Time{}
+	d.status, d.live, d.dropped, d.single, d.spared, d.leased, d.behind = status, false, false, false, false, time.Time{}, false
+	d.stops = d.lined && status == sender.StatusDeadLettered && d.sub.holdsDead()
+	d.lined = d.stops
 }
 
 // cancel ends a cancelled delivery, and stores its lost attempt if it has one.
@@ -264,7 +270,7 @@ func (m *model[Tx]) drain() {
 	}
 	m.expand(plenty, plenty)
 	for rounds := 0; ; rounds++ {
-		m.check(rounds < 10, "the store is not drained after %d rounds", rounds)
+		m.check(rounds < 30, "the store is not drained after %d rounds", rounds)
 		m.Advance(24 * time.Hour)
 		m.clock = m.clock.Add(24 * time.Hour)
 		m.sweep()

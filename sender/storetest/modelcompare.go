@@ -22,6 +22,7 @@ func (m *model[Tx]) compareDeliveries() {
 		m.check(d != nil && d.id == read.ID, "delivery %s of event %s to %s has another id, or should not be", read.ID, read.Event.ID, read.Subscription)
 		if d.live && d.cancelled() && d.lapsed(m.clock) && read.AttemptCount > len(d.attempts) {
 			d.cancel() // a store may notice that at any time
+			m.comeOut(d)
 		}
 		if d.live && d.single && d.reads() == d.status {
 			m.check(read.Status != sender.StatusDeadLettered && read.Status != sender.StatusCancelled && read.Status != sender.StatusHeld, "status of %s, which was delivered and is sent again: %s", d.id, read.Status)
@@ -49,6 +50,8 @@ func (m *model[Tx]) compareDue(d *modelDelivery, read sender.Delivery) {
 		return
 	case d.sub.held():
 		m.check(read.NextAttemptAt.IsZero(), "%s is held, but has a next attempt", d.id)
+	case d.behind:
+		m.check(read.NextAttemptAt.IsZero(), "%s waits for another one about its object, but has a next attempt", d.id)
 	case d.leased.IsZero():
 		m.sameTime(read.NextAttemptAt, d.due, "NextAttemptAt of %s", d.id)
 	}
@@ -141,8 +144,10 @@ func (m *model[Tx]) sweep() {
 	for _, d := range m.deliveries {
 		if d.live && d.cancelled() && !d.inFlight(m.clock) {
 			d.cancel()
+			m.comeOut(d)
 		}
 	}
+	m.free()
 	for _, s := range m.subs {
 		if !s.deleted && m.mustBeGone(s) {
 			s.deleted = true

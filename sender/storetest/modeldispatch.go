@@ -94,7 +94,8 @@ func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
 	perLane := [sender.Lanes]int{}
 	for _, c := range claims.Claimed {
 		d := m.byPair[pair{c.Event.ID, c.Target.Subscription}]
-		m.check(d != nil && d.live && !d.cancelled() && !held[d.sub] && d.leased.IsZero() && !fresh[d], "a delivery was claimed that may not be: %+v", c.Event)
+		m.inOrder(d)
+		m.check(d != nil && d.live && !d.behind && !d.cancelled() && !held[d.sub] && d.leased.IsZero() && !fresh[d], "a delivery was claimed that may not be: %+v", c.Event)
 		m.check(!d.due.After(m.clock), "a delivery was claimed that is due in %v", d.due.Sub(m.clock))
 		m.equal([]int64{int64(c.Number), c.Token}, []int64{int64(d.number + 1), token}, "number and token of the attempt")
 		m.sameBody(c.Body, d.event.draft, d.event.version)
@@ -132,7 +133,7 @@ func (m *model[Tx]) compareClaim(claims dispatch.Claims, slots int, fresh map[*m
 	}
 	for _, d := range m.deliveries {
 		full := d.sub.Settings.MaxInFlight > 0 && running[d.sub] >= d.sub.Settings.MaxInFlight
-		if !d.live || d.cancelled() || d.sub.held() || full || fresh[d] {
+		if !d.live || d.behind || d.cancelled() || d.sub.held() || full || fresh[d] {
 			continue
 		}
 		m.check(slots < plenty || d.due.After(m.clock), "delivery %s has been due for %v and was not claimed", d.id, m.clock.Sub(d.due))
@@ -197,9 +198,13 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 		} else {
 			d.end(sender.StatusCancelled)
 		}
+		m.comeOut(d)
 		return
 	}
 	live := dispatch.Live{Key: d.key, Number: d.number, Tries: d.tries, First: d.first, Single: d.single, Stood: d.stood, Notice: d.event.draft.Notice, Spared: d.spared}
+	if set := d.sub.Settings; set.Order == sender.OrderObject {
+		live.HoldTries, live.HoldFor = set.HoldTries, set.HoldFor
+	}
 	given := m.given[d.key]
 	if !d.vague {
 		m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)
@@ -207,6 +212,9 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 	given.First = live.First
 	m.equal(given, live, "row that Decide was given at attempt %d of %s", d.number, d.id)
 	want := modelPolicy(live, d.sub.Health, dispatch.Result{Class: class}, m.clock)
+	if want.Status == sender.StatusAwaitingRetry && m.overtaken(d) {
+		want.Status = d.superseded()
+	}
 	m.equal(got.Status, want.Status, "decision on attempt %d of %s", d.number, d.id)
 	m.sameTime(got.Due, want.Due, "Due of the decision on attempt %d of %s", d.number, d.id)
 	d.sub.Health = want.Health
@@ -218,9 +226,11 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 			d.tries--
 			d.uncounted = true
 		}
+		d.behind = m.yields(d)
 	} else {
 		d.end(want.Status)
 	}
+	m.comeOut(d)
 	m.affect(d, want, "")
 }
 
@@ -277,6 +287,12 @@ func (m *model[Tx]) release() {
 			d.vague = d.vague || d.uncounted
 			d.first = time.Time{}
 		}
+		if m.overtaken(d) {
+			d.end(d.superseded())
+		} else {
+			d.behind = m.yields(d)
+		}
+		m.comeOut(d)
 	}
 }
 
@@ -300,7 +316,13 @@ func (m *model[Tx]) redeliver() {
 	m.noError(err, "redelivering %s", d.id)
 	if !d.live {
 		d.single = d.status == sender.StatusDelivered
-		d.status, d.live = sender.StatusAwaitingRetry, true
+		d.status, d.live, d.stops, d.lined = sender.StatusAwaitingRetry, true, false, false
+		if len(d.attempts) == 0 { // it was superseded
+			d.status = sender.StatusPending
+		}
+		d.renew(m.clock)
+		m.enter(d)
+		return
 	}
 	d.renew(m.clock)
 }

@@ -30,6 +30,7 @@ func (m *model[Tx]) subscribe() {
 	for _, pattern := range s.EventTypes {
 		s.since[pattern] = len(m.events)
 	}
+	s.Settings = m.order()
 	m.inTx(func(tx Tx) error { return m.Store.CreateSubscriptionTx(m.ctx, tx, s.Subscription) })
 	m.subs = append(m.subs, s)
 }
@@ -56,7 +57,8 @@ func (m *model[Tx]) update() {
 	s := m.any()
 	n := s.Subscription
 	n.URL, n.EventTypes = "https://example.com/"+m.name("new"), m.filter()
-	n.Settings = sender.Settings{MaxInFlight: m.rand.IntN(3)}
+	n.Settings = m.order()
+	n.Settings.MaxInFlight = m.rand.IntN(3)
 	if !m.expect(s, m.try(func(tx Tx) error { return m.Store.UpdateSubscriptionTx(m.ctx, tx, n) }), "updating") {
 		return
 	}
@@ -144,6 +146,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 			d.renew(m.clock)
 		case d.leased.IsZero():
 			d.cancel()
+			defer m.comeOut(d)
 		default:
 			d.dropped = true
 		}
@@ -154,6 +157,8 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 		s.DisabledAt, s.DisabledReason = time.Time{}, ""
 	}
 	s.Status = sender.SubscriptionActive
+	m.world.sweep(100) // until then what is skipped is in its line
+	defer m.sweep()
 }
 
 // oldest returns when the oldest event was published that a resume would send.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -65,7 +66,7 @@ func (m *model[Tx]) expand(events, deliveries int) {
 	if x.Deliveries > 0 {
 		list = m.list(history.DeliveryQuery{Limit: 200})
 	}
-	for _, read := range list {
+	for _, read := range slices.Backward(list) { // in the order of the events
 		if m.byPair[pair{read.Event.ID, read.Subscription}] == nil {
 			made++
 			m.made(read)
@@ -93,6 +94,8 @@ func (m *model[Tx]) made(read sender.Delivery) {
 			d := &modelDelivery{id: read.ID, event: e, sub: s, status: sender.StatusPending, live: true, due: m.clock}
 			if s.skips(e) {
 				d.cancel()
+			} else {
+				m.enter(d)
 			}
 			m.deliveries, m.byPair[pair{e.draft.ID, s.ID}] = append(m.deliveries, d), d
 			return

@@ -1,0 +1,156 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// order draws settings, half of them with an order.
+func (m *model[Tx]) order() sender.Settings {
+	return []sender.Settings{
+		{}, {}, {}, {}, {Order: sender.OrderLatest}, {Order: sender.OrderLatest},
+		{Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour}, {Order: sender.OrderObject, HoldDead: true},
+	}[m.rand.IntN(8)]
+}
+
+// holdsDead tells whether a dead letter of the subscription holds back later versions.
+func (s *modelSub) holdsDead() bool {
+	return !s.deleted && s.Settings.Order == sender.OrderObject && s.Settings.HoldDead && s.Status != sender.SubscriptionClosing
+}
+
+// line returns the others in the line of a delivery, in their order.
+func (m *model[Tx]) line(d *modelDelivery) (line []*modelDelivery) {
+	for _, e := range m.events {
+		other := m.byPair[pair{e.draft.ID, d.sub.ID}]
+		if other != nil && other != d && other.lined && e.draft.Object == d.event.draft.Object {
+			line = append(line, other)
+		}
+	}
+	return line
+}
+
+func (d *modelDelivery) superseded() sender.Status {
+	if d.single {
+		return sender.StatusDelivered
+	}
+	return sender.StatusSuperseded
+}
+
+// enter puts a delivery that is made or sent again into the line of its object.
+func (m *model[Tx]) enter(d *modelDelivery) {
+	order := d.sub.Settings.Order
+	if order == sender.OrderRelaxed {
+		m.comeOut(d)
+		return
+	}
+	line := m.line(d)
+	for _, other := range line {
+		if order == sender.OrderLatest && other.live && other.event.at > d.event.at {
+			d.end(d.superseded())
+			return
+		}
+	}
+	for _, other := range line {
+		switch {
+		case order != sender.OrderLatest || !other.leased.IsZero():
+		case other.live:
+			other.end(other.superseded())
+		default:
+			other.stops, other.lined = false, false
+		}
+	}
+	d.lined = true
+	for _, other := range m.line(d) {
+		switch {
+		case other.event.at < d.event.at || !other.leased.IsZero():
+			d.behind = true
+		case !d.behind && other.live:
+			other.behind = true
+		}
+	}
+}
+
+// comeOut lets the first of the line of a delivery come out, if nothing is out.
+func (m *model[Tx]) comeOut(d *modelDelivery) {
+	if d.sub.deleted {
+		return
+	}
+	var first *modelDelivery
+	for _, e := range m.events {
+		other := m.byPair[pair{e.draft.ID, d.sub.ID}]
+		if other == nil || !other.lined || e.draft.Object != d.event.draft.Object {
+			continue
+		}
+		if other.live && !other.behind {
+			return
+		}
+		if first == nil {
+			first = other
+		}
+	}
+	if first != nil && first.live {
+		first.behind = false
+	}
+}
+
+// overtaken tells whether a newer version waits behind a delivery, and its subscription
+// wants the latest alone.
+func (m *model[Tx]) overtaken(d *modelDelivery) bool {
+	for _, other := range m.line(d) {
+		if d.lined && d.sub.Settings.Order == sender.OrderLatest && other.live && other.event.at > d.event.at {
+			return true
+		}
+	}
+	return false
+}
+
+// yields tells whether an earlier version waits behind a delivery.
+func (m *model[Tx]) yields(d *modelDelivery) bool {
+	line := m.line(d)
+	return d.lined && len(line) > 0 && line[0].live && line[0].event.at < d.event.at
+}
+
+// inOrder ends the test if a delivery is claimed while another one is out, or before an
+// earlier one.
+func (m *model[Tx]) inOrder(d *modelDelivery) {
+	if d == nil || !d.lined {
+		return
+	}
+	for _, other := range m.line(d) {
+		m.check(!other.live || other.event.at > d.event.at && other.leased.IsZero(), "version %d was claimed while version %d of its object had not ended", d.event.version, other.event.version)
+	}
+}
+
+// free lets go on what dead letters hold back that are not to do so any more.
+func (m *model[Tx]) free() {
+	for _, d := range m.deliveries {
+		if d.stops && !d.sub.holdsDead() {
+			d.stops, d.lined = false, false
+			m.comeOut(d)
+		}
+	}
+}
+
+func (m *model[Tx]) passOver() {
+	if len(m.deliveries) == 0 {
+		return
+	}
+	d := m.deliveries[m.rand.IntN(len(m.deliveries))]
+	for _, other := range m.deliveries {
+		if other.stops && m.rand.IntN(2) == 0 {
+			d = other
+		}
+	}
+	err := m.Store.PassOver(m.ctx, d.id)
+	if d.sub.deleted {
+		return // a sweep may have freed it
+	}
+	if !d.stops {
+		m.errorIs(err, sender.ErrStatus, "passing over %s, which is %s", d.id, d.status)
+		return
+	}
+	m.noError(err, "passing over %s", d.id)
+	d.stops, d.lined = false, false
+	m.comeOut(d)
+}
