@@ -31,6 +31,10 @@ func TestSettingsThatAreFine(t *testing.T) {
 		"8 KiB":       {Headers: map[string]string{"X-Big": strings.Repeat("v", maxHeaderBytes-len("X-Big"))}},
 		"least":       {MaxInFlight: 1, Rate: 0.001, Timeout: time.Second, Proxy: "eu"},
 		"most":        {MaxInFlight: 1000, Rate: 10_000, Timeout: 10 * time.Second, Proxy: "us"},
+		"in order":    {Order: OrderObject},
+		"held least":  {Order: OrderObject, HoldTries: 1, HoldFor: time.Second, HoldDead: true},
+		"held most":   {Order: OrderObject, HoldTries: 100, HoldFor: 30 * 24 * time.Hour},
+		"the latest":  {Order: OrderLatest},
 		"near misses": {Headers: map[string]string{"Web-Hook": "1", "Webhook": "1", "Proxied-By": "1", "X-Host": "1", "Hosting": "1"}},
 	} {
 		require.NoError(t, s.check(testLimits), name)
@@ -57,6 +61,11 @@ func TestSettingsRefused(t *testing.T) {
 		"twice":                  {Settings{Headers: map[string]string{"x-a": "1", "X-A": "2"}}, `"X-A" is given twice`},
 		"8 KiB and one":          {header("X-Big", strings.Repeat("v", maxHeaderBytes-4)), "have 8193 bytes: at most 8192"},
 		"in flight":              {Settings{MaxInFlight: 1001}, "max in flight is 1001: it must be from 1 to 1000"},
+		"an order":               {Settings{Order: "strict"}, `the order is "strict": it must be "object" or "latest", or empty`},
+		"hold tries":             {Settings{Order: OrderObject, HoldTries: 101}, "hold tries is 101: it must be from 1 to 100"},
+		"hold for":               {Settings{Order: OrderObject, HoldFor: time.Millisecond}, "hold for is 1ms: it must be from 1s to 720h0m0s"},
+		"held by no order":       {Settings{HoldDead: true}, `for the order "object" alone`},
+		"held by the latest":     {Settings{Order: OrderLatest, HoldTries: 1}, `for the order "object" alone`},
 		"in flight below 0":      {Settings{MaxInFlight: -1}, "max in flight is -1"},
 		"rate":                   {Settings{Rate: 10_001}, "the rate is 10001: it must be from 0.001 to 10000"},
 		"a small rate":           {Settings{Rate: 0.0009}, "the rate is"},

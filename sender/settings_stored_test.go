@@ -15,6 +15,7 @@ import (
 func TestStoredSettings(t *testing.T) {
 	full := sender.Settings{
 		Headers: map[string]string{"A": "1"}, MaxInFlight: 3, Rate: 2.5, Timeout: time.Second, Proxy: "eu", SealedCertificate: []byte("\x00\xff"),
+		Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour, HoldDead: true,
 	}
 	for _, want := range []sender.Settings{{}, full} {
 		text, err := json.Marshal(want)

@@ -40,10 +40,26 @@
 // that process is taken over. If its process is ending, it waits until the attempts on the
 // wire to it have ended.
 //
-// A failed attempt holds nobody back: it waits for its retry, and later versions pass it.
-// Retries, deliveries that are redelivered or replayed after an attempt, and attempts whose
-// process was lost keep no order. For these the receiver's version check decides, as it
-// always does.
+// That is the relaxed order, which a subscription has by default. A failed attempt holds
+// nobody back: it waits for its retry, and later versions pass it. Retries, deliveries that
+// are redelivered or replayed after an attempt, and attempts whose process was lost keep no
+// order. For these the receiver's version check decides, as it always does.
+//
+// With sender.OrderObject (Settings.Order) a subscription gets each version only when every
+// earlier one of its object has ended, whatever fails, and whichever process is lost. A
+// version that fails holds back its own object alone, until it succeeds or is dead-lettered:
+// HoldTries and HoldFor make that sooner. Then the object goes on, or, with HoldDead, waits
+// until somebody redelivers the dead letter or passes over it. A version that is sent again
+// goes before later ones that have not begun.
+//
+// With sender.OrderLatest a subscription gets the newest version of each object. Earlier
+// ones that are not in flight end as superseded when a newer one comes, so that a backlog
+// has no more deliveries than there are objects.
+//
+// A change of the order counts for the events that are expanded from then on, and for what
+// is sent again. Deliveries that were there before keep what they had: those that had no
+// line pass others and are passed, and those behind others come to their end in order. To
+// have all of a backlog in order, set the order while there is none.
 //
 // The price is that one object at one endpoint is served one delivery at a time, however
 // many places the subscription has. These are at most 1/latency deliveries in a second: 20

@@ -43,6 +43,20 @@ type Store interface {
 	// side by side. Further large events wait, and up to 1024 waiting events are passed
 	// over.
 	//
+	// A subscription with an order (Settings.Order) has a line for each object: see
+	// rules.Line. A delivery that is made comes into it, and what comes into it follows
+	// rules.Line.Enter. At most one of a line is out, and can be claimed; the others are
+	// behind, count as pending, and are due when they come out. When the one that is out
+	// ends, the lowest of the rest comes out in the same transaction, unless a dead letter
+	// stands before it that holds back the others (rules.Holds). So under
+	// sender.OrderObject a claim finds a delivery only if every earlier version of its
+	// object has ended. Under sender.OrderLatest a new delivery ends those before it that
+	// are not leased, as superseded; one that is leased ends so when its attempt has ended
+	// otherwise than with success, or is released. A delivery that is sent again, or a
+	// member of a replay that is admitted, comes into its line in the same way, and may have
+	// to wait there, or be superseded at once. What a call costs does not grow with the
+	// lines. A change of the order is for what is made or sent again from then on.
+	//
 	// Recording: a result whose Token is not the present lease's, or whose delivery is not
 	// leased, changes nothing (Outcome.Lost). Otherwise the attempt is stored, b.Decide is
 	// called with the rows as they are locked, and its Decision is stored: the delivery's
@@ -102,7 +116,9 @@ type Store interface {
 
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because their
 	// subscriptions were deleted or resumed without them, and ends the subscriptions that
-	// are closing and have nothing left. It returns how many deliveries it ended. A store
+	// are closing and have nothing left. It also lets go on what dead letters hold back that
+	// are not to do so any more: they were pruned, or their subscriptions are closing or
+	// have other settings. It returns how many deliveries it ended. A store
 	// that keeps its counts for the rollups in memory writes them here, those of
 	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second.
 	// It also merges the rollups of each hour, some minutes after its end: see
@@ -130,15 +146,15 @@ type Store interface {
 	// transaction. Replays take turns. Each member is looked at once. Then it is admitted
 	// if its subscription is not deleted, and skipped otherwise:
 	//
-	//   - A dead-lettered delivery starts its schedule anew, while its attempt numbers go
+	//   - A dead-lettered or superseded delivery starts its schedule anew, while its attempt numbers go
 	//     on. A delivered delivery gets a single attempt (Live.Single).
 	//   - An admitted delivery is due at once. Within its subscription it is claimed after
 	//     everything else that is due, until it was claimed once. It is held while its
 	//     subscription is paused or disabled.
 	//
 	// No replay is given more than rules.TakeRate grants under its Rate, nor any more while
-	// about 1,000 of its admitted deliveries, not counting held ones, have not been
-	// claimed. Then it is left alone for as long as it has waited already, and for 5 s at
+	// about 1,000 of its admitted deliveries, not counting held ones and those behind others
+	// in a line, have not been claimed. Then it is left alone for as long as it has waited already, and for 5 s at
 	// most. A step looks at no more than about 1,000 deliveries, whatever the filters
 	// select, and at no more than 16 replays, however many are running.
 	//
@@ -152,8 +168,8 @@ type Store interface {
 	// Prune removes, in one batch of one or a few short transactions, up to p.Limit of the
 	// records that are past their time. Any number of processes may prune at a time. It
 	// removes:
-	//   - the records of delivered and of cancelled deliveries, with their attempts,
-	//     if their last attempt began, or they were cancelled, before p.Delivered.
+	//   - the records of delivered, cancelled and superseded deliveries, with their
+	//     attempts, if their last attempt began, or they ended otherwise, before p.Delivered.
 	//     Their ids are ErrNotFound from then on;
 	//   - dead letters that ended before p.DeadLetters, with their attempts;
 	//   - events that were published before p.Events and are expanded, if no delivery

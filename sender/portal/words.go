@@ -147,6 +147,10 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 		r.Said, r.Advice = "It is held: the endpoint was disabled.", "Resume the endpoint once it answers with 2xx again."
 	case history.WhyCancelled:
 		r.Said = "It was cancelled, and is not sent any more."
+	case history.WhySuperseded:
+		r.Said = "A newer version of its object came before it was delivered, and the endpoint wants the latest alone."
+	case history.WhyBehind:
+		r.Said = "It waits for another version of its object, which comes first."
 	case history.WhyDeadLettered:
 		r.Said, r.Advice = gaveUp(d, last), "Once your endpoint answers with 2xx again, send this one again: its schedule starts anew."
 	case history.WhySentAgain:

@@ -3,9 +3,9 @@ package defect
 import "slices"
 
 // All is every defect: signing, rotating, receiving, deduplicating, deciding, storing,
-// keeping the order, sending.
+// keeping the order, in lines too, sending.
 func All() []Defect {
-	return slices.Concat(ofSigning, ofRotation, ofReceiver, ofDedup, ofDecisions, ofStores, ofOrder, ofWire)
+	return slices.Concat(ofSigning, ofRotation, ofReceiver, ofDedup, ofDecisions, ofStores, ofOrder, ofLines, ofWire)
 }
 
 // store runs the suite that every store must pass, which is the quicker part of a

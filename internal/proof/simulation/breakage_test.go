@@ -21,6 +21,7 @@ type breakage struct {
 	decide       func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision
 	numbered     bool // a token is the attempt's number, and a release is repeated
 	commits      bool // an event of a transaction that should roll back
+	relaxed      bool // subscriptions have no order
 	redelivers   bool // an event that no subscription has asked for
 	silent       bool // only claims store beats
 	greedy       bool // the leases of other processes are taken over, too
@@ -121,6 +122,7 @@ var breakages = []breakage{
 	{name: "who lives is taken over", breaks: "I5", silent: true},
 	{name: "what others hold is taken over", breaks: "I5", greedy: true},
 	{name: "what is rolled back is committed", breaks: "I2", commits: true},
+	{name: "the order of a subscription is not stored", breaks: "I15", relaxed: true},
 	{name: "what was delivered is sent again", breaks: "I6", redelivers: true},
 }
 
@@ -182,6 +184,13 @@ func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispa
 		s.released = nil
 	}
 	return x, c, err
+}
+
+func (s *brokenStore) CreateSubscriptionTx(ctx context.Context, tx *memory.Tx, n sender.Subscription) error {
+	if s.how.relaxed {
+		n.Settings.Order = sender.OrderRelaxed
+	}
+	return s.Store.CreateSubscriptionTx(ctx, tx, n)
 }
 
 func (s *brokenStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {

@@ -53,7 +53,7 @@ func (w *world) checkStatus(d *delivery, got *sender.Delivery) {
 		w.violated("I1", "%s is cancelled, and nobody has asked for it", d.name)
 	case !terminal(got.Status) && holds != (got.Status == sender.StatusHeld):
 		w.violated("I1", "%s is %s, and its subscription is %s", d.name, got.Status, d.sub.status)
-	case !terminal(got.Status) && !holds && !got.InFlight && got.NextAttemptAt.IsZero():
+	case !terminal(got.Status) && !holds && !got.InFlight && got.NextAttemptAt.IsZero() && d.sub.settings.Order == sender.OrderRelaxed:
 		w.violated("I1", "%s is %s, and nothing is planned", d.name, got.Status)
 	}
 }

@@ -202,6 +202,9 @@ func (p *process) exchanged(b *dispatch.Batch, c *dispatch.Claims) {
 	for _, d := range touched {
 		w.look(d)
 	}
+	for i := range c.Claimed {
+		w.checkLine(w.byKey[c.Claimed[i].Key])
+	}
 }
 
 // recorded notes that a result was handed to the store.
