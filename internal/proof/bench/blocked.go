@@ -57,11 +57,16 @@ type driven[Tx any] struct {
 
 // openDriven makes one with n subscriptions.
 func openDriven[Tx any](ctx context.Context, b *bench, k kind[Tx], n int) (*driven[Tx], error) {
+	return openDrivenAs(ctx, b, k, n, sender.Settings{})
+}
+
+// openDrivenAs makes one with n subscriptions that have these settings.
+func openDrivenAs[Tx any](ctx context.Context, b *bench, k kind[Tx], n int, set sender.Settings) (*driven[Tx], error) {
 	p, err := k.fresh(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	d := &driven[Tx]{place: p, driver: driver{store: p.store}, to: registering{prefix: "sub", n: n, url: nowhere, types: []string{"thing.*"}}, meter: k.meter(ctx, b)}
+	d := &driven[Tx]{place: p, driver: driver{store: p.store}, to: registering{prefix: "sub", n: n, url: nowhere, types: []string{"thing.*"}, settings: set}, meter: k.meter(ctx, b)}
 	if _, err := p.register(ctx, d.to); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -96,7 +101,7 @@ func (d *driven[Tx]) measured(ctx context.Context, variant string, n int) ([]sam
 // not be claimed.
 func (d *driven[Tx]) block(ctx context.Context, each int) error {
 	paused := registering{prefix: "paused", n: 500, url: nowhere, types: []string{"blocked.*"}}
-	full := registering{prefix: "full", n: 468, url: nowhere, types: []string{"blocked.*"}, maxInFlight: 1}
+	full := registering{prefix: "full", n: 468, url: nowhere, types: []string{"blocked.*"}, settings: sender.Settings{MaxInFlight: 1}}
 	roomless := registering{prefix: "roomless", n: 32, url: nowhere, types: []string{"blocked.*"}}
 	held, err := d.register(ctx, paused)
 	if err != nil {

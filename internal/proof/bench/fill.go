@@ -16,12 +16,11 @@ const batch = 1000
 
 // registering says what to register.
 type registering struct {
-	prefix string // of the subscribers' ids: PREFIX_0, PREFIX_1 …
-	n      int    // subscribers, each with one subscription
-	url    func(i int) string
-	types  []string
-	// maxInFlight is the subscriptions' own bound; 0: none.
-	maxInFlight int
+	prefix   string // of the subscribers' ids: PREFIX_0, PREFIX_1 …
+	n        int    // subscribers, each with one subscription
+	url      func(i int) string
+	types    []string
+	settings sender.Settings // of the subscriptions
 }
 
 // subscriber is the id of the ith.
@@ -55,7 +54,7 @@ func (p *place[Tx]) register(ctx context.Context, r registering) (subscriptions 
 					return err
 				}
 				s, err := registry.SubscribeTx(ctx, tx, sender.NewSubscription{
-					Subscriber: r.subscriber(i), URL: r.url(i), EventTypes: r.types, Settings: sender.Settings{MaxInFlight: r.maxInFlight},
+					Subscriber: r.subscriber(i), URL: r.url(i), EventTypes: r.types, Settings: r.settings,
 				})
 				if err != nil {
 					return err
