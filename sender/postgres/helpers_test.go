@@ -204,7 +204,7 @@ func claimedOf(cs []dispatch.Claimed) map[string]int {
 // gap.
 func (p *place) settled(t testing.TB) {
 	t.Helper()
-	for _, table := range []string{"outbox", "pending", "leases", "waiting", "wakes"} {
+	for _, table := range []string{"outbox", "pending", "leases", "waiting", "lines", "wakes"} {
 		require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_`+table), table)
 	}
 	p.consistent(t)
@@ -233,10 +233,12 @@ func (p *place) consistent(t testing.TB) {
 
 const (
 	wrongHeads = `SELECT count(*) FROM {}.surehook_heads h WHERE
-		(h.pending, h.waiting, h.leased, h.dead) IS DISTINCT FROM (
+		(h.pending, h.waiting, h.leased, h.behind, h.lined, h.dead) IS DISTINCT FROM (
 			(SELECT count(*) FROM {}.surehook_pending WHERE subscription = h.subscription),
 			(SELECT count(*) FROM {}.surehook_waiting WHERE subscription = h.subscription),
 			(SELECT count(*) FROM {}.surehook_leases WHERE subscription = h.subscription),
+			(SELECT count(*) FROM {}.surehook_lines WHERE subscription = h.subscription AND place IN (1, 2)),
+			(SELECT count(*) FROM {}.surehook_lines WHERE subscription = h.subscription),
 			(SELECT count(*) FROM {}.surehook_ended WHERE subscription = h.subscription AND status = 'dead_lettered'))`
 	lateLeases = `SELECT count(*) FROM {}.surehook_heads h WHERE h.leased > 0 AND h.leases_end > (
 		SELECT min(until) FROM {}.surehook_leases WHERE subscription = h.subscription)`

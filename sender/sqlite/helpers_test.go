@@ -106,7 +106,7 @@ func count(t testing.TB, db *sql.DB, query string) (n int) {
 // on, without a gap.
 func settled(t testing.TB, db *sql.DB) {
 	t.Helper()
-	for _, table := range []string{"pending", "leases", "waiting", "ended"} {
+	for _, table := range []string{"pending", "leases", "waiting", "lines", "ended"} {
 		require.Zero(t, count(t, db, `SELECT count(*) FROM surehook_`+table), table)
 	}
 	require.Zero(t, count(t, db, `SELECT count(*) FROM (SELECT 1 FROM surehook_attempts GROUP BY event, subscription HAVING max(number) <> count(*) OR min(number) <> 1)`),
