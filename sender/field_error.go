@@ -11,7 +11,7 @@ import (
 // asked for. It matches ErrInvalid. Of several that are wrong, errors.As finds the first, and
 // FieldErrors finds all.
 type FieldError struct {
-	// Field is url, event_types, description, headers, max_in_flight, rate, timeout,
+	// Field is url, event_types, filter, description, headers, max_in_flight, rate, timeout,
 	// proxy or client_certificate.
 	Field string
 	// Reason says what is wrong and what would be right. It can be shown, as it is, to

@@ -81,7 +81,7 @@ type Store[Tx any] interface {
 	// there never was one of the id after, or it was pruned.
 	SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) ([]Subscription, error)
 
-	// UpdateSubscriptionTx stores the URL, the EventTypes, the Description and the
+	// UpdateSubscriptionTx stores the URL, the EventTypes, the Filter, the Description and the
 	// Settings of a subscription. Attempts that are claimed later go to the new URL
 	// under the new settings. What was expanded stays; the new filter holds for
 	// events that are expanded later, and what is asked for anew for those that are
@@ -100,7 +100,8 @@ type Store[Tx any] interface {
 	// deliveries of events that Resume takes are due at once, and start their
 	// schedules anew, while their attempt numbers go on. The others read as
 	// cancelled from the commit on, except for an attempt in flight that succeeds.
-	// Events that are committed, and not expanded yet, count among the held ones. The
+	// Events that are committed, and not expanded yet, count among the held ones, whether
+	// the Filter will match them or not. The
 	// failing time of a disabled one ends (Streak, FailingSince, Warned, WarnedAt). If it is
 	// active already nothing is changed. ErrNotFound; ErrStatus: it is closing; a
 	// *RetentionError, and nothing is changed, if r.NotBefore is not zero and an

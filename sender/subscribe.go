@@ -11,6 +11,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // Bounds of a subscription.
@@ -31,7 +32,10 @@ type NewSubscription struct {
 	// EventTypes are exact types, "prefix.*" or "*", up to 100. Nil means "*". A list
 	// that is not nil has one or more: to ask for nothing would be a mistake, and to
 	// take it for everything a worse one.
-	EventTypes  []string
+	EventTypes []string
+	// Filter asks for some of the events of these types, by their content: an expression as
+	// package filter has it, such as {"data.status": "paid"}. "": all of them.
+	Filter      string
 	Description string // up to 1024 bytes of UTF-8 without NUL
 	// Settings adjust how its deliveries are posted. SealedCertificate must be
 	// empty: give ClientCertificate.
@@ -123,6 +127,8 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err != nil {
 		errs = append(errs, err)
 	}
+	f, filterErr := checkFilter(n.Filter, s.Implicit)
+	errs = append(errs, filterErr...)
 	if len(n.Description) > maxDescription {
 		errs = append(errs, refuseField("description", "description: ", "it has %d bytes, at most %d are allowed", len(n.Description), maxDescription))
 	}
@@ -158,7 +164,7 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err := errors.Join(errs...); err != nil {
 		return Subscription{}, err
 	}
-	s.URL, s.EventTypes, s.Description, s.Settings = u.String(), types, n.Description, n.Settings.normalised()
+	s.URL, s.EventTypes, s.Filter, s.Description, s.Settings = u.String(), types, f, n.Description, n.Settings.normalised()
 	s.Settings.SealedCertificate = certificate
 	r.keys.sealHeaders(s.ID, s.Settings.Headers)
 	return s, nil
@@ -190,6 +196,28 @@ func checkEventTypes(types []string) ([]string, error) {
 	types = slices.Clone(types)
 	slices.Sort(types)
 	return slices.Compact(types), nil
+}
+
+// checkFilter reads the filter of a subscription, and says all that is wrong with it.
+func checkFilter(text string, implicit bool) (f *filter.Filter, errs []error) {
+	if text == "" {
+		return nil, nil
+	}
+	if implicit {
+		return nil, []error{refuseField("filter", "filter: ", "an implicit subscription has none: it gets what is addressed to it")}
+	}
+	f, err := filter.Parse([]byte(text))
+	if err == nil {
+		return f, nil
+	}
+	wrong := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is how Parse joins them
+		wrong = joined.Unwrap()
+	}
+	for _, each := range wrong {
+		errs = append(errs, refuseField("filter", "filter: ", "%v", each))
+	}
+	return nil, errs
 }
 
 // LogValue shows the settings as Settings.LogValue does, and nothing of the certificate.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // Operator is the id of the built-in subscriber whose subscriptions get the
@@ -43,7 +45,10 @@ type Subscription struct {
 	// EventTypes are what it asks for: exact types, "prefix.*" for all types that
 	// begin with "prefix.", or "*". There are none if what is stored cannot be read;
 	// it then goes on to get what it got.
-	EventTypes  []string
+	EventTypes []string
+	// Filter says which events of these types it gets, by their content; nil: all of them.
+	// What is addressed to the subscription alone it gets whatever its content.
+	Filter      *filter.Filter
 	Description string
 	Settings    Settings
 	CreatedAt   time.Time
@@ -68,7 +73,8 @@ type Subscription struct {
 // and the operator's get it if they ask for its type; or to everyone who asks
 // for its type. The subscription that the event tells of, if it is a notice's, gets
 // it only if it asks for exactly its type, and not by "prefix.*" or "*": else an
-// endpoint that fails would be told that it fails, and fail with that, too.
+// endpoint that fails would be told that it fails, and fail with that, too. Of those that
+// match, a subscription with a Filter gets what its filter matches.
 func Matches(s Subscription, eventType, toSubscriber, toSubscription, about string) bool {
 	if toSubscription != "" {
 		return s.ID == toSubscription

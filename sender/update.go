@@ -11,6 +11,7 @@ import (
 type SubscriptionChange struct {
 	URL         *string
 	EventTypes  []string // as in NewSubscription: a list that is not nil has one or more
+	Filter      *string  // as in NewSubscription: "" removes it
 	Description *string
 	Settings    *Settings // all of them; but the certificate, which has fields of its own
 
@@ -20,8 +21,9 @@ type SubscriptionChange struct {
 
 // Update changes a subscription. Attempts that begin later go to the new URL under
 // the new settings, those of deliveries that exist already included. Another filter
-// decides about the events that are expanded later; a type that is asked for anew is
-// delivered from the events on that are committed after the change. A URL is
+// decides about the events that are expanded later, its expression about content too; a type
+// that is asked for anew is delivered from the events on that are committed after the
+// change. What was decided about an event stays as it is. A URL is
 // challenged as by Subscribe if it is another. Of an implicit one the URL and the
 // filter stay as they are. ErrNotFound, ErrInvalid (a *FieldError for each field that is
 // refused), ErrChallenge, ErrProxy.
@@ -65,7 +67,7 @@ func (r *Registry[Tx]) UpdateTx(ctx context.Context, tx Tx, id string, c Subscri
 // changed is a subscription as it is to be after a change.
 func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscription, error) {
 	n := NewSubscription{
-		Subscriber: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Description: s.Description, Settings: s.Settings, ClientCertificate: c.ClientCertificate,
+		Subscriber: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Filter: s.Filter.String(), Description: s.Description, Settings: s.Settings, ClientCertificate: c.ClientCertificate,
 	}
 	n.Settings.SealedCertificate = nil
 	if err := s.Settings.Unreadable(); err != nil && c.Settings == nil {
@@ -74,11 +76,17 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 	if len(s.EventTypes) == 0 && !s.Implicit && c.EventTypes == nil {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q: its stored event types cannot be read: give it new ones", ErrInvalid, s.ID)
 	}
+	if err := s.Filter.Unreadable(); err != nil && c.Filter == nil {
+		return Subscription{}, fmt.Errorf("%w change: subscription %q: give it another filter, or none: %w", ErrInvalid, s.ID, err)
+	}
 	if c.URL != nil {
 		n.URL = *c.URL
 	}
 	if c.EventTypes != nil {
 		n.EventTypes = c.EventTypes
+	}
+	if c.Filter != nil {
+		n.Filter = *c.Filter
 	}
 	if c.Description != nil {
 		n.Description = *c.Description

@@ -95,8 +95,20 @@ func (c *condition) has(v *scalar) bool {
 	case isString:
 		return c.strings[string(v.text)]
 	case isNumber:
-		_, ok := slices.BinarySearchFunc(c.numbers, &v.number, func(x number, y *number) int { return x.compare(y) })
-		return ok
+		// A function of package slices would have v on the heap, for each value of a body.
+		from, to := 0, len(c.numbers)
+		for from < to {
+			middle := (from + to) / 2
+			switch n := c.numbers[middle].compare(&v.number); {
+			case n == 0:
+				return true
+			case n < 0:
+				from = middle + 1
+			default:
+				to = middle
+			}
+		}
+		return false
 	}
 	return slices.Contains(c.others, v.shape)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/fanout"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // expand makes the deliveries of new events. It compares each event with each
@@ -49,8 +50,8 @@ func (tx *Tx) expand(p dispatch.ExpandParams, now time.Time) (x dispatch.Expande
 	return x
 }
 
-// countMatches counts the subscriptions that are still to get an event, up to a number,
-// and tells whether these are all.
+// countMatches counts the subscriptions that are still to be asked whether they want an event,
+// up to a number, and tells whether these are all.
 func (s *Store) countMatches(e *event, most int) (n int, whole bool) {
 	if e.redacted {
 		return 0, true
@@ -68,31 +69,40 @@ func (s *Store) countMatches(e *event, most int) (n int, whole bool) {
 	return n, true
 }
 
-// expandOne makes a limited number of further deliveries of an event.
+// expandOne makes further deliveries of an event: it asks a limited number of subscriptions.
 func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool) {
 	s := tx.store
+	asked := 0
 	for _, sub := range s.subscriptions[e.comparedTo:] {
 		if e.redacted || sub.tx > e.tx {
 			break
 		}
 		if sub.gets(e) {
-			if made == most {
+			if asked == most {
 				return made, false
 			}
-			turn := sub.turnOf(e, now)
-			d := tx.deliver(e, sub)
-			tx.countHour(now, sub.no, func(r *history.SubscriptionRollup) { r.Deliveries++ })
-			made++
-			if sub.skips(e) {
-				tx.end(d, sender.StatusCancelled)
-			} else {
-				tx.enter(d, &live{due: now, turn: turn})
+			asked++
+			if rules.Wants(sub.Filter, e.to.subscription != "", e.body) {
+				made++
+				tx.make(e, sub, now)
 			}
 		}
 		set(tx, &e.comparedTo, e.comparedTo+1)
 	}
 	set(tx, &e.expanded, true)
 	return made, true
+}
+
+// make makes the delivery of an event to a subscription, live or skipped.
+func (tx *Tx) make(e *event, sub *subscription, now time.Time) {
+	turn := sub.turnOf(e, now)
+	d := tx.deliver(e, sub)
+	tx.countHour(now, sub.no, func(r *history.SubscriptionRollup) { r.Deliveries++ })
+	if sub.skips(e) {
+		tx.end(d, sender.StatusCancelled)
+	} else {
+		tx.enter(d, &live{due: now, turn: turn})
+	}
 }
 
 // expandedFor tells whether a subscription has got all its deliveries of an event.

@@ -115,7 +115,7 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 		}
 		sub := &subscription{
 			Subscription: sender.Subscription{
-				ID: n.ID, Subscriber: n.Subscriber, URL: n.URL, EventTypes: slices.Clone(n.EventTypes), Description: n.Description,
+				ID: n.ID, Subscriber: n.Subscriber, URL: n.URL, EventTypes: slices.Clone(n.EventTypes), Filter: n.Filter, Description: n.Description,
 				Settings: cloneSettings(n.Settings), CreatedAt: n.CreatedAt, Implicit: n.Implicit, Status: sender.SubscriptionActive,
 			},
 			no: int64(len(s.subscriptions)) + 1, owner: owner, tx: tx.no, leased: map[*delivery]struct{}{},

@@ -30,6 +30,7 @@ func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *Tx, n sender.Subsc
 		set(tx, &sub.patterns, now)
 		set(tx, &sub.URL, n.URL)
 		set(tx, &sub.EventTypes, slices.Clone(n.EventTypes))
+		set(tx, &sub.Filter, n.Filter)
 		set(tx, &sub.Description, n.Description)
 		set(tx, &sub.Settings, cloneSettings(n.Settings))
 		tx.again(sub, time.Time{}) // the new rate may allow more

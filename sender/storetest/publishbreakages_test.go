@@ -19,6 +19,9 @@ var publishBreakages = []breakage{
 	{"More forgotten", onExpanded(func(x *dispatch.Expanded) { x.More = false }), checks{"expand/in chunks"}},
 	{"older events for new subscriptions", func(s store) store { return &olderToo{store: s} }, checks{"matching/nothing older than the subscription", "random/seed 1"}},
 	{"filter ignored", func(s store) store { return everyType{s} }, checks{"matching/as Matches says"}},
+	{"content ignored", func(s store) store { return everyContent{s} }, checks{"filter/is stored", "filter/decides by content", "filter/large bodies", "filter/in chunks", "filter/update, rolled back", "filter/changed all the time", "filter/held"}},
+	{"content of a new filter ignored", func(s store) store { return firstFilter{s} }, checks{"filter/is stored", "filter/the one that is stored at the expansion"}},
+	{"filter asked of what is addressed", onDrafts(func(d *sender.Draft) { d.Subscription = "" }), checks{"filter/not of what is addressed"}},
 	{"addressee ignored", onDrafts(func(d *sender.Draft) { d.Subscriber, d.Subscription = "", "" }), checks{"matching/as Matches says"}},
 	{"roll-back of InTx leaks", func(s store) store { return inTxCommits{s} }, checks{"publish/rolled back leaves nothing", "registry/rolled back", "transaction/runs again", "life/hold, rolled back", "life/resume, rolled back", "life/close, rolled back", "random/seed 1"}},
 	{"roll-back of the caller leaks", func(s store) store { return callerCommits{s} }, checks{"publish/rolled back leaves nothing"}},
@@ -75,6 +78,24 @@ type everyType struct{ store }
 func (b everyType) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
 	s.EventTypes = []string{"*"}
 	return b.store.CreateSubscriptionTx(ctx, tx, s)
+}
+
+type everyContent struct{ store }
+
+func (b everyContent) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
+	s.Filter = nil
+	return b.store.CreateSubscriptionTx(ctx, tx, s)
+}
+
+type firstFilter struct{ store }
+
+func (b firstFilter) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
+	was, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: s.ID})
+	if err != nil {
+		return err
+	}
+	s.Filter = was.Filter
+	return b.store.UpdateSubscriptionTx(ctx, tx, s)
 }
 
 type inTxCommits struct{ store }

@@ -101,6 +101,7 @@ func callersGroups[Tx any]() []group[Tx] {
 		{"callback", callbackRules[Tx]()},
 		{"secrets", secretsRules[Tx]()},
 		{"matching", matchingRules[Tx]()},
+		{"filter", filterRules[Tx]()},
 		{"cancel", cancelRules[Tx]()},
 		{"life", lifeRules[Tx]()},
 		{"transaction", txRules[Tx]()},

@@ -1,0 +1,262 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
+	"github.com/surehook/surehook/sender/history"
+)
+
+func filterRules[Tx any]() []rule[Tx] {
+	return []rule[Tx]{
+		{"is stored", "A subscription is read with the filter that it was created or updated with, or without one.", filterStored[Tx]},
+		{"decides by content", "Of the events that sender.Matches gives it, a subscription with a filter gets those whose bodies its filter matches, and one without a filter gets all.", filterDecides[Tx]},
+		{"large bodies", "The size of a body changes nothing about who gets the event: each is decided, once, and all are expanded in the end.", filterLargeBodies[Tx]},
+		{"in chunks", "An event for many subscriptions with filters is expanded in parts, each of which asks a bounded number of them.", filterChunks[Tx]},
+		{"not of what is addressed", "An event that is addressed to one subscription gets there whatever its filter says.", filterAddressed[Tx]},
+		{"the one that is stored at the expansion", "An event is decided by the filter that is stored when it is expanded. What was decided stays.", filterUpdated[Tx]},
+		{"update, rolled back", "An update that rolled back leaves the filter as it was.", filterRolledBack[Tx]},
+		{"changed all the time", "However often its filter is changed, a subscription does not keep the events of others from being expanded.", filterChanging[Tx]},
+		{"redacted", "An event that was redacted before it was expanded matches no filter.", filterRedacted[Tx]},
+		{"held", "A paused subscription holds what its filter matches, and nothing else.", filterHeld[Tx]},
+	}
+}
+
+// filtered is a subscription with a filter.
+func (w *world[Tx]) filtered(owner, expression string, types ...string) sender.Subscription {
+	s := w.subscription(owner, types...)
+	s.Filter = filter.Read(expression)
+	w.noError(s.Filter.Unreadable(), "parsing %s", expression)
+	return s
+}
+
+// subscribeFiltered registers a subscription with a filter and returns its id.
+func (w *world[Tx]) subscribeFiltered(owner, expression string, types ...string) string {
+	w.Helper()
+	s := w.filtered(owner, expression, types...)
+	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	return s.ID
+}
+
+// draftWith is an event with data.
+func (w *world[Tx]) draftWith(eventType, data string) sender.Draft {
+	d := w.draft(eventType)
+	d.BodyTail = []byte(`,"data":` + data + `}`)
+	return d
+}
+
+func filterStored[Tx any](w *world[Tx]) {
+	s := w.filtered(w.subscriber(), `{"data.status":"paid","not":{"data.a\\.b":{"in":[1.50,"x\u0000",null]}}}`, "a.*")
+	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	plain := w.subscribe(s.Subscriber, "a.*")
+	same := func() {
+		w.Helper()
+		w.sameSubscription(w.read(s.ID), s)
+		page, _, err := w.Store.Subscriptions(w.ctx, sender.SubscriptionQuery{Subscriber: s.Subscriber, Limit: 10})
+		w.noError(err, "listing")
+		w.equal(len(page), 2, "subscriptions")
+		w.sameSubscription(page[0], s)
+		w.check(w.read(plain).Filter == nil, "a subscription that was given no filter has one")
+	}
+	same()
+	s.Filter = filter.Read(`{"or":[{"data.x":{"gte":1,"lt":2}},{"object.id":{"prefix":"ü"}}]}`)
+	w.update(s)
+	same()
+	s.Filter = nil
+	w.update(s)
+	same()
+}
+
+func filterDecides[Tx any](w *world[Tx]) {
+	a, b := w.subscriber(), w.subscriber()
+	w.createSubscriber(sender.Operator)
+	var subs []sender.Subscription
+	for _, owner := range []string{a, b, sender.Operator} {
+		for _, expression := range []string{
+			"", `{"data.status":"paid"}`, `{"data.amount":{"gt":9007199254740992}}`, `{"data.tags":{"in":["x","y"]}}`, `{"not":{"data.status":{"exists":true}}}`, `{"object.id":{"exists":true}}`,
+		} {
+			for _, types := range [][]string{{"*"}, {"a.b", "a.*"}, {"c"}} {
+				s := w.filtered(owner, expression, types...)
+				w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+				subs = append(subs, s)
+			}
+		}
+	}
+	var drafts []sender.Draft
+	for _, data := range []string{`{"status":"paid"}`, `{"status":"open","amount":9007199254740993,"tags":["z","y"]}`, `{"amount":9007199254740992}`, `null`} {
+		for _, to := range []string{"", a} {
+			for _, eventType := range []string{"a.b", "c", "d"} {
+				d := w.draftWith(eventType, data)
+				d.Subscriber = to
+				drafts = append(drafts, d)
+			}
+		}
+	}
+	drafts = append(drafts, w.draft("a.b")) // without data
+	w.publish(drafts...)
+	made := w.expand()
+	all := 0
+	for _, d := range drafts {
+		var want, got []string
+		for _, s := range subs {
+			if sender.Matches(s, d.Type, d.Subscriber, "", "") && s.Filter.Match(d.Body(1)) {
+				want = append(want, s.ID)
+			}
+		}
+		for _, delivery := range w.list(history.DeliveryQuery{Event: d.ID}) {
+			got = append(got, delivery.Subscription)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		w.equal(got, want, "subscriptions that got %s", d.Body(1))
+		all += len(want)
+	}
+	w.equal(made, all, "deliveries that Expanded counts")
+}
+
+func filterLargeBodies[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	paid, rest := w.subscribeFiltered(owner, `{"data.status":"paid"}`, "*"), w.subscribe(owner, "*")
+	var drafts, want []sender.Draft
+	for i, size := range []int{10, 5000, 300_000, 40_000, 10, 1_000_000, 3000, 2000, 100_000, 50, 1_500_000, 1_500_000, 1_500_000, 10} {
+		status := []string{"paid", "open"}[i%2]
+		d := w.draftWith("a.b", fmt.Sprintf(`{"filler":%q,"status":%q}`, strings.Repeat("x", size), status))
+		if drafts = append(drafts, d); status == "paid" {
+			want = append(want, d)
+		}
+	}
+	for _, d := range drafts {
+		w.publish(d)
+	}
+	w.equal(w.expand(), len(drafts)+len(want), "deliveries made")
+	w.equal(w.events(paid), sorted(want...), "events of the subscription with a filter")
+	w.equal(w.events(rest), sorted(drafts...), "events of the one without")
+	w.equal(w.expand(), 0, "deliveries made afterwards")
+}
+
+func filterChunks[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	var want []string
+	for i := range 40 {
+		id := w.subscribeFiltered(owner, fmt.Sprintf(`{"data.n":{"in":[%d,7]}}`, i%4), "*")
+		if i%4 == 1 {
+			want = append(want, id)
+		}
+	}
+	nobody, some := w.draftWith("a.b", `{"n":5}`), w.draftWith("a.b", `{"n":1,"filler":"`+strings.Repeat("x", 5000)+`"}`)
+	w.publish(nobody, some)
+	made := w.expandBy(dispatch.ExpandParams{Events: 2, Deliveries: 3})
+	w.equal(made, len(want), "deliveries made")
+	var got []string
+	for _, d := range w.list(history.DeliveryQuery{}) {
+		w.equal(d.Event.ID, some.ID, "event")
+		got = append(got, d.Subscription)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	w.equal(got, want, "subscriptions")
+}
+
+func filterAddressed[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribeFiltered(owner, `{"data.status":"paid"}`, "*")
+	toOne, toOwner := w.draftWith("a.b", `{"status":"open"}`), w.draftWith("a.b", `{"status":"open"}`)
+	toOne.Subscriber, toOne.Subscription, toOwner.Subscriber = owner, sub, owner
+	w.publish(toOne, toOwner)
+	w.expand()
+	w.equal(w.events(sub), sorted(toOne), "events delivered")
+}
+
+func filterUpdated[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribeFiltered(owner, `{"data.n":1}`, "*")
+	set := func(expression string) {
+		s := w.read(sub)
+		s.Filter = filter.Read(expression)
+		w.update(s)
+	}
+	one, two := w.draftWith("a.b", `{"n":1}`), w.draftWith("a.b", `{"n":2}`)
+	w.publish(one, two)
+	w.expand()
+	w.equal(w.events(sub), sorted(one), "events before the update")
+
+	three, four := w.draftWith("a.b", `{"n":1}`), w.draftWith("a.b", `{"n":2}`)
+	w.publish(three, four)
+	set(`{"data.n":2}`)
+	w.expand()
+	w.equal(w.events(sub), sorted(one, four), "events after an update between publishing and expanding")
+
+	five := w.draftWith("a.b", `{"n":3}`)
+	w.publish(five)
+	set("")
+	w.expand()
+	w.equal(w.events(sub), sorted(one, four, five), "events without a filter")
+}
+
+func filterRolledBack[Tx any](w *world[Tx]) {
+	sub := w.subscribeFiltered(w.subscriber(), `{"data.n":1}`, "*")
+	before := w.read(sub)
+	w.undone(func(tx Tx) error {
+		s := before
+		s.Filter = filter.Read(`{"data.n":2}`)
+		return w.Store.UpdateSubscriptionTx(w.ctx, tx, s)
+	})
+	w.equal(w.read(sub), before, "subscription after an update that rolled back")
+	one, two := w.draftWith("a.b", `{"n":1}`), w.draftWith("a.b", `{"n":2}`)
+	w.publish(one, two)
+	w.expand()
+	w.equal(w.events(sub), sorted(one), "events delivered")
+}
+
+func filterChanging[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	restless, other := w.subscribeFiltered(owner, `{"data.n":0}`, "*"), w.subscribe(owner, "*")
+	var drafts []sender.Draft
+	for range 3 {
+		drafts = append(drafts, w.draftWith("a.b", `{"n":1,"filler":"`+strings.Repeat("x", 20_000)+`"}`))
+	}
+	w.publish(drafts...)
+	for i := 0; ; i++ {
+		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
+		w.noError(err, "expanding")
+		if !x.More {
+			break
+		}
+		w.check(i < 20, "three events are not expanded after %d steps", i)
+		s := w.read(restless)
+		s.Filter = filter.Read(fmt.Sprintf(`{"data.n":{"gt":%d}}`, i+2))
+		w.update(s)
+	}
+	w.equal(w.events(other), sorted(drafts...), "events of the other one")
+	w.equal(w.events(restless), []string{}, "events of the one whose filter changes")
+}
+
+func filterRedacted[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribeFiltered(owner, `{"not":{"data.n":1}}`, "*")
+	d, kept := w.draftWith("a.b", `{"n":2}`), w.draftWith("a.b", `{"n":2}`)
+	w.publish(d, kept)
+	_, err := w.Store.Redact(w.ctx, history.RedactParams{Object: d.Object, Limit: 10})
+	w.noError(err, "redacting")
+	w.equal(w.expand(), 1, "deliveries made")
+	w.equal(w.events(sub), sorted(kept), "events delivered")
+}
+
+func filterHeld[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribeFiltered(owner, `{"data.n":1}`, "*")
+	w.inTx(func(tx Tx) error {
+		return w.Store.HoldSubscriptionTx(w.ctx, tx, sub, sender.SubscriptionPaused, "")
+	})
+	one, two := w.draftWith("a.b", `{"n":1}`), w.draftWith("a.b", `{"n":2}`)
+	w.publish(one, two)
+	w.expand()
+	w.equal(w.read(sub).Backlog, int64(1), "Backlog")
+	w.inTx(func(tx Tx) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, sender.Resume{}) })
+	w.expand()
+	w.equal(w.claimOne().Event.ID, one.ID, "the event that is claimed after the resume")
+}
