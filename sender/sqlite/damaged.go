@@ -3,6 +3,7 @@ package sqlite
 import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // statusMissing is the status of a subscription whose row is not there. None of its
@@ -27,6 +28,15 @@ func (hs *heads) standIn(no int64) error {
 func (w *work) missingSubscription(no int64) *subscription {
 	w.damage.Tell(w.ctx, no, "surehook_subscriptions has no row of it, or surehook_subscribers none of its subscriber", "none of its deliveries is claimed until the row is there")
 	return &subscription{Target: dispatch.Target{SubscriptionNo: no, Settings: &sender.Settings{}}, status: statusMissing}
+}
+
+// readFilter reads a filter as it is stored.
+func (w *work) readFilter(no int64, expression string) *filter.Filter {
+	f := filter.Read(expression)
+	if err := f.Unreadable(); err != nil {
+		w.damage.Tell(w.ctx, no, "its filter is none: "+err.Error(), "it gets nothing but what is addressed to it; Registry.Update with Filter mends it")
+	}
+	return f
 }
 
 // noLane stands for a stored number that is no lane.

@@ -16,7 +16,7 @@ const (
 	selectAnyUnexpanded = `SELECT x.event < coalesce((SELECT max(seq) FROM surehook_events), 0) FROM surehook_expanded x`
 	selectExpanded      = `SELECT event, seen FROM surehook_expanded`
 	updateExpanded      = `UPDATE surehook_expanded SET event = ?, seen = ?`
-	expandColumns       = `e.seq, e.type, e.subscriber, e.subscription, length(e.body) = 0, e.about`
+	expandColumns       = `e.seq, e.type, e.subscriber, e.subscription, length(e.body), e.about`
 	selectNewEvents     = `SELECT ` + expandColumns + ` FROM surehook_events e WHERE e.seq > ? ORDER BY e.seq LIMIT ? + 0`
 	selectUnexpanded    = `SELECT ` + expandColumns + `, u.after FROM surehook_unexpanded u CROSS JOIN surehook_events e WHERE e.seq = u.event ORDER BY u.event`
 	selectObject        = `SELECT object_type, object_id FROM surehook_events WHERE seq = ?`
@@ -69,7 +69,8 @@ type newEvent struct {
 	eventType    string
 	subscriber   int64
 	subscription int64
-	redacted     bool
+	size         int64  // of its body; 0: it was redacted
+	body         []byte // once a filter was asked about it
 	about        int64
 	after        int64 // the last subscription that has its delivery
 
@@ -108,8 +109,7 @@ func (e *expansion) run() error {
 func (e *expansion) read(events []*newEvent, stored bool, query string, args ...any) ([]*newEvent, error) {
 	var ev newEvent
 	var eventType sql.RawBytes
-	var redacted int64
-	columns := []any{numberOf(&ev.seq), &eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&redacted), numberOf(&ev.about)}
+	columns := []any{numberOf(&ev.seq), &eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&ev.size), numberOf(&ev.about)}
 	var block []newEvent // one allocation for each event would cost more than reading it
 	if stored {
 		columns = append(columns, numberOf(&ev.after))
@@ -117,7 +117,6 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 	ev.stored = stored
 	err := e.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
-		ev.redacted = redacted != 0
 		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
 			ev.eventType = events[n-1].eventType
 		} else {
@@ -141,9 +140,15 @@ func (e *expansion) decide(events []*newEvent) error {
 		err = e.row(selectObject, seq).Scan(&o.Type, &o.ID)
 		return o, err
 	}}
-	for _, ev := range events {
+	for i, ev := range events {
 		if err := e.match(ev, plan.Look()); err != nil {
 			return err
+		}
+		if e.mustWait(ev) {
+			if err := e.leave(events[i:], plan.Look()); err != nil {
+				return err
+			}
+			break
 		}
 		seq, c.Count, c.All = ev.seq, len(ev.found), ev.upTo == math.MaxInt64
 		full, err := plan.Add(&c)
@@ -176,7 +181,7 @@ func (e *expansion) decide(events []*newEvent) error {
 // match finds the subscriptions that get an event next.
 func (e *expansion) match(ev *newEvent, limit int) (err error) {
 	ev.upTo = math.MaxInt64
-	if !ev.redacted {
+	if ev.size > 0 {
 		ev.found, ev.upTo, err = e.matches(ev, limit)
 	}
 	return err
@@ -190,6 +195,11 @@ func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 		gets := a.since < ev.seq && ev.seq <= a.until
 		if gets && a.subscription == ev.about && ev.subscription == 0 {
 			if gets, err = e.asksByName(ev); err != nil {
+				return err
+			}
+		}
+		if gets && a.filtered {
+			if gets, err = e.wants(ev, a.subscription); err != nil {
 				return err
 			}
 		}

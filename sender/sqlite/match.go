@@ -17,13 +17,16 @@ type question struct {
 }
 
 // match is a subscription that asks for the type. It gets the events after since, up to
-// and including until.
-type match struct{ subscription, since, until int64 }
+// and including until, if its filter matches them.
+type match struct {
+	subscription, since, until int64
+	filtered                   bool // it has a filter
+}
 
 const (
-	selectMatches = `SELECT subscription, since, until FROM surehook_patterns
+	selectMatches = `SELECT subscription, since, until, filtered FROM surehook_patterns
 		WHERE pattern = ? AND subscriber = ? AND subscription > ? ORDER BY subscription LIMIT ?`
-	selectAllMatches = `SELECT subscription, since, until FROM surehook_patterns
+	selectAllMatches = `SELECT subscription, since, until, filtered FROM surehook_patterns
 		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ?`
 )
 
@@ -40,7 +43,7 @@ func (k *registryCache) matches(w *work, q question, after int64, limit int) (fo
 		n := 0
 		add := func(rows *sql.Rows) (bool, error) {
 			var a match
-			err := rows.Scan(&a.subscription, &a.since, &a.until)
+			err := rows.Scan(&a.subscription, &a.since, &a.until, &a.filtered)
 			found = append(found, a)
 			if n++; n == limit {
 				upTo = min(upTo, a.subscription)

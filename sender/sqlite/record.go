@@ -82,12 +82,14 @@ type batch struct {
 	heads     *heads
 	expanded  dispatch.Expanded
 	out       dispatch.Claims
-	attempts  []any          // rows of newAttempts, to be inserted
-	succeeded []any          // rows of newSucceeded
-	rollup    history.Rollup // what is added to the minute's
-	ended     []rules.Ended  // attempts that were recorded, for the hours of their subscriptions
-	madeFor   map[int64]int  // how many deliveries each subscription got
-	moved     []lineKey      // lines that something has left
+	attempts  []any              // rows of newAttempts, to be inserted
+	succeeded []any              // rows of newSucceeded
+	rollup    history.Rollup     // what is added to the minute's
+	ended     []rules.Ended      // attempts that were recorded, for the hours of their subscriptions
+	madeFor   map[int64]int      // how many deliveries each subscription got
+	ahead     map[int64]*decided // what filters say, as it was read before the transaction
+	left      *undecided         // what the next step has to read
+	moved     []lineKey          // lines that something has left
 }
 
 // Step implements dispatch.Store. With nothing to do it only reads.
@@ -111,13 +113,17 @@ func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.B
 			return dispatch.Expanded{}, dispatch.Claims{Now: timeOf(now), NextDue: dueTime(next)}, nil
 		}
 	}
+	ahead, err := s.decideAhead(ctx, p)
+	if err != nil {
+		return dispatch.Expanded{}, dispatch.Claims{}, fail("reading events for filters", err)
+	}
 	var b batch
-	err := s.write(ctx, func(w *work) error {
+	err = s.write(ctx, func(w *work) error {
 		k, err := s.registry(w)
 		if err != nil {
 			return fail("reading the registry", err)
 		}
-		b = batch{work: w, Batch: in, store: s, registry: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: s.bytes.Again(in.Claim.Bytes), read: bodies{of: s.bodies}, heads: newHeads(w)}
+		b = batch{work: w, Batch: in, store: s, registry: k, now: s.now(), sharing: s.sharing(&in.Claim), bytes: s.bytes.Again(in.Claim.Bytes), read: bodies{of: s.bodies}, heads: newHeads(w), ahead: ahead}
 		defer clear(s.bodies)
 		b.out.Now = timeOf(b.now)
 		return fail("expanding, recording and claiming", b.run(p))
@@ -125,6 +131,7 @@ func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.B
 	if err != nil {
 		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
+	s.undecided.Store(b.left)
 	s.giveBodies(ctx, &b.out)
 	return b.expanded, b.out, nil
 }

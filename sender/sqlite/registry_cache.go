@@ -6,6 +6,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/internal/lru"
 )
 
@@ -28,6 +29,7 @@ const registryCacheLimit = 100_000
 type subscription struct {
 	dispatch.Target // all except the lane
 	status          string
+	filter          *filter.Filter
 }
 
 // gone tells whether it was deleted.
@@ -61,7 +63,7 @@ func (s *Store) registry(w *work) (*registryCache, error) {
 	return k, nil
 }
 
-const selectTarget = `SELECT s.id, s.url, s.status, s.settings, o.no, o.id, o.keyring_version
+const selectTarget = `SELECT s.id, s.url, s.status, s.filter, s.settings, o.no, o.id, o.keyring_version
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ?`
 
 // subscription never returns nil without an error.
@@ -71,14 +73,15 @@ func (k *registryCache) subscription(w *work, no int64) (*subscription, error) {
 	}
 	sub := &subscription{Target: dispatch.Target{SubscriptionNo: no, Settings: &sender.Settings{}}}
 	var settings []byte
-	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.status, &settings, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
+	var expression string
+	err := w.row(selectTarget, no).Scan(&sub.Subscription, &sub.URL, &sub.status, &expression, &settings, &sub.SubscriberNumber, &sub.Subscriber, &sub.KeyringVersion)
 	if errors.Is(err, sql.ErrNoRows) {
 		return w.missingSubscription(no), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	*sub.Settings = sender.ReadSettings(settings)
+	*sub.Settings, sub.filter = sender.ReadSettings(settings), w.readFilter(no, expression)
 	k.subscriptions.Put(no, sub)
 	return sub, nil
 }

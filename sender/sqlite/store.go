@@ -55,6 +55,7 @@ type Store struct {
 	damage        *damage.Log
 	processes     processes.Known
 	hours         hourly.Counts
+	undecided     atomic.Pointer[undecided] // left by the last expansion
 
 	// These belong to whoever has the turn to write and holds the write lock.
 	registryCache registryCache

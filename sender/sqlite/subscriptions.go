@@ -40,10 +40,10 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 	if err != nil {
 		return fail(doing, err)
 	}
-	res, err := w.exec(`INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at,
+	res, err := w.exec(`INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, filter, description, settings, created_at,
 			status, until, disabled_at, disabled_reason, implicit)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?) ON CONFLICT DO NOTHING`,
-		n.ID, owner, n.URL, types, n.Description, settings, micros(n.CreatedAt), statusActive, int64(everything), n.Implicit)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?) ON CONFLICT DO NOTHING`,
+		n.ID, owner, n.URL, types, n.Filter.String(), n.Description, settings, micros(n.CreatedAt), statusActive, int64(everything), n.Implicit)
 	if err != nil {
 		return fail(doing, err)
 	}
@@ -84,8 +84,9 @@ func (w *work) ask(no int64, types string) error {
 	if err != nil {
 		return err
 	}
-	return w.execs(`INSERT OR IGNORE INTO surehook_patterns (pattern, subscriber, subscription, since, until)
-		SELECT j.value, s.subscriber, s.no, (`+lastEvent+`), s.until FROM surehook_subscriptions s, json_each(?2) j WHERE s.no = ?1`, no, types)
+	return w.execs(`INSERT INTO surehook_patterns (pattern, subscriber, subscription, since, until, filtered)
+		SELECT j.value, s.subscriber, s.no, (`+lastEvent+`), s.until, s.filter <> '' FROM surehook_subscriptions s, json_each(?2) j WHERE s.no = ?1
+		ON CONFLICT DO UPDATE SET filtered = excluded.filtered`, no, types)
 }
 
 // selectFailing goes over the heads of the subscriptions that fail.
@@ -98,15 +99,16 @@ const selectSubscriptions = subscriptionColumns + `
 	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
 	WHERE s.status IN ('active', 'paused', 'disabled', 'closing')`
 
-const subscriptionColumns = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.disabled_at, s.disabled_reason,
+const subscriptionColumns = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.filter, s.description, s.settings, s.created_at, s.implicit, s.status, s.disabled_at, s.disabled_reason,
 		h.lane, h.streak, h.failing_since, h.last_success, h.last_failure, h.warned, h.warned_at, h.recent, h.pending + h.waiting + h.leased + h.behind, h.dead`
 
 func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
 	var types, settings []byte
+	var expression string
 	var created, disabled, failing, success, failure, warned, recent int64
 	var lane int64
 	h := &n.Health
-	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &disabled, &n.DisabledReason,
+	err = row.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &expression, &n.Description, &settings, &created, &n.Implicit, &n.Status, &disabled, &n.DisabledReason,
 		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &recent, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
@@ -119,7 +121,7 @@ func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, 
 		n.DisabledAt = timeOf(disabled)
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = timeOf(failing), timeOf(success), timeOf(failure), timeOf(warned)
-	n.Settings = sender.ReadSettings(settings)
+	n.Settings, n.Filter = sender.ReadSettings(settings), w.readFilter(no, expression)
 	if err := json.Unmarshal(types, &n.EventTypes); err != nil {
 		n.EventTypes = []string{}
 		w.damage.Tell(w.ctx, no, "its event_types are no list of strings", "it gets what it got before; Registry.Update with EventTypes mends it")
@@ -220,8 +222,8 @@ func (s *Store) UpdateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 	if err != nil {
 		return fail(doing, err)
 	}
-	err = w.execs(`UPDATE surehook_subscriptions SET url = ?, event_types = ?, description = ?, settings = ? WHERE no = ?`,
-		n.URL, types, n.Description, settings, no)
+	err = w.execs(`UPDATE surehook_subscriptions SET url = ?, event_types = ?, filter = ?, description = ?, settings = ? WHERE no = ?`,
+		n.URL, types, n.Filter.String(), n.Description, settings, no)
 	if err == nil {
 		err = w.ask(no, types)
 	}
