@@ -3,36 +3,39 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // Subscription is a subscriber's registered callback URL with its filter.
 type Subscription struct {
-	ID             string     `json:"id" doc:"The subscription's id."`
-	SubscriberID   string     `json:"subscriber_id" doc:"Whose it is."`
-	URL            string     `json:"url" doc:"Where events are posted to."`
-	EventTypes     []string   `json:"event_types" nullable:"false" doc:"Exact types, prefix.* or *."`
-	Description    string     `json:"description" doc:"For people."`
-	Implicit       bool       `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
-	Status         string     `json:"status" enum:"active,paused,disabled,closing" doc:"While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends."`
-	CreatedAt      time.Time  `json:"created_at" doc:"When it was registered."`
-	FailingSince   *time.Time `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
-	DisabledAt     *time.Time `json:"disabled_at" doc:"When it was disabled; null unless it is."`
-	DisabledReason *string    `json:"disabled_reason" doc:"Why it was disabled; null unless it is."`
-	LastSuccessAt  *time.Time `json:"last_success_at" doc:"When an attempt succeeded last, to about a minute; null if none did."`
-	LastFailureAt  *time.Time `json:"last_failure_at" doc:"When an attempt failed last; null if none did."`
-	Backlog        int64      `json:"backlog" doc:"How many of its deliveries have not ended."`
-	DeadLettered   int64      `json:"dead_lettered" doc:"How many dead letters are kept."`
+	ID             string          `json:"id" doc:"The subscription's id."`
+	SubscriberID   string          `json:"subscriber_id" doc:"Whose it is."`
+	URL            string          `json:"url" doc:"Where events are posted to."`
+	EventTypes     []string        `json:"event_types" nullable:"false" doc:"Exact types, prefix.* or *."`
+	Filter         json.RawMessage `json:"filter" doc:"Which events of these types it gets, by their content; null: all of them."`
+	Description    string          `json:"description" doc:"For people."`
+	Implicit       bool            `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
+	Status         string          `json:"status" enum:"active,paused,disabled,closing" doc:"While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends."`
+	CreatedAt      time.Time       `json:"created_at" doc:"When it was registered."`
+	FailingSince   *time.Time      `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
+	DisabledAt     *time.Time      `json:"disabled_at" doc:"When it was disabled; null unless it is."`
+	DisabledReason *string         `json:"disabled_reason" doc:"Why it was disabled; null unless it is."`
+	LastSuccessAt  *time.Time      `json:"last_success_at" doc:"When an attempt succeeded last, to about a minute; null if none did."`
+	LastFailureAt  *time.Time      `json:"last_failure_at" doc:"When an attempt failed last; null if none did."`
+	Backlog        int64           `json:"backlog" doc:"How many of its deliveries have not ended."`
+	DeadLettered   int64           `json:"dead_lettered" doc:"How many dead letters are kept."`
 }
 
 func viewSubscription(s sender.Subscription) Subscription {
 	return Subscription{
-		ID: s.ID, SubscriberID: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Description: s.Description,
+		ID: s.ID, SubscriberID: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Filter: viewFilter(s.Filter), Description: s.Description,
 		Implicit: s.Implicit, Status: string(s.Status), CreatedAt: s.CreatedAt.UTC(), FailingSince: timeOrNull(s.Health.FailingSince),
 		DisabledAt: timeOrNull(s.DisabledAt), DisabledReason: orNull(s.DisabledReason),
 		LastSuccessAt: timeOrNull(s.Health.LastSuccess), LastFailureAt: timeOrNull(s.Health.LastFailure),
@@ -40,21 +43,40 @@ func viewSubscription(s sender.Subscription) Subscription {
 	}
 }
 
+// viewFilter is the filter as JSON, and null if there is none.
+func viewFilter(f *filter.Filter) json.RawMessage {
+	text, err := f.MarshalJSON()
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+// expression is a filter as it was given, "" if it is null or left out.
+func expression(given json.RawMessage) string {
+	if string(given) == "null" {
+		return ""
+	}
+	return string(given)
+}
+
 // NewSubscription asks for a subscription.
 type NewSubscription struct {
-	URL          string   `json:"url" doc:"Where events are posted to."`
-	EventTypes   []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
-	Description  string   `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
-	SubscriberID string   `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
+	URL          string          `json:"url" doc:"Where events are posted to."`
+	EventTypes   []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
+	Filter       json.RawMessage `json:"filter,omitempty" doc:"Which events of these types it gets, by their content, such as {\"data.status\": \"paid\", \"data.amount\": {\"gte\": 100}}: see the documentation of filters. Left out or null: all of them."`
+	Description  string          `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
+	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
 
 // SubscriptionChange lists the fields to change. A field that is left out stays as it is.
 type SubscriptionChange struct {
-	URL         *string  `json:"url,omitempty" doc:"Another one. Attempts that begin later go there."`
-	EventTypes  []string `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *."`
-	Description *string  `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
-	Status      string   `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
-	Resume      string   `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
+	URL         *string         `json:"url,omitempty" doc:"Another one. Attempts that begin later go there."`
+	EventTypes  []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *."`
+	Filter      json.RawMessage `json:"filter,omitempty" doc:"Another filter on the events' content; null removes it."`
+	Description *string         `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
+	Status      string          `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
+	Resume      string          `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
 }
 
 // TestSent is the answer to a request for a test event.
@@ -126,7 +148,7 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 			return Subscription{}, err
 		}
 		made, err := s.registry.SubscribeTx(ctx, tx, sender.NewSubscription{
-			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description,
+			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description,
 		})
 		if errors.Is(err, sender.ErrNotFound) {
 			return Subscription{}, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
@@ -202,8 +224,12 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 		if sub, err = s.own(ctx, tx, c, in.ID); err != nil {
 			return err
 		}
-		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Description != nil {
+		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Filter != nil || in.Body.Description != nil {
 			change := sender.SubscriptionChange{URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description}
+			if in.Body.Filter != nil {
+				text := expression(in.Body.Filter)
+				change.Filter = &text
+			}
 			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, change); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -81,6 +82,10 @@ var byID = map[string]func(ctx context.Context, o *history.Owned, d sender.Deliv
 	},
 	"Event": func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error) {
 		got, err := o.Event(ctx, d.Event.ID)
+		return got, d.Event.ID, err
+	},
+	"WhyOf": func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error) {
+		got, err := o.WhyOf(ctx, d.Event.ID, cmp.Or(d.Subscription, "wsub_unknown"))
 		return got, d.Event.ID, err
 	},
 	"Redeliver": func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error) {

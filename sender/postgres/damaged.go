@@ -3,6 +3,7 @@ package postgres
 import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // statusMissing is the status of a subscription whose row is not there: none of its
@@ -45,6 +46,15 @@ func (b *batch) missingSubscription(no int64) *subscription {
 		Target: &dispatch.Target{SubscriptionNo: no, SubscriberNumber: b.heads.by[no].subscriber, Settings: &sender.Settings{}},
 		status: statusMissing,
 	}
+}
+
+// readFilter reads a filter as it is stored.
+func (w *work) readFilter(no int64, expression string) *filter.Filter {
+	f := filter.Read(expression)
+	if err := f.Unreadable(); err != nil {
+		w.damage.Tell(w.ctx, no, "its filter is none: "+err.Error(), "it gets nothing but what is addressed to it; Registry.Update with Filter mends it")
+	}
+	return f
 }
 
 // noLane stands for a stored lane that does not exist.

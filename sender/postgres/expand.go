@@ -8,6 +8,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -97,6 +98,9 @@ type expansion struct {
 	position int64     // the last one that is assigned
 	newest   timestamp // the latest time of an event up to it
 
+	filters map[int64]*filter.Filter // of subscriptions that events match
+	unread  int                      // the first of the events that is not decided in this step
+
 	made    []made
 	fed     []*unexpanded // events that got their positions
 	newests []timestamp   // newest, as of each of fed
@@ -137,6 +141,9 @@ func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *a
 		return nil, err
 	}
 	if err := e.findMatches(found, all); err != nil {
+		return nil, err
+	}
+	if err := e.readFilters(found, all); err != nil {
 		return nil, err
 	}
 	e.madeFor = map[int64]int{}
@@ -205,7 +212,7 @@ func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) 
 			return err
 		}
 	}
-	for i := range candidates {
+	for i := range candidates[:e.unread] {
 		full, err := plan.Add(&candidates[i])
 		if err != nil {
 			return err
@@ -215,7 +222,7 @@ func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) 
 		}
 	}
 	plan.Share()
-	e.x.More = e.x.More || plan.More
+	e.x.More = e.x.More || plan.More || e.unread < len(found)
 	for _, m := range plan.Makes {
 		before := e.x
 		e.next(&found[m.At], all, m.Most)
@@ -260,7 +267,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 	}
 	whole = whole && most == len(list)
 	for _, a := range list[:most] {
-		if !a.gets(ev) || a.subscription == ev.about && !all.byName(ev) {
+		if !a.gets(ev) || a.subscription == ev.about && !all.byName(ev) || !e.wants(ev, a) {
 			continue
 		}
 		e.x.Deliveries++

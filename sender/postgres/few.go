@@ -24,14 +24,14 @@ const (
 // expander before looking for what is in flight.
 var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
 		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), coalesce(e.traceparent, ''), e.body,
-		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0)
+		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0), coalesce(a.filtered, 0)
 	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= $2 ORDER BY seq LIMIT $1) o
 	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
 	LEFT JOIN LATERAL (
 		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
 		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3 AND deleted = 0), o.subscriber))) AS r(subscriber)
 		CROSS JOIN LATERAL (
-			SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch
+			SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered
 			FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
 			WHERE (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
 			ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `) x
@@ -73,7 +73,7 @@ func (f *few) scan(r rows) error {
 	var epoch int64
 	err := r.Scan(&ev.seq, &ev.event, &ev.patternText, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
 		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Event.Traceparent, &p.Body,
-		&a.subscription, &q.subscriber, &q.text, &plain, &epoch)
+		&a.subscription, &q.subscriber, &q.text, &plain, &epoch, &a.filtered)
 	if err != nil {
 		return err
 	}

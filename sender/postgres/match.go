@@ -11,6 +11,7 @@ type match struct {
 	subscription int64
 	since, until *snapshotMark // nil: unbounded
 	gone         bool          // the subscription was deleted
+	filtered     int64         // the version of a subscription that has a filter; 0: it has none
 	skips        []unexpandedSkip
 }
 
@@ -51,14 +52,16 @@ type matches struct {
 
 // matchList holds the subscriptions that may get an event, and whether these are all.
 type matchList struct {
-	list  []*match
-	whole bool
+	list     []*match
+	whole    bool
+	filtered []*match // those of list that have a filter
 }
 
 const (
 	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7 AND deleted = 0), 0)`
 
-	matchColumns = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch`
+	matchColumns   = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch, ` + filteredColumn
+	filteredColumn = `CASE WHEN s.filter = '' THEN 0 ELSE s.version END`
 	// The comparison of rows says the same as equations would. But a planner without
 	// statistics leaves out of an order whatever is equal to something, and any index with
 	// the last column would do: for one subscriber it might read that of everyone's
@@ -71,7 +74,7 @@ const (
 		CROSS JOIN LATERAL (SELECT ` + matchColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
 			WHERE (p.pattern, p.subscription) > (q.pattern, q.after) AND p.pattern <= q.pattern AND q.subscriber = 0
 			ORDER BY p.pattern, p.subscription LIMIT $5) p`
-	selectAddressed = `SELECT no, NULL, NULL, NULL::bigint, status, until_snapshot::text, until_xid::text, until_seq, epoch FROM surehook_subscriptions WHERE no = ANY($1)`
+	selectAddressed = `SELECT no, NULL, NULL, NULL::bigint, status, until_snapshot::text, until_xid::text, until_seq, epoch, 0::bigint FROM surehook_subscriptions WHERE no = ANY($1)`
 
 	selectUnexpandedSkips = `SELECT subscription, snapshot::text, xid::text, seq, published_before FROM surehook_left WHERE subscription = ANY($1)`
 )
@@ -162,7 +165,7 @@ func (s *matchScan) read(r rows, before ...any) (*match, error) {
 	var epoch int64
 	var snapshots, xids [2]*string
 	var seqs [2]*int64
-	err := r.Scan(append(before, &m.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &epoch)...)
+	err := r.Scan(append(before, &m.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &epoch, &m.filtered)...)
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +256,23 @@ func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
 	if upTo >= 0 {
 		list = slices.DeleteFunc(list, func(a *match) bool { return a.subscription > upTo })
 	}
-	all.lists[key] = matchList{list, upTo < 0}
+	var filtered []*match
+	for _, a := range list {
+		if a.filtered != 0 {
+			filtered = append(filtered, a)
+		}
+	}
+	all.lists[key] = matchList{list, upTo < 0, filtered}
 	return list, upTo < 0
+}
+
+// filtered lists those with a filter of who may get an event.
+func (all *matches) filtered(ev *unexpanded) []*match {
+	if ev.subscription != 0 {
+		return nil
+	}
+	all.of(ev)
+	return all.lists[pattern{ev.patternText, ev.subscriber, ev.after}].filtered
 }
 
 // byName tells whether the subscription that an event tells about asks for exactly its

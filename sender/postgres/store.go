@@ -122,6 +122,7 @@ type core struct {
 	sessions dispatcherPool
 
 	subscriptionCache subscriptionCache
+	filterCache       filterCache
 	scanFrom          scanFrom
 	rollups           rollups
 	merged            hourly.Merged // the hours whose rollups are
@@ -137,7 +138,7 @@ type core struct {
 func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	c := &core{
 		pool: pool, clock: "clock_timestamp()", now: time.Now, logger: slog.Default(), woken: make(chan struct{}, 1), shard: rand.Int64(),
-		subscriptionCache: newSubscriptionCache(), rowAt: newRowAt(), swept: newSweeps(),
+		subscriptionCache: newSubscriptionCache(), filterCache: newFilterCache(), rowAt: newRowAt(), swept: newSweeps(),
 	}
 	if cfg != nil {
 		c.schema, c.pooler = cfg.Schema, cfg.Pooler

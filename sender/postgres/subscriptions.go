@@ -19,8 +19,8 @@ const (
 	// transaction, so that its deletion misses no subscription. It is in nobody else's way.
 	lockSubscriber     = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR KEY SHARE`
 	insertSubscription = `WITH ` + snapshotMarkNow + `,
-		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit)
-			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8) ON CONFLICT DO NOTHING RETURNING no, subscriber, ` + durable + `),
+		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit, filter)
+			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8, $9) ON CONFLICT DO NOTHING RETURNING no, subscriber, ` + durable + `),
 		h AS (INSERT INTO surehook_heads (subscription, subscriber) SELECT no, subscriber FROM s),
 		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
 			SELECT j.value, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM json_array_elements_text($4::text::json) j, s, mark ON CONFLICT DO NOTHING)
@@ -30,14 +30,14 @@ const (
 	// Patterns that it keeps are not interrupted.
 	updateSubscription = `WITH ` + snapshotMarkNow + `,
 		j AS MATERIALIZED (SELECT value AS pattern FROM json_array_elements_text($3::text::json)),
-		s AS (UPDATE surehook_subscriptions SET url = $2, event_types = $3::text, description = $4, settings = $5, version = version + 1
+		s AS (UPDATE surehook_subscriptions SET url = $2, event_types = $3::text, description = $4, settings = $5, filter = $6, version = version + 1
 			WHERE no = $1 RETURNING no, subscriber),
 		d AS (DELETE FROM surehook_patterns p USING s WHERE p.subscription = s.no AND NOT EXISTS (SELECT 1 FROM j WHERE j.pattern = p.pattern)),
 		p AS (INSERT INTO surehook_patterns (pattern, subscriber, subscription, since_snapshot, since_xid, since_seq)
 			SELECT j.pattern, s.subscriber, s.no, mark.snapshot, mark.xid, mark.seq FROM j, s, mark ON CONFLICT DO NOTHING)` + wakeThem
 
 	// A resume ends the failing time at once, even if no dispatcher has seen it yet.
-	subscriptionColumns = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
+	subscriptionColumns = `SELECT s.no, s.id, o.id, s.url, s.event_types, s.filter, s.description, s.settings, s.created_at, s.implicit, s.status, s.held_at, s.disabled_reason,
 			h.lane, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.streak END, CASE WHEN h.epoch >= s.recovered THEN h.failing_since END,
 			h.last_success, h.last_failure, CASE WHEN h.epoch < s.recovered THEN 0 ELSE h.warned END,
 			CASE WHEN h.epoch >= s.recovered THEN h.warned_at END, h.recent, h.pending + h.waiting + h.leased + h.behind, h.dead`
@@ -85,7 +85,7 @@ func (s *Store[Tx]) CreateSubscriptionTx(ctx context.Context, tx Tx, n sender.Su
 	if err != nil {
 		return fail(doing, err)
 	}
-	err = w.row(insertSubscription, n.ID, owner, n.URL, types, n.Description, settings, n.CreatedAt, n.Implicit).Scan(&no)
+	err = w.row(insertSubscription, n.ID, owner, n.URL, types, n.Description, settings, n.CreatedAt, n.Implicit, n.Filter.String()).Scan(&no)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: subscription %q", sender.ErrExists, n.ID)
 	}
@@ -105,12 +105,12 @@ func encoded(n sender.Subscription) (types, settings string, err error) {
 }
 
 func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n sender.Subscription, err error) {
-	var types, settings string
+	var types, settings, expression string
 	var created, held, failing, success, failure, warned timestamp
 	var lane int16
 	var recent int64
 	h := &n.Health
-	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,
+	err = r.Scan(&no, &n.ID, &n.Subscriber, &n.URL, &types, &expression, &n.Description, &settings, &created, &n.Implicit, &n.Status, &held, &n.DisabledReason,
 		&lane, &h.Streak, &failing, &success, &failure, &h.Warned, &warned, &recent, &n.Backlog, &n.DeadLettered)
 	if err != nil {
 		return 0, n, err
@@ -123,7 +123,7 @@ func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n 
 		n.DisabledAt = held.time()
 	}
 	h.FailingSince, h.LastSuccess, h.LastFailure, h.WarnedAt = failing.time(), success.time(), failure.time(), warned.time()
-	n.Settings = sender.ReadSettings([]byte(settings))
+	n.Settings, n.Filter = sender.ReadSettings([]byte(settings)), w.readFilter(no, expression)
 	if err := json.Unmarshal([]byte(types), &n.EventTypes); err != nil {
 		n.EventTypes = []string{}
 		w.damage.Tell(w.ctx, no, "its event_types are no list of strings", "it gets what it got before; Registry.Update with EventTypes mends it")
@@ -206,7 +206,7 @@ func (s *Store[Tx]) UpdateSubscriptionTx(ctx context.Context, tx Tx, n sender.Su
 	if err != nil {
 		return fail(doing, err)
 	}
-	if err := w.execs(updateSubscription, no, n.URL, types, n.Description, settings); err != nil {
+	if err := w.execs(updateSubscription, no, n.URL, types, n.Description, settings, n.Filter.String()); err != nil {
 		return fail(doing, err)
 	}
 	s.published.Store(true) // so that InTx wakes the dispatcher after the commit

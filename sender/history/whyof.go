@@ -1,0 +1,103 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+// The reasons why an event has no delivery to a subscription.
+const (
+	WhyNotAddressed Reason = "not_addressed" // it is addressed to others
+	WhyNotAsked     Reason = "not_asked"     // its type is none that the subscription asks for
+	WhyOlder        Reason = "older"         // it was published before there was the subscription
+	WhyRedacted     Reason = "redacted"      // nothing of it is left that a filter could match
+	WhyFiltered     Reason = "filtered"      // the subscription's filter does not match it
+	WhyNoDelivery   Reason = "no_delivery"   // by what is stored now, it would get there
+)
+
+// WhyOf explains what became of an event for a subscription: by [History.Why] if there is a
+// delivery, and otherwise why there is none, by the types and the filter that the subscription
+// has now. A sentence about a filter shows a part of the event's body. ErrNotFound: there is
+// no such event, or no such subscription that is not deleted.
+func (h *History) WhyOf(ctx context.Context, event, subscription string) (Why, error) {
+	return h.whyOf(ctx, event, subscription, "")
+}
+
+// WhyOf is [History.WhyOf] for one of the subscriber's subscriptions, and an event that is
+// addressed to the subscriber or to everybody.
+func (o *Owned) WhyOf(ctx context.Context, event, subscription string) (Why, error) {
+	if o.subscriber == "" {
+		return Why{}, errNobody
+	}
+	return o.all.whyOf(ctx, event, subscription, o.subscriber)
+}
+
+// whyOf answers a subscriber, or the operator if it is empty.
+func (h *History) whyOf(ctx context.Context, event, subscription, owner string) (Why, error) {
+	e, err := h.store.Event(ctx, event)
+	if err != nil {
+		return Why{}, err
+	}
+	if owner != "" && e.Subscriber != "" && e.Subscriber != owner {
+		return Why{}, fmt.Errorf("%w: event %q", sender.ErrNotFound, event)
+	}
+	page, _, err := h.store.Subscriptions(ctx, sender.SubscriptionQuery{ID: subscription, Subscriber: owner, Implicit: true, Limit: 1})
+	if err != nil {
+		return Why{}, err
+	}
+	if len(page) == 0 {
+		return Why{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, subscription)
+	}
+	made, _, err := h.store.Deliveries(ctx, DeliveryQuery{Event: event, Subscription: subscription, Limit: 1})
+	if err != nil {
+		return Why{}, err
+	}
+	if len(made) > 0 {
+		w, err := h.Why(ctx, made[0].ID)
+		if !errors.Is(err, sender.ErrNotFound) { // it was removed in the meantime
+			return w, err
+		}
+	}
+	return whyNot(&e, &page[0]), nil
+}
+
+// whyNot is a pure function of an event and a subscription that has no delivery of it.
+func whyNot(e *sender.StoredEvent, s *sender.Subscription) Why {
+	w := Why{Subscription: s.Status}
+	say := func(reason Reason, format string, args ...any) Why {
+		w.Reason = reason
+		w.Parts, w.Sentence = parts("Not delivered: " + fmt.Sprintf(format, args...))
+		return w
+	}
+	asks := sender.Matches(*s, e.Type, "", "", "")
+	switch {
+	case e.Subscription == s.ID:
+	case e.Subscription != "":
+		return say(WhyNotAddressed, "the event is addressed to another subscription alone.")
+	case e.Subscriber != "" && e.Subscriber != s.Subscriber && s.Subscriber != sender.Operator:
+		return say(WhyNotAddressed, "the event is addressed to another subscriber.")
+	case !asks:
+		return say(WhyNotAsked, "the subscription does not ask for the type %s; it asks for %s.", e.Type, strings.Join(s.EventTypes, ", "))
+	case e.CreatedAt.Before(s.CreatedAt.Truncate(time.Second)):
+		return say(WhyOlder, "the event was published at %s, before there was the subscription.", at(e.CreatedAt))
+	case s.Filter != nil && e.Redacted:
+		return say(WhyRedacted, "the event was redacted, so no filter matches it.")
+	case !s.Filter.Match(e.Body):
+		return say(WhyFiltered, "the subscription's filter does not match. %s.", clauses(s, e.Body))
+	}
+	return say(WhyNoDelivery, "as the subscription is now, it would get the event. The event is not expanded yet, or the subscription was changed since, or the record of the delivery is gone with its retention.")
+}
+
+// clauses says which clauses of a filter did not match.
+func clauses(s *sender.Subscription, body []byte) string {
+	var all []string
+	for _, r := range s.Filter.Explain(body) {
+		all = append(all, r.String())
+	}
+	return strings.ReplaceAll(strings.Join(all, "; "), timeMark, "")
+}

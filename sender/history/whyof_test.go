@@ -1,0 +1,106 @@
+package history_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+)
+
+// publishWith publishes an event with data and returns its id.
+func publishWith(t *testing.T, b *bedtest.Bed, eventType, subscriber, data string) string {
+	t.Helper()
+	ref, err := b.Publisher.Publish(t.Context(), sender.Event{
+		Type: eventType, Object: sender.Object{Type: "invoice", ID: "1"}, Subscriber: subscriber, Data: json.RawMessage(data),
+	})
+	require.NoError(t, err)
+	return ref.ID
+}
+
+func TestWhyOf(t *testing.T) {
+	b, ctx := bedtest.New(t), t.Context()
+	early := publishWith(t, b, "invoice.paid", "", `{"status":"paid"}`)
+	b.Subscribe("sub_a", "http://endpoint/")
+	b.Subscribe("sub_b", "http://endpoint/")
+	s, err := b.Registry.Subscribe(ctx, sender.NewSubscription{
+		Subscriber: "sub_a", URL: "http://endpoint/", EventTypes: []string{"invoice.*"}, Filter: `{"data.status":"paid","data.amount":{"gte":100}}`,
+	})
+	require.NoError(t, err)
+	open := publishWith(t, b, "invoice.paid", "", `{"status":"open"}`)
+	paid := publishWith(t, b, "invoice.paid", "sub_a", `{"status":"paid","amount":100}`)
+	other := publishWith(t, b, "order.paid", "", `{}`)
+	theirs := publishWith(t, b, "invoice.paid", "sub_b", `{}`)
+	gone := publishWith(t, b, "invoice.paid", "", `{"status":"open"}`)
+	_, _, err = b.Store.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+	require.NoError(t, err)
+	late := publishWith(t, b, "invoice.paid", "", `{"status":"paid","amount":1e2}`)
+
+	for _, c := range []struct {
+		event  string
+		reason history.Reason
+		says   string
+	}{
+		{open, history.WhyFiltered, `Not delivered: the subscription's filter does not match. data.status = "paid" does not hold: it is "open".`},
+		{paid, history.WhyDue, "Due since"},
+		{other, history.WhyNotAsked, "Not delivered: the subscription does not ask for the type order.paid; it asks for invoice.*."},
+		{theirs, history.WhyNotAddressed, "Not delivered: the event is addressed to another subscriber."},
+		{late, history.WhyNoDelivery, "Not delivered: as the subscription is now, it would get the event."},
+	} {
+		why, err := b.History.WhyOf(ctx, c.event, s.ID)
+		require.NoError(t, err)
+		require.Equal(t, c.reason, why.Reason, why.Sentence)
+		require.True(t, strings.HasPrefix(why.Sentence, c.says), why.Sentence)
+		require.Equal(t, sender.SubscriptionActive, why.Subscription)
+	}
+	_, err = b.History.WhyOf(ctx, "evt_unknown", s.ID)
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	_, err = b.History.WhyOf(ctx, early, "wsub_unknown")
+	require.ErrorIs(t, err, sender.ErrNotFound)
+	_, err = b.History.ForSubscriber("sub_a").WhyOf(ctx, theirs, s.ID)
+	require.ErrorIs(t, err, sender.ErrNotFound, "what is another's is not there")
+	_, err = b.History.ForSubscriber("sub_b").WhyOf(ctx, open, s.ID)
+	require.ErrorIs(t, err, sender.ErrNotFound, "likewise a subscription")
+
+	_, err = b.Store.Redact(ctx, history.RedactParams{Object: sender.Object{Type: "invoice", ID: "1"}, Limit: 10})
+	require.NoError(t, err)
+	why, err := b.History.WhyOf(ctx, gone, s.ID)
+	require.NoError(t, err)
+	require.Equal(t, history.WhyRedacted, why.Reason)
+	require.NotContains(t, why.Sentence, "open")
+}
+
+func TestPreview(t *testing.T) {
+	b, ctx := bedtest.New(t), t.Context()
+	b.Subscribe("sub_a", "http://endpoint/")
+	b.Subscribe("sub_b", "http://endpoint/")
+	for i := range 10 {
+		publishWith(t, b, "invoice.paid", []string{"sub_a", "sub_b", ""}[i%3], fmt.Sprintf(`{"n":%d}`, i))
+		publishWith(t, b, "order.paid", "", `{"n":9}`)
+	}
+	q := history.PreviewQuery{Subscriber: "sub_a", EventTypes: []string{"invoice.*"}, Filter: `{"data.n":{"gte":5}}`}
+	p, err := b.History.Preview(ctx, q)
+	require.NoError(t, err)
+	require.False(t, p.Since.IsZero())
+	require.Equal(t, 7, p.Events, "0, 2, 3, 5, 6, 8, 9")
+	require.Equal(t, 4, p.Matching, "5, 6, 8, 9")
+	require.False(t, p.More)
+
+	q.Events = 3
+	p, err = b.History.ForSubscriber("sub_a").Preview(ctx, q)
+	require.NoError(t, err)
+	require.Equal(t, []any{3, 3, true}, []any{p.Events, p.Matching, p.More}, "6, 8, 9")
+
+	for _, q := range []history.PreviewQuery{{Filter: ""}, {Filter: `{"x":1}`}, {Filter: `{"data.x":1}`, Events: 201}, {Filter: `{"data.x":1}`, EventTypes: []string{"a*"}}} {
+		_, err := b.History.Preview(ctx, q)
+		require.ErrorIs(t, err, sender.ErrInvalid, "%+v", q)
+	}
+	_, err = b.History.ForSubscriber("").Preview(ctx, q)
+	require.ErrorIs(t, err, sender.ErrInvalid)
+}

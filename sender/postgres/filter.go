@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
+	"github.com/surehook/surehook/sender/internal/lru"
+	"github.com/surehook/surehook/sender/rules"
+)
+
+// Filters are asked about bodies that an expansion reads while it holds nothing but the
+// expander's lock, for which no other expander waits, and before it locks what claims and
+// results wait for. Few events come with their bodies. Otherwise one more trip reads the
+// bodies of the events that a subscription with a filter may get, and the filters that are
+// not remembered; without such subscriptions there is none.
+
+// filteredBytes bounds the bodies that one expansion reads for filters, if they are several.
+// The events behind them wait for the next one.
+const filteredBytes = 4 << 20
+
+const selectFilters = `SELECT no, version, filter FROM surehook_subscriptions WHERE no = ANY($1)`
+
+// filterCache remembers filters, by their subscriptions and these' versions.
+type filterCache struct {
+	sync.Mutex
+	by *lru.Map[int64, cachedFilter]
+}
+
+type cachedFilter struct {
+	version int64
+	filter  *filter.Filter
+}
+
+func newFilterCache() filterCache {
+	return filterCache{by: lru.New[int64, cachedFilter](subscriptionCacheLimit)}
+}
+
+func (c *filterCache) get(subscription, version int64) (*filter.Filter, bool) {
+	c.Lock()
+	defer c.Unlock()
+	known, ok := c.by.Get(subscription)
+	return known.filter, ok && known.version == version
+}
+
+func (c *filterCache) put(subscription, version int64, f *filter.Filter) {
+	c.Lock()
+	defer c.Unlock()
+	c.by.Put(subscription, cachedFilter{version, f})
+}
+
+// readFilters reads what decides about subscriptions with filters.
+func (e *expansion) readFilters(found []unexpanded, all *matches) error {
+	e.unread = len(found)
+	bodies, unknown := e.toRead(found, all)
+	var qs []query
+	if len(unknown) > 0 {
+		qs = append(qs, e.query(selectFilters, slices.Sorted(maps.Keys(unknown))).rows(func(r rows) error {
+			var no, version int64
+			var expression string
+			if err := r.Scan(&no, &version, &expression); err != nil {
+				return err
+			}
+			e.filters[no] = e.readFilter(no, expression)
+			e.filterCache.put(no, version, e.filters[no])
+			return nil
+		}))
+	}
+	p := newPayloads(len(bodies))
+	if len(bodies) > 0 {
+		qs = append(qs, e.query(selectArrived, bodies).rows(p.scan))
+	}
+	if len(qs) == 0 {
+		return nil
+	}
+	err := e.send(qs...)
+	if e.early == nil {
+		e.early = make(map[int64]dispatch.Payload, len(p.at))
+	}
+	for no, i := range p.at {
+		e.early[no] = p.list[i]
+	}
+	return err
+}
+
+// toRead returns the events whose bodies must be read, and the subscriptions whose filters
+// must be. It counts how many of the events are decided in this step.
+func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, unknown map[int64]bool) {
+	e.filters, unknown = map[int64]*filter.Filter{}, map[int64]bool{}
+	size := int64(0)
+	for i := range found {
+		ev := &found[i]
+		filtered := all.filtered(ev)
+		if len(filtered) == 0 {
+			continue
+		}
+		e.remembered(filtered, unknown)
+		if _, read := e.early[ev.event]; read {
+			continue
+		}
+		if size += int64(ev.bytes); len(bodies) > 0 && size > filteredBytes {
+			e.unread = i
+			break
+		}
+		bodies = append(bodies, ev.event)
+	}
+	return bodies, unknown
+}
+
+// remembered takes the filters that are remembered, and notes the others as unknown.
+func (e *expansion) remembered(of []*match, unknown map[int64]bool) {
+	for _, a := range of {
+		if _, ok := e.filters[a.subscription]; ok || unknown[a.subscription] {
+			continue
+		}
+		if f, ok := e.filterCache.get(a.subscription, a.filtered); ok {
+			e.filters[a.subscription] = f
+		} else {
+			unknown[a.subscription] = true
+		}
+	}
+}
+
+// wants tells whether a subscription that an event matches gets it, by its filter.
+func (e *expansion) wants(ev *unexpanded, a *match) bool {
+	if a.filtered == 0 {
+		return true
+	}
+	f, there := e.filters[a.subscription]
+	return there && rules.Wants(f, ev.subscription != 0, e.early[ev.event].Body)
+}
