@@ -73,6 +73,35 @@ func TestSubscriptionLifecycle(t *testing.T) {
 	})
 }
 
+// A subscription's filter on content decides what it gets, and null removes it.
+func TestContentFilter(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p)
+		c, e := s.customer("c"), newEndpoint(t)
+		asked := object{"data.plan": "pro", "data.n": object{"gte": 2}}
+		made := s.post(c.token, "/subscriptions", object{"url": e.URL, "event_types": []string{"order.paid"}, "filter": asked}).is(http.StatusCreated)
+		id := made["id"].(string)
+		require.Equal(t, map[string]any{"data.plan": "pro", "data.n": map[string]any{"gte": 2.0}}, made["filter"])
+		require.Contains(t, s.post(c.token, "/subscriptions", object{"url": e.URL, "event_types": []string{"x"}}).is(http.StatusCreated), "filter")
+
+		publish := func(n int) string {
+			return s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "data": object{"plan": "pro", "n": n}}).is(http.StatusCreated)["id"].(string)
+		}
+		publish(1)
+		two := publish(2)
+		require.Equal(t, two, s.deliveries(c.token, id, "delivered", 1)[0]["event_id"])
+
+		r := s.patch(c.token, "/subscriptions/"+id, object{"filter": object{"data.n": object{"above": 2}}})
+		r.refused(http.StatusUnprocessableEntity, "body.filter")
+		require.Contains(t, r.body["detail"], "it is no operator")
+		require.Equal(t, made["filter"], s.patch(c.token, "/subscriptions/"+id, object{"description": "else"}).is(http.StatusOK)["filter"])
+		require.Nil(t, s.patch(c.token, "/subscriptions/"+id, object{"filter": nil}).is(http.StatusOK)["filter"])
+		publish(1)
+		require.Len(t, s.deliveries(c.token, id, "delivered", 2), 2)
+	})
+}
+
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

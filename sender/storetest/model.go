@@ -184,7 +184,8 @@ func (s *modelSub) gets(e *modelEvent) bool {
 			asks.EventTypes = append(asks.EventTypes, pattern)
 		}
 	}
-	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About)
+	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About) &&
+		(e.draft.Subscription != "" || s.Filter.Match(e.draft.Body(e.version)))
 }
 
 // waits tells whether a subscription has yet to get an event.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // filter draws a filter for a subscription of the model.
@@ -27,6 +28,7 @@ func (m *model[Tx]) subscribe() {
 		return
 	}
 	s := &modelSub{Subscription: m.subscription(m.owners[m.rand.IntN(len(m.owners))], m.filter()...), made: len(m.events), since: map[string]int{}}
+	s.Filter = filter.Read([]string{"", `{"data.n":{"gte":1}}`, ""}[len(m.subs)%3])
 	for _, pattern := range s.EventTypes {
 		s.since[pattern] = len(m.events)
 	}

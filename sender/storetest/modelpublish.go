@@ -15,6 +15,7 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 	for range 1 + m.rand.IntN(3) {
 		obj := sender.Object{Type: "thing", ID: fmt.Sprint(m.rand.IntN(3))}
 		d := m.draftOn([]string{"a.b", "a.b.c", "b.c", "c"}[m.rand.IntN(4)], obj)
+		d.BodyTail = []byte(`,"data":{"n":` + obj.ID + `}}`)
 		to := m.subs[m.rand.IntN(len(m.subs))]
 		switch m.rand.IntN(4) {
 		case 0:

@@ -882,6 +882,9 @@ type NewSubscription struct {
 	// EventTypes Exact types, prefix.* or *, which is the default when it is left out.
 	EventTypes *[]string `json:"event_types,omitempty"`
 
+	// Filter Which events of these types it gets, by their content, such as {"data.status": "paid", "data.amount": {"gte": 100}}: see the documentation of filters. Left out or null: all of them.
+	Filter interface{} `json:"filter,omitempty"`
+
 	// SubscriberId For the operator: whose it is. Without it an operator's subscription gets the events of all.
 	SubscriberId *string `json:"subscriber_id,omitempty"`
 
@@ -1133,6 +1136,9 @@ type Subscription struct {
 	// FailingSince Since when no attempt has succeeded; kept while it is disabled.
 	FailingSince *time.Time `json:"failing_since"`
 
+	// Filter Which events of these types it gets, by their content; null: all of them.
+	Filter interface{} `json:"filter"`
+
 	// Id The subscription's id.
 	Id string `json:"id"`
 
@@ -1165,6 +1171,9 @@ type SubscriptionChange struct {
 
 	// EventTypes Exact types, prefix.* or *.
 	EventTypes *[]string `json:"event_types,omitempty"`
+
+	// Filter Another filter on the events' content; null removes it.
+	Filter interface{} `json:"filter,omitempty"`
 
 	// Resume With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339).
 	Resume *string `json:"resume,omitempty"`

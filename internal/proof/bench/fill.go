@@ -21,6 +21,7 @@ type registering struct {
 	url      func(i int) string
 	types    []string
 	settings sender.Settings // of the subscriptions
+	filter   string          // on their content; "": none
 }
 
 // subscriber is the id of the ith.
@@ -54,7 +55,7 @@ func (p *place[Tx]) register(ctx context.Context, r registering) (subscriptions 
 					return err
 				}
 				s, err := registry.SubscribeTx(ctx, tx, sender.NewSubscription{
-					Subscriber: r.subscriber(i), URL: r.url(i), EventTypes: r.types, Settings: r.settings,
+					Subscriber: r.subscriber(i), URL: r.url(i), EventTypes: r.types, Filter: r.filter, Settings: r.settings,
 				})
 				if err != nil {
 					return err

@@ -62,9 +62,9 @@ func scenarios() []scenario {
 		many(onPostgres), many(onSQLite),
 		snapshot(onPostgres), snapshot(onSQLite),
 		ordered(onPostgres), ordered(onSQLite),
-		publish(onPostgres), latency(onPostgres), isolation(onPostgres), memory(onPostgres), fanout(onPostgres), behind(onPostgres), receiving(onPostgres),
+		publish(onPostgres), latency(onPostgres), isolation(onPostgres), memory(onPostgres), fanout(onPostgres), filtering(onPostgres), behind(onPostgres), receiving(onPostgres),
 	}, ifNamed(
-		publish(onSQLite), latency(onSQLite), isolation(onSQLite), memory(onSQLite), fanout(onSQLite), behind(onSQLite), receiving(onSQLite),
+		publish(onSQLite), latency(onSQLite), isolation(onSQLite), memory(onSQLite), fanout(onSQLite), filtering(onSQLite), behind(onSQLite), receiving(onSQLite),
 	))
 }
 

@@ -526,4 +526,24 @@ var ofWire = []Defect{
 		File: "sender/sqlite/prune_object.go", Tests: []string{"./sender/sqlite"}, Run: "TestStore",
 		Old: "return w.execs(liftFloor, floor)", New: "return nil",
 	},
+	{
+		Name: "a filter is asked whatever an event is addressed to",
+		File: "sender/rules/filter.go", Tests: []string{"./sender/storetest"}, Run: "TestSuite/filter",
+		Old: "return addressed || f.Match(body)", New: "return f.Match(body)",
+	},
+	{
+		Name: "large numbers of a filter are compared as if they were rounded",
+		File: "sender/filter/number.go", Tests: []string{"./sender/filter"}, Run: "TestMatch",
+		Old: "for i < len(n.digits) || j < len(m.digits) {", New: "for i < min(15, len(n.digits)) || j < min(15, len(m.digits)) {",
+	},
+	{
+		Name: "what an old filter decided counts after it was changed",
+		File: "sender/sqlite/filter.go", Tests: []string{"./sender/sqlite"}, Run: "TestLargeBodiesAreReadBefore",
+		Old: "ok && known.filter.Equal(sub.filter) {", New: "ok {",
+	},
+	{
+		Name: "events whose bodies are left to the next expansion are lost",
+		File: "sender/postgres/expand.go", Tests: []string{"./sender/postgres"}, Run: "TestStore/read_committed/filter",
+		Old: "for i := range candidates[:e.unread] {", New: "for i := range candidates {",
+	},
 }

@@ -1,0 +1,48 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
+)
+
+// A step that comes to a large body leaves the event to the next one, which reads the body
+// before it takes the write lock. A small body costs no second step. What was decided before
+// the transaction counts only if the filter is still the same.
+func TestLargeBodiesAreReadBefore(t *testing.T) {
+	ctx := t.Context()
+	s := newStore(t, open(t, filepath.Join(t.TempDir(), "filter.db"), ""), time.Now)
+	subscribers := register(t, s, 1)
+	sub := sender.Subscription{ID: "wsub_filtered", Subscriber: subscribers[0], URL: "https://example.com/", EventTypes: []string{"*"}}
+	set := func(expression string) {
+		sub.Filter = filter.Read(expression)
+		require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error { return s.UpdateSubscriptionTx(ctx, tx, sub) }))
+	}
+	require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error { return s.CreateSubscriptionTx(ctx, tx, sub) }))
+	set(`{"data.x":{"exists":false}}`)
+	step := func() dispatch.Expanded {
+		x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
+		require.NoError(t, err)
+		return x
+	}
+
+	publish(t, s, 2, 100, subscribers)
+	require.Equal(t, dispatch.Expanded{Events: 2, Deliveries: 4}, step())
+
+	publish(t, s, 1, 100, subscribers)
+	publish(t, s, 3, 10_000, subscribers)
+	require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 2, More: true}, step())
+	require.Equal(t, dispatch.Expanded{Events: 3, Deliveries: 6}, step())
+
+	publish(t, s, 1, 10_000, subscribers)
+	require.Equal(t, dispatch.Expanded{More: true}, step())
+	set(`{"data.x":{"exists":true}}`)
+	require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 1}, step(), "by the filter that is stored now")
+}
