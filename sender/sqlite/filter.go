@@ -83,7 +83,7 @@ func (e *expansion) mustWait(ev *newEvent) bool {
 // leave notes for the next step which events, from one that must wait on, it has to decide:
 // about as many as it can expand.
 func (e *expansion) leave(events []*newEvent, limit int) error {
-	e.left = &undecided{asked: map[dispatch.DeliveryKey]*filter.Filter{}}
+	e.undecided = &undecided{asked: map[dispatch.DeliveryKey]*filter.Filter{}}
 	var size int64
 	asked := 0
 	for i, ev := range events {
@@ -98,10 +98,10 @@ func (e *expansion) leave(events []*newEvent, limit int) error {
 		if !e.mustWait(ev) {
 			continue
 		}
-		if size += ev.size; len(e.left.events) > 0 && size > aheadBytes {
+		if size += ev.size; len(e.undecided.events) > 0 && size > aheadBytes {
 			return nil
 		}
-		e.left.events = append(e.left.events, ev.seq)
+		e.undecided.events = append(e.undecided.events, ev.seq)
 		for _, a := range ev.found {
 			if !a.filtered {
 				continue
@@ -110,7 +110,7 @@ func (e *expansion) leave(events []*newEvent, limit int) error {
 			if err != nil {
 				return err
 			}
-			e.left.asked[dispatch.DeliveryKey{Event: ev.seq, Subscription: a.subscription}] = sub.filter
+			e.undecided.asked[dispatch.DeliveryKey{Event: ev.seq, Subscription: a.subscription}] = sub.filter
 		}
 	}
 	return nil

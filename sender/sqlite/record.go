@@ -88,7 +88,7 @@ type batch struct {
 	ended     []rules.Ended      // attempts that were recorded, for the hours of their subscriptions
 	madeFor   map[int64]int      // how many deliveries each subscription got
 	ahead     map[int64]*decided // what filters say, as it was read before the transaction
-	left      *undecided         // what the next step has to read
+	undecided *undecided         // what the next step has to read
 	moved     []lineKey          // lines that something has left
 }
 
@@ -131,7 +131,7 @@ func (s *Store) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.B
 	if err != nil {
 		return dispatch.Expanded{}, dispatch.Claims{}, err
 	}
-	s.undecided.Store(b.left)
+	s.undecided.Store(b.undecided)
 	s.giveBodies(ctx, &b.out)
 	return b.expanded, b.out, nil
 }

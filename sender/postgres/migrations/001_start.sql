@@ -43,6 +43,7 @@ CREATE TABLE surehook_subscriptions (
 	subscriber bigint NOT NULL,
 	url text COLLATE "C" NOT NULL,
 	event_types text NOT NULL, -- JSON
+	filter text NOT NULL DEFAULT '', -- on the content of events, as JSON; '': there is none
 	description text NOT NULL,
 	settings text NOT NULL,    -- JSON
 	created_at timestamptz NOT NULL,
@@ -277,6 +278,38 @@ CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank
 -- For replays alone: its condition says more than what a claim asks for.
 CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1 AND replay <> 0;
 
+-- The lines in which deliveries of a subscription wait that are about one object: those that
+-- were made, or sent again, while the subscription had an order. What is behind in a line is
+-- in no other table; it is a fifth place of a delivery that has not ended, beside
+-- surehook_pending, surehook_leases, surehook_waiting. Whoever changes a line has locked the
+-- subscription's head.
+CREATE TABLE surehook_lines (
+	subscription bigint NOT NULL,
+	object text COLLATE "C" NOT NULL, -- its type, a space, and its id
+	event bigint NOT NULL,            -- a position
+	-- 0: it is out, in one of the other three; 1: it is behind, and was never claimed; 2: it
+	-- is behind, and is to have the row of surehook_waiting that follows; 3: it is a dead
+	-- letter that holds back what comes after it.
+	place smallint NOT NULL,
+	no bigint NOT NULL,               -- the event's number, if it is behind and was never claimed
+	notice boolean NOT NULL,
+	bytes int NOT NULL,
+	due timestamptz,
+	first_at timestamptz,
+	number int NOT NULL,
+	tries int NOT NULL,
+	stood bigint NOT NULL,
+	epoch bigint NOT NULL,
+	replay bigint NOT NULL,
+	rank smallint NOT NULL,
+	single boolean NOT NULL,
+	spared boolean NOT NULL,
+	PRIMARY KEY (subscription, object, event)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE UNIQUE INDEX surehook_lines_event ON surehook_lines (subscription, event);
+CREATE UNIQUE INDEX surehook_lines_out ON surehook_lines (subscription, object) WHERE place = 0;
+CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
+
 -- Ended otherwise than delivered.
 CREATE TABLE surehook_ended (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -335,7 +368,9 @@ CREATE TABLE surehook_heads (
 	pending bigint NOT NULL DEFAULT 0,  -- how many rows it has in surehook_pending,
 	waiting bigint NOT NULL DEFAULT 0,  -- in surehook_waiting,
 	leased bigint NOT NULL DEFAULT 0,   -- in surehook_leases,
-	dead bigint NOT NULL DEFAULT 0,     -- and dead-lettered ones in surehook_ended
+	behind bigint NOT NULL DEFAULT 0,   -- behind in surehook_lines,
+	dead bigint NOT NULL DEFAULT 0,     -- dead-lettered ones in surehook_ended,
+	lined bigint NOT NULL DEFAULT 0,    -- and rows in surehook_lines in all
 	leases_end timestamptz,             -- never later than the first of the leases ends; NULL: unknown, or there are none
 	owner bigint NOT NULL DEFAULT 0,    -- the process that has claimed of it last: while leases last it alone does; 0: nobody's
 	-- Lower bounds, so that a claim does not pass over rows that are dead and not yet vacuumed.
@@ -356,7 +391,7 @@ CREATE TABLE surehook_heads (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX surehook_heads_of ON surehook_heads (subscription);
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due < 'infinity';
-CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
+CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased + behind > 0; -- for who forgets: of those that were ever registered, most have nothing
 -- The subscriptions that fail, those that have failed for longest first. It changes when
 -- one begins or ends to fail.
 CREATE INDEX surehook_heads_failing ON surehook_heads (failing_since) WHERE failing_since IS NOT NULL;

@@ -31,6 +31,7 @@ CREATE TABLE surehook_subscriptions (
 	subscriber INTEGER NOT NULL,
 	url TEXT NOT NULL,
 	event_types TEXT NOT NULL, -- JSON
+	filter TEXT NOT NULL DEFAULT '', -- on the content of events, as JSON; '': there is none
 	description TEXT NOT NULL,
 	settings TEXT NOT NULL, -- JSON
 	created_at INTEGER NOT NULL,
@@ -54,9 +55,10 @@ CREATE TABLE surehook_patterns (
 	subscription INTEGER NOT NULL,
 	since INTEGER NOT NULL, -- the newest event when it was made: it gets those that follow,
 	until INTEGER NOT NULL, -- up to this one: see surehook_subscriptions
+	filtered INTEGER NOT NULL DEFAULT 0, -- whether the subscription has a filter, so that the others need not be looked at
 	PRIMARY KEY (pattern, subscriber, subscription)
 ) WITHOUT ROWID;
-CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription, since, until);
+CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription, since, until, filtered);
 CREATE INDEX surehook_patterns_of ON surehook_patterns (subscription);
 
 -- One row, changed with every change above, so that what was read of it can be
@@ -208,6 +210,34 @@ CREATE TABLE surehook_waiting (
 CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank, due);
 CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1;
 
+-- The lines in which deliveries of a subscription wait that are about one object: those that
+-- were made, or sent again, while the subscription had an order. What is behind in a line is
+-- in no other table; it is a fifth place of a delivery that has not ended, beside
+-- surehook_pending, surehook_leases, surehook_waiting.
+CREATE TABLE surehook_lines (
+	subscription INTEGER NOT NULL,
+	object TEXT NOT NULL, -- its type, a space, and its id
+	event INTEGER NOT NULL,
+	-- 0: it is out, in one of the other three; 1: it is behind, and was never claimed; 2: it
+	-- is behind, and what follows is to be its row of surehook_waiting; 3: it is a dead
+	-- letter that holds back what comes after it.
+	place INTEGER NOT NULL,
+	due INTEGER NOT NULL DEFAULT 0,
+	number INTEGER NOT NULL DEFAULT 0,
+	tries INTEGER NOT NULL DEFAULT 0,
+	first_at INTEGER NOT NULL DEFAULT 0,
+	stood INTEGER NOT NULL DEFAULT 0,
+	single INTEGER NOT NULL DEFAULT 0,
+	epoch INTEGER NOT NULL DEFAULT 0,
+	rank INTEGER NOT NULL DEFAULT 0,
+	replay INTEGER NOT NULL DEFAULT 0,
+	spared INTEGER NOT NULL DEFAULT 0,
+	PRIMARY KEY (subscription, object, event)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX surehook_lines_event ON surehook_lines (subscription, event);
+CREATE UNIQUE INDEX surehook_lines_out ON surehook_lines (subscription, object) WHERE place = 0;
+CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
+
 -- Ended otherwise than delivered.
 CREATE TABLE surehook_ended (
 	no INTEGER PRIMARY KEY AUTOINCREMENT, -- in the order in which they ended
@@ -264,7 +294,9 @@ CREATE TABLE surehook_heads (
 	pending INTEGER NOT NULL, -- how many rows it has in surehook_pending,
 	waiting INTEGER NOT NULL, -- in surehook_waiting,
 	leased INTEGER NOT NULL,  -- in surehook_leases,
-	dead INTEGER NOT NULL,    -- and dead-lettered ones in surehook_ended
+	behind INTEGER NOT NULL DEFAULT 0, -- behind in surehook_lines,
+	dead INTEGER NOT NULL,    -- dead-lettered ones in surehook_ended,
+	lined INTEGER NOT NULL DEFAULT 0, -- and rows in surehook_lines in all
 	leases_end INTEGER NOT NULL, -- never later than the first of the leases ends; 0: unknown, or there are none
 	owner INTEGER NOT NULL DEFAULT 0, -- the process that has claimed of it last: while leases last it alone does; 0: nobody's
 	-- It rises with each resume. What waits since an earlier one is due at once, and
@@ -283,7 +315,7 @@ CREATE TABLE surehook_heads (
 	recent INTEGER NOT NULL DEFAULT 0 -- the last 32 outcomes: sender.Recent
 );
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due IS NOT NULL;
-CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased > 0; -- for who forgets: of those that were ever registered, most have nothing
+CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased + behind > 0; -- for who forgets: of those that were ever registered, most have nothing
 -- The subscriptions that fail, those that have failed for longest first. It changes when
 -- one begins or ends to fail.
 CREATE INDEX surehook_heads_failing ON surehook_heads (failing_since) WHERE failing_since > 0;
@@ -400,8 +432,8 @@ CREATE TRIGGER surehook_count_status AFTER UPDATE OF status ON surehook_subscrip
 		paused = paused + (NEW.status = 'paused') - (OLD.status = 'paused'),
 		disabled = disabled + (NEW.status = 'disabled') - (OLD.status = 'disabled'),
 		closing = closing + (NEW.status = 'closing') - (OLD.status = 'closing'),
-		live = live + (h.pending + h.waiting + h.leased) * ((NEW.status IN ('active', 'closing')) - (OLD.status IN ('active', 'closing'))),
-		held = held + (h.pending + h.waiting + h.leased) * ((NEW.status IN ('paused', 'disabled')) - (OLD.status IN ('paused', 'disabled')))
+		live = live + (h.pending + h.waiting + h.leased + h.behind) * ((NEW.status IN ('active', 'closing')) - (OLD.status IN ('active', 'closing'))),
+		held = held + (h.pending + h.waiting + h.leased + h.behind) * ((NEW.status IN ('paused', 'disabled')) - (OLD.status IN ('paused', 'disabled')))
 	FROM surehook_heads h WHERE h.subscription = NEW.no;
 END;
 
