@@ -17,7 +17,7 @@ const (
 		WHERE r.minute = u.minute AND r.shard = u.shard`
 
 	// An hour goes after its minutes, so with some of them, or with those of a later one.
-	deleteHourRollups = `DELETE FROM surehook_hour_rollups WHERE hour IN (SELECT hour FROM surehook_hour_rollups WHERE hour <= $1 - interval '1 hour' ORDER BY hour LIMIT $2)`
+	deleteHourRollups = `DELETE FROM surehook_hour_rollups WHERE hour IN (SELECT hour FROM surehook_hour_rollups WHERE hour <= $1::timestamptz - interval '1 hour' ORDER BY hour LIMIT $2)`
 
 	selectOldHours = `SELECT subscription, hour, shard FROM surehook_subscription_rollups WHERE hour < $1 ORDER BY hour LIMIT $2`
 	deleteHours    = `DELETE FROM surehook_subscription_rollups r USING unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) AS u(subscription, hour, shard)

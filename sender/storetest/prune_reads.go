@@ -65,6 +65,19 @@ func pruneRollups[Tx any](w *world[Tx]) {
 	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{}, "pruned without a time for figures")
 	w.ended(1, sender.ClassNone)
 	w.equal(minutes(), []time.Duration{2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "minutes with figures in the end")
+
+	// The hours that minutes make up go with them.
+	w.Advance(2 * time.Hour)
+	w.ended(1, sender.ClassNone)
+	w.sweep(10)
+	hours := func() int {
+		all, err := w.Store.HourRollups(w.ctx, start.Truncate(time.Hour), w.now().Truncate(time.Hour).Add(time.Hour))
+		w.noError(err, "reading rollups of hours")
+		return len(all)
+	}
+	w.check(hours() > 1, "hours with figures: %d", hours())
+	w.pruneBy(dispatch.PruneParams{Rollups: w.now().Add(-30 * time.Minute), Limit: 10})
+	w.equal(hours(), 1, "hours with figures after pruning")
 }
 
 func pruneReplayed[Tx any](w *world[Tx]) {
