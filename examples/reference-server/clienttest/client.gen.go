@@ -1148,7 +1148,7 @@ type Subscription struct {
 	// LastFailureAt When an attempt failed last; null if none did.
 	LastFailureAt *time.Time `json:"last_failure_at"`
 
-	// LastSuccessAt To the minute.
+	// LastSuccessAt When an attempt succeeded last, to about a minute; null if none did.
 	LastSuccessAt *time.Time `json:"last_success_at"`
 
 	// Status While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends.
@@ -1714,7 +1714,7 @@ type ClientInterface interface {
 
 	// ListDeliveries List deliveries, newest first
 	//
-	// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. The operator sees all, a subscriber its own.
 	//
 	// Corresponds with GET /deliveries (the `ListDeliveries` operationId).
 	ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1735,7 +1735,7 @@ type ClientInterface interface {
 
 	// ListEvents Read the events by cursor, oldest first
 	//
-	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the events that the caller may see, in the order in which they became visible: the operator all, a subscriber those that are addressed to it or to nobody in particular. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for subscribers.
 	//
 	// Corresponds with GET /events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1774,14 +1774,14 @@ type ClientInterface interface {
 
 	// ListJobs List the caller's jobs, newest first
 	//
-	// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the jobs that the caller has submitted, the operator too. For the operator, and for subscribers.
 	//
 	// Corresponds with GET /jobs (the `ListJobs` operationId).
 	ListJobs(ctx context.Context, params *ListJobsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SubmitJobWithBody Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1790,7 +1790,7 @@ type ClientInterface interface {
 
 	// SubmitJob Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1827,7 +1827,7 @@ type ClientInterface interface {
 
 	// ListNotices List notices, newest first
 	//
-	// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
 	//
 	// Corresponds with GET /notices (the `ListNotices` operationId).
 	ListNotices(ctx context.Context, params *ListNoticesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1848,7 +1848,7 @@ type ClientInterface interface {
 
 	// RedactObjectWithBody Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1857,7 +1857,7 @@ type ClientInterface interface {
 
 	// RedactObject Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1948,7 +1948,7 @@ type ClientInterface interface {
 
 	// RedactSubscriber Remove the bodies of a subscriber's events
 	//
-	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
 	RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1994,14 +1994,14 @@ type ClientInterface interface {
 
 	// ListSubscriptions List subscriptions, oldest first
 	//
-	// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. The operator sees all, a subscriber its own.
 	//
 	// Corresponds with GET /subscriptions (the `ListSubscriptions` operationId).
 	ListSubscriptions(ctx context.Context, params *ListSubscriptionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateSubscriptionWithBody Register a callback URL
 	//
-	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2010,7 +2010,7 @@ type ClientInterface interface {
 
 	// CreateSubscription Register a callback URL
 	//
-	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2059,7 +2059,7 @@ type ClientInterface interface {
 
 // ListDeliveries List deliveries, newest first
 //
-// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. The operator sees all, a subscriber its own.
 //
 // Corresponds with GET /deliveries (the `ListDeliveries` operationId).
 func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2110,7 +2110,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, reqEditors ...Request
 
 // ListEvents Read the events by cursor, oldest first
 //
-// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the events that the caller may see, in the order in which they became visible: the operator all, a subscriber those that are addressed to it or to nobody in particular. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for subscribers.
 //
 // Corresponds with GET /events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2199,7 +2199,7 @@ func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // ListJobs List the caller's jobs, newest first
 //
-// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the jobs that the caller has submitted, the operator too. For the operator, and for subscribers.
 //
 // Corresponds with GET /jobs (the `ListJobs` operationId).
 func (c *Client) ListJobs(ctx context.Context, params *ListJobsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2216,7 +2216,7 @@ func (c *Client) ListJobs(ctx context.Context, params *ListJobsParams, reqEditor
 
 // SubmitJobWithBody Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2235,7 +2235,7 @@ func (c *Client) SubmitJobWithBody(ctx context.Context, params *SubmitJobParams,
 
 // SubmitJob Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2322,7 +2322,7 @@ func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // ListNotices List notices, newest first
 //
-// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
 //
 // Corresponds with GET /notices (the `ListNotices` operationId).
 func (c *Client) ListNotices(ctx context.Context, params *ListNoticesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2373,7 +2373,7 @@ func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 
 // RedactObjectWithBody Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2392,7 +2392,7 @@ func (c *Client) RedactObjectWithBody(ctx context.Context, contentType string, b
 
 // RedactObject Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2593,7 +2593,7 @@ func (c *Client) OpenPortal(ctx context.Context, id string, body OpenPortalJSONR
 
 // RedactSubscriber Remove the bodies of a subscriber's events
 //
-// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
 func (c *Client) RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2699,7 +2699,7 @@ func (c *Client) RotateToken(ctx context.Context, id string, params *RotateToken
 
 // ListSubscriptions List subscriptions, oldest first
 //
-// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. The operator sees all, a subscriber its own.
 //
 // Corresponds with GET /subscriptions (the `ListSubscriptions` operationId).
 func (c *Client) ListSubscriptions(ctx context.Context, params *ListSubscriptionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2716,7 +2716,7 @@ func (c *Client) ListSubscriptions(ctx context.Context, params *ListSubscription
 
 // CreateSubscriptionWithBody Register a callback URL
 //
-// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2735,7 +2735,7 @@ func (c *Client) CreateSubscriptionWithBody(ctx context.Context, params *CreateS
 
 // CreateSubscription Register a callback URL
 //
-// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4677,7 +4677,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListDeliveriesWithResponse List deliveries, newest first
 	//
-	// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. The operator sees all, a subscriber its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4704,7 +4704,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Read the events by cursor, oldest first
 	//
-	// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the events that the caller may see, in the order in which they became visible: the operator all, a subscriber those that are addressed to it or to nobody in particular. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for subscribers.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4749,7 +4749,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListJobsWithResponse List the caller's jobs, newest first
 	//
-	// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the jobs that the caller has submitted, the operator too. For the operator, and for subscribers.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4758,7 +4758,7 @@ type ClientWithResponsesInterface interface {
 
 	// SubmitJobWithBodyWithResponse Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4767,7 +4767,7 @@ type ClientWithResponsesInterface interface {
 
 	// SubmitJobWithResponse Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4812,7 +4812,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListNoticesWithResponse List notices, newest first
 	//
-	// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4839,7 +4839,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedactObjectWithBodyWithResponse Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4848,7 +4848,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedactObjectWithResponse Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4947,7 +4947,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 	//
-	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5001,7 +5001,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSubscriptionsWithResponse List subscriptions, oldest first
 	//
-	// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. The operator sees all, a subscriber its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5010,7 +5010,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSubscriptionWithBodyWithResponse Register a callback URL
 	//
-	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5019,7 +5019,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSubscriptionWithResponse Register a callback URL
 	//
-	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+	// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9205,7 +9205,7 @@ func (r TestSubscriptionResponse) ContentType() string {
 
 // ListDeliveriesWithResponse List deliveries, newest first
 //
-// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. The operator sees all, a subscriber its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9250,7 +9250,7 @@ func (c *ClientWithResponses) RedeliverWithResponse(ctx context.Context, id stri
 
 // ListEventsWithResponse Read the events by cursor, oldest first
 //
-// Lists the events that the caller may see, in the order in which they became visible. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the events that the caller may see, in the order in which they became visible: the operator all, a subscriber those that are addressed to it or to nobody in particular. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open. For the operator, and for subscribers.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9325,7 +9325,7 @@ func (c *ClientWithResponses) HealthWithResponse(ctx context.Context, reqEditors
 
 // ListJobsWithResponse List the caller's jobs, newest first
 //
-// Lists the jobs that the caller has submitted. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the jobs that the caller has submitted, the operator too. For the operator, and for subscribers.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9340,7 +9340,7 @@ func (c *ClientWithResponses) ListJobsWithResponse(ctx context.Context, params *
 
 // SubmitJobWithBodyWithResponse Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9355,7 +9355,7 @@ func (c *ClientWithResponses) SubmitJobWithBodyWithResponse(ctx context.Context,
 
 // SubmitJobWithResponse Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for a subscriber about its own: another's answers 404.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9430,7 +9430,7 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 
 // ListNoticesWithResponse List notices, newest first
 //
-// Lists what the caller must learn: dead letters, and subscriptions that are failing or were disabled. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9475,7 +9475,7 @@ func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, reqEditors 
 
 // RedactObjectWithBodyWithResponse Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9490,7 +9490,7 @@ func (c *ClientWithResponses) RedactObjectWithBodyWithResponse(ctx context.Conte
 
 // RedactObjectWithResponse Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9655,7 +9655,7 @@ func (c *ClientWithResponses) OpenPortalWithResponse(ctx context.Context, id str
 
 // RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 //
-// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9745,7 +9745,7 @@ func (c *ClientWithResponses) RotateTokenWithResponse(ctx context.Context, id st
 
 // ListSubscriptionsWithResponse List subscriptions, oldest first
 //
-// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. For the operator, and for a subscriber about its own: another's answers 404.
+// Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them. The operator sees all, a subscriber its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9760,7 +9760,7 @@ func (c *ClientWithResponses) ListSubscriptionsWithResponse(ctx context.Context,
 
 // CreateSubscriptionWithBodyWithResponse Register a callback URL
 //
-// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9775,7 +9775,7 @@ func (c *ClientWithResponses) CreateSubscriptionWithBodyWithResponse(ctx context
 
 // CreateSubscriptionWithResponse Register a callback URL
 //
-// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for a subscriber about its own: another's answers 404.
+// Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
