@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -23,86 +24,70 @@ type Convert func(eventType, from, date string, data json.RawMessage) (version s
 // published. That is stable by itself, because the version of a subscription can only rise:
 // what was new enough for it once is so for ever.
 func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time) []Claimed {
+	var all []conversion
 	var asks []KeptBody
-	var at []int // of each in claimed
-	wrong := map[int]error{}
 	for i := range claimed {
-		c := &claimed[i]
-		body, needed, err := p.d.convert(c)
-		if err != nil {
-			wrong[i] = err
-		}
-		if needed {
-			asks = append(asks, KeptBody{c.Key, c.Token, body})
-			at = append(at, i)
+		if x := p.d.convert(&claimed[i]); x.needed {
+			all = append(all, x)
+			asks = append(asks, KeptBody{x.c.Key, x.c.Token, x.body})
 		}
 	}
-	if len(asks) == 0 {
+	if len(all) == 0 {
 		return claimed
 	}
 	kept, err := p.d.store.KeepBodies(ctx, asks)
-	out := map[int]bool{}
-	for n, i := range at {
-		c := &claimed[i]
-		body, there := kept[c.Key]
-		switch {
-		case err != nil:
-			p.putOff(ctx, c, asked, fmt.Errorf("keeping the body of a delivery: %w", err))
-			out[i] = true
-		case there:
-			c.Body, c.Converted = body, true
-		case wrong[i] != nil:
-			p.putOff(ctx, c, asked, wrong[i])
-			out[i] = true
-		case asks[n].Body != nil: // its lease is over, or its event is redacted
-			p.giveUnreadBack(*c, time.Time{})
-			out[i] = true
+	out := map[DeliveryKey]bool{}
+	for i := range all {
+		x := &all[i]
+		if err != nil {
+			x.err = fmt.Errorf("keeping the body of a delivery: %w", err)
+		}
+		if body, there := kept[x.c.Key]; there && err == nil {
+			x.c.Body, x.c.Converted = body, true
+		} else if x.err != nil || x.body != nil {
+			p.putOff(ctx, x, asked)
+			out[x.c.Key] = true
 		}
 	}
-	if len(out) == 0 {
-		return claimed
-	}
-	left := claimed[:0]
-	for i := range claimed {
-		if !out[i] {
-			left = append(left, claimed[i])
-		}
-	}
-	return left
+	return slices.DeleteFunc(claimed, func(c Claimed) bool { return out[c.Key] })
 }
 
-// convert makes the body that a claim's subscription asks for. needed tells whether the store
-// must be asked: because a body was made, or could not be, or because one may have been kept
-// by an attempt before.
-func (d *Dispatcher) convert(c *Claimed) (body []byte, needed bool, err error) {
+// conversion is a claim whose body may be another than that of its event.
+type conversion struct {
+	c      *Claimed
+	needed bool   // the store must be asked: a body was made, or could not be, or one may be kept
+	body   []byte // that was made; nil: none was
+	err    error  // why it could not be
+}
+
+// convert makes the body that a claim's subscription asks for.
+func (d *Dispatcher) convert(c *Claimed) conversion {
 	head, p, ok := sender.SplitBody(c.Body)
 	if !ok {
-		return nil, false, nil
+		return conversion{}
 	}
 	pinned := ""
 	if s := c.Target.Settings; s != nil {
 		if s.Unreadable() != nil {
-			return nil, false, nil // it is not sent
+			return conversion{} // it is not sent
 		}
 		pinned = s.PayloadVersion
 	}
-	again := c.Number > 1
+	asPublished := conversion{c: c, needed: c.Number > 1} // an attempt before may have kept another
 	switch {
-	case p.Version <= pinned || p.Data == nil:
-		return nil, again, nil
-	case d.cfg.Convert == nil && pinned == "":
-		return nil, again, nil
+	case p.Version <= pinned || p.Data == nil || d.cfg.Convert == nil && pinned == "":
+		return asPublished
 	case d.cfg.Convert == nil:
-		return nil, true, fmt.Errorf("sender: the subscription is pinned to the payload version %q, and this process has no catalogue that could make it of %q: give all processes the same", pinned, p.Version)
+		return conversion{c: c, needed: true, err: fmt.Errorf("sender: the subscription is pinned to the payload version %q, and this process has no catalogue that could make it of %q: give all processes the same", pinned, p.Version)}
 	}
 	version, data, err := d.converts(c.Event.Type, p.Version, pinned, p.Data)
-	if err != nil {
-		return nil, true, err
+	switch {
+	case err != nil:
+		return conversion{c: c, needed: true, err: err}
+	case version == p.Version:
+		return asPublished
 	}
-	if version == p.Version {
-		return nil, again, nil
-	}
-	return sender.JoinBody(head, sender.Payload{Version: version, Data: data}), true, nil
+	return conversion{c: c, needed: true, body: sender.JoinBody(head, sender.Payload{Version: version, Data: data})}
 }
 
 // converts calls Config.Convert. One that panics has failed: others' deliveries go on.
@@ -115,12 +100,17 @@ func (d *Dispatcher) converts(eventType, from, date string, data json.RawMessage
 	return d.cfg.Convert(eventType, from, date, data)
 }
 
-// putOff gives back a claim whose body cannot be made, and logs it.
-func (p *pump) putOff(ctx context.Context, c *Claimed, asked time.Time, err error) {
-	now := p.d.now()
-	if p.d.unsent.due(c.Target.SubscriberNumber, now) {
-		p.d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent in the payload version of its subscription, nor perhaps others; they are looked at again later",
-			"event_id", c.Event.ID, "subscription_id", c.Target.Subscription, "subscriber_id", c.Target.Subscriber, "error", err, "in", secretPause)
+// putOff gives back a claim whose body could not be made or kept. One that was made and not
+// kept has no lease any more, or a redacted event: the store knows what is to be done.
+func (p *pump) putOff(ctx context.Context, x *conversion, asked time.Time) {
+	if x.err == nil || ctx.Err() != nil {
+		p.giveUnreadBack(*x.c, time.Time{})
+		return
 	}
-	p.giveUnreadBack(*c, c.At.Add(now.Sub(asked)+secretPause))
+	now := p.d.now()
+	if p.d.unsent.due(x.c.Target.SubscriberNumber, now) {
+		p.d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent in the payload version of its subscription, nor perhaps others; they are looked at again later",
+			"event_id", x.c.Event.ID, "subscription_id", x.c.Target.Subscription, "subscriber_id", x.c.Target.Subscriber, "error", x.err, "in", secretPause)
+	}
+	p.giveUnreadBack(*x.c, x.c.At.Add(now.Sub(asked)+secretPause))
 }

@@ -203,12 +203,12 @@ var ofDecisions = []Defect{
 	{
 		Name: "a body is converted anew at each attempt",
 		File: "sender/dispatch/convert.go", Tests: []string{"./sender/dispatch"},
-		Old: "c.Body, c.Converted = body, true", New: "if c.Converted = true; asks[n].Body != nil {\n\t\t\t\tc.Body = asks[n].Body\n\t\t\t}",
+		Old: "x.c.Body, x.c.Converted = body, true", New: "x.c.Body, x.c.Converted = body, true\n\t\t\tif x.body != nil {\n\t\t\t\tx.c.Body = x.body\n\t\t\t}",
 	},
 	{
 		Name: "a delivery goes out in the new version once its subscription has it",
 		File: "sender/dispatch/convert.go", Tests: []string{"./sender/dispatch"},
-		Old: "again := c.Number > 1", New: "again := false",
+		Old: "needed: c.Number > 1", New: "needed: false",
 	},
 	{
 		Name: "a subscription goes back to an older version",
