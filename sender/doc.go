@@ -10,6 +10,7 @@
 //     came of it;
 //   - history tells what became of a delivery, and sends it again; replay sends many again;
 //   - feed serves the events by cursor to those who ask;
+//   - filter has the expressions by which a subscription asks for events by their content;
 //   - challenge asks a callback URL whether its owner wants the events;
 //   - console shows all of it to an operator, jobs adds long-running work that reports its
 //     end, sendertest helps to test an application;

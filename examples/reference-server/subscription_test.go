@@ -90,7 +90,7 @@ func TestContentFilter(t *testing.T) {
 		}
 		publish(1)
 		two := publish(2)
-		require.Equal(t, two, s.deliveries(c.token, id, "delivered", 1)[0]["event_id"])
+		require.Equal(t, two, s.deliveries(c.token, id, "delivered", 1)[0]["event"].(map[string]any)["id"])
 
 		r := s.patch(c.token, "/subscriptions/"+id, object{"filter": object{"data.n": object{"above": 2}}})
 		r.refused(http.StatusUnprocessableEntity, "body.filter")

@@ -13,6 +13,9 @@
 // may ask for an empty answer to be held open until an event comes. Package
 // receiver/catchup is the client's side.
 //
+// The feed has what a client may see, whatever its subscriptions ask for: neither their types
+// nor their filters on content leave anything out of it.
+//
 // # Why nothing is skipped
 //
 // Transactions commit in another order than the one in which they began or wrote. A
