@@ -19,6 +19,9 @@ const (
 	aheadBytes = 4 << 20 // of the bodies that are read for one step, if they are several
 )
 
+// selectEventBody reads a body as it was published: filters do not see payload versions.
+const selectEventBody = `SELECT body FROM surehook_events WHERE seq = ?1`
+
 // undecided are large events that subscriptions with filters may get.
 type undecided struct {
 	events []int64
@@ -131,7 +134,7 @@ func (e *expansion) wants(ev *newEvent, subscription int64) (bool, error) {
 		ev.body = d.body
 	}
 	if ev.body == nil {
-		if err := e.row(selectBody, ev.seq).Scan(&ev.body); err != nil {
+		if err := e.row(selectEventBody, ev.seq).Scan(&ev.body); err != nil {
 			return false, err
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	oldestHeld = `SELECT e.created_at FROM surehook_events e WHERE e.seq = min(
 		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
 		coalesce((SELECT min(event) FROM surehook_waiting WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
+		coalesce((SELECT min(event) FROM surehook_leases WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
 		coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND event > ?2 AND place IN (1, 2) ORDER BY event LIMIT 1), 9223372036854775807))`
 )
 

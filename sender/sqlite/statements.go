@@ -22,7 +22,7 @@ func hot() []string {
 		updateLined, selectNames, selectInLine, selectLine, selectFirst, insertLine, setPlace, takePending, goBehind, takeWaiting, insertPendingOne, deleteFromLine, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
-		selectSeq, selectBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
+		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
 	}
 	for _, m := range []*manyRows{newPending, newLined, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {

@@ -14,6 +14,7 @@ func retentionRules[Tx any]() []rule[Tx] {
 		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention[Tx]},
 		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not get anyway do not count.", resumeRetentionWaiting[Tx]},
 		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
+		{"resume, retention of what is in flight", "A delivery in flight counts as a held one does, since it may be sent again.", resumeRetentionInFlight[Tx]},
 	}
 }
 
@@ -60,6 +61,18 @@ func resumeRetention[Tx any](w *world[Tx]) {
 		w.resume(sub, r)
 		w.equal(w.read(sub).Status, sender.SubscriptionActive, "status after resume %d, which sends nothing that is too old", i)
 	}
+}
+
+func resumeRetentionInFlight[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	published := w.now()
+	w.publish(w.draft("a.b"))
+	w.expand()
+	w.claimOne()
+	w.Advance(time.Second)
+	w.disable(sub)
+	w.refusedForRetention(sub, sender.Resume{NotBefore: w.now()}, published, "in flight")
+	w.resume(sub, sender.Resume{NotBefore: published})
 }
 
 func resumeRetentionWaiting[Tx any](w *world[Tx]) {
