@@ -332,7 +332,10 @@ func (b *batch) comeOut(r rows) error {
 func (b *batch) arrives(h *head, m made) {
 	h.pending++
 	h.claimedTo = min(h.claimedTo, m.Event-1)
-	h.lower(b.now)
+	if m.due == none {
+		m.due = b.now
+	}
+	h.lower(m.due)
 	if b.arrived == nil {
 		b.arrived = map[*head][]made{}
 	}

@@ -299,7 +299,7 @@ func (b *batch) advanceOne(h *head, k lineKey) error {
 	}
 	if place == placeBehind {
 		h.pending++
-		h.lower(b.now)
+		h.lower(d.due)
 		return b.execs(insertPendingOne, d.due, k.subscription, d.event)
 	}
 	return b.comeOut(h, &d)

@@ -29,7 +29,16 @@ func (m *model[Tx]) compareCounts() {
 		}
 		return err
 	})
-	var earliest, latest time.Time // bounds of OldestDue: a store may leave out deliveries that are limited
+	// Bounds of OldestDue. A store may leave out deliveries that are limited. Of those of a
+	// subscription that were never claimed, it may look at the first event's alone, which is
+	// due later than others if its event is large and was expanded in parts.
+	var earliest, latest time.Time
+	unclaimed := map[string]time.Time{}
+	sooner := func(due time.Time) {
+		if latest.IsZero() || due.Before(latest) {
+			latest = due
+		}
+	}
 	for _, d := range m.list(history.DeliveryQuery{Limit: 200}) {
 		if d.Status == sender.StatusDeadLettered {
 			want.DeadLettered++
@@ -41,9 +50,16 @@ func (m *model[Tx]) compareCounts() {
 		if earliest.IsZero() || due.Before(earliest) {
 			earliest = due
 		}
-		if !limited[d.Subscription] && (latest.IsZero() || due.Before(latest)) {
-			latest = due
+		switch {
+		case limited[d.Subscription]:
+		case d.AttemptCount == 0:
+			unclaimed[d.Subscription] = due // the newest events come first
+		default:
+			sooner(due)
 		}
+	}
+	for _, due := range unclaimed {
+		sooner(due)
 	}
 	for _, e := range m.events {
 		if !e.expanded {

@@ -326,7 +326,7 @@ var ofStores = []Defect{
 	{
 		Name: "a delivery that was delivered before is cancelled",
 		File: "sender/rules/status.go", Tests: []string{"./sender/rules"},
-		Old: "\tif single {", New: "\tif false {",
+		Old: "func Cancelled(single bool) sender.Status {\n\tif single {", New: "func Cancelled(single bool) sender.Status {\n\tif false {",
 	},
 	{
 		Name: "a subscription gets what was published before it, on SQLite",

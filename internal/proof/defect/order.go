@@ -43,7 +43,7 @@ var ofOrder = []Defect{
 	{
 		Name: "who has claimed of a subscription is not stored, on PostgreSQL",
 		File: "sender/postgres/heads.go", Tests: []string{"./sender/postgres"}, Run: orderOn("pgx_read_committed"),
-		Old: "return h.owner != b.heads.stored[h.subscription].owner }", New: "return h.owner == 0 && b.heads.stored[h.subscription].owner > 0 }",
+		Old: "return h.owner != was.owner ||", New: "return h.owner == 0 && was.owner > 0 ||",
 	},
 	{
 		Name: "a subscription is free when one lease has ended, on PostgreSQL",
