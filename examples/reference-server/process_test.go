@@ -45,51 +45,6 @@ func TestRestoredFlag(t *testing.T) {
 	}
 }
 
-// Flags that cannot be are refused before anything is made, all at once, without their
-// secrets.
-func TestBadFlags(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		args, env, says []string
-	}{
-		{args: []string{"-timeout", "11s"}, says: []string{"-timeout", "10s"}},
-		{args: []string{"-timeout", "0s"}, says: []string{"-timeout"}},
-		{args: []string{"-schedule", "1m,soon"}, says: []string{"-schedule", "soon"}},
-		{args: []string{"-schedule", "-1m", "-jitter", "2", "-horizon", "0s"}, says: []string{"-schedule", "-jitter", "-horizon"}},
-		{args: []string{"-disable-after", "-1h"}, says: []string{"-disable-after"}},
-		{args: []string{"-operator-token", "eleven-char"}, says: []string{"-operator-token", "11", "at least 12"}},
-		{args: []string{"-operator-token", "a token with spaces"}, says: []string{"-operator-token", "visible"}},
-		{args: []string{"-operator-token-file", "/nowhere/token"}, says: []string{"-operator-token-file", "/nowhere/token"}},
-		{args: []string{"-database-file", "/dev/null"}, says: []string{"-database-file", "empty"}},
-		{args: []string{"-operator-token", "the-operators-token", "-operator-token-file", "/dev/null"}, says: []string{"-operator-token and -operator-token-file are both given"}},
-		{env: []string{"SUREHOOK_SECRET_KEY=x", "SUREHOOK_SECRET_KEY_FILE=/dev/null"}, says: []string{"-secret-key and -secret-key-file are both given"}},
-		{args: []string{"-max-subscriptions", "-1", "-max-jobs", "-1", "-max-requests", "-1"}, says: []string{"-max-subscriptions", "-max-jobs", "-max-requests"}},
-		{args: []string{"-keep-events", "71h", "-keep-dead-letters", "1h"}, says: []string{"-keep-events", "-keep-dead-letters", "-horizon", "72h"}},
-		{args: []string{"-secret-key", sealingKey + "," + sealingKey}, says: []string{"-secret-key", "give each once"}},
-		{args: []string{"-secret-key", sealingKey + ",bm90IDMyIGJ5dGVz"}, says: []string{"-secret-key", "number 2"}},
-		{args: []string{"-secret-key", ","}, says: []string{"-secret-key", "32 bytes"}},
-		{args: []string{"-addr"}, says: []string{"addr"}},
-		{args: []string{"-wrokers"}, says: []string{"wrokers"}},
-		{args: []string{"serve"}, says: []string{"serve"}},
-		{env: []string{"SUREHOOK_TIMEOUT=long"}, says: []string{"SUREHOOK_TIMEOUT"}},
-		{env: []string{"SUREHOOK_DISABLE_AFTER=long"}, says: []string{"SUREHOOK_DISABLE_AFTER"}},
-		{args: []string{"-secret-key", "bm90IDMyIGJ5dGVz"}, says: []string{"-secret-key", "32 bytes"}},
-		{args: []string{"-database", "postgres://127.0.0.1:1/x"}, says: []string{"-secret-key", "PostgreSQL"}},
-	} {
-		dir := t.TempDir()
-		code, out, errs := run(t, dir, test.env, test.args...)
-		require.NotZero(t, code, "%v", test)
-		require.Empty(t, out)
-		for _, word := range test.says {
-			require.Contains(t, errs, word, "%v", test)
-		}
-		require.NotContains(t, errs, "bm90IDMy")
-		left, err := os.ReadDir(dir)
-		require.NoError(t, err)
-		require.Empty(t, left, "%v", test)
-	}
-}
-
 // With no set-up there is a database, a key that its owner alone may read, and a
 // token, made anew at each start.
 func TestDefaults(t *testing.T) {
