@@ -124,14 +124,14 @@ func TestBytesNeverChange(t *testing.T) {
 		}
 		broken := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) { panic("broken") }
 		for _, convert := range []dispatch.Convert{other, broken, nil} {
-			again := v.run(convert, v.Store, time.Hour, http.StatusServiceUnavailable)["old"]
+			again := v.run(convert, v.Store, 12*time.Hour, http.StatusServiceUnavailable)["old"]
 			require.NotEmpty(t, again)
 			require.Equal(t, first[0], again[0])
 		}
 		newest := sender.Settings{PayloadVersion: shop.Second}
 		_, err := v.Registry.Update(t.Context(), id, sender.SubscriptionChange{Settings: &newest})
 		require.NoError(t, err)
-		again := v.run(v.convert, v.Store, 24*time.Hour, http.StatusOK)["old"]
+		again := v.run(v.convert, v.Store, 48*time.Hour, http.StatusOK)["old"]
 		require.Equal(t, first, again)
 		require.Equal(t, first[0], v.body(id))
 		d := v.Delivery()
