@@ -142,7 +142,7 @@ func (c *crowd) plan(text string, settings string) string {
 var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectSkippedOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
-	"selectUnexpanded", "selectFew", "selectMatches", "selectAllMatches", "selectAddressed", "selectUnexpandedSkips", "deleteOutbox", "updateOutbox", "selectObjects",
+	"selectUnexpanded", "selectFew", "selectMatches", "selectAllMatches", "selectAddressed", "selectFilters", "selectUnexpandedSkips", "deleteOutbox", "updateOutbox", "selectObjects",
 }
 
 // small are the tables that may be read to their end.

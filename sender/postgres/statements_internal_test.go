@@ -21,7 +21,7 @@ func parameterStatements() map[string]string {
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
 		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectPayloads": selectPayloads,
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
-		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed,
+		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed, "selectFilters": selectFilters,
 		"selectUnexpandedSkips": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
 		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
 		"updateReplay": updateReplay, "lastEnded": lastEnded, "lastPosition": lastPosition, "selectReplayDead": selectReplayDead,
