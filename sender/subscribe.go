@@ -211,7 +211,7 @@ func checkFilter(text string, implicit bool) (f *filter.Filter, errs []error) {
 		return f, nil
 	}
 	wrong := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is how Parse joins them
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // it is how Parse joins them
 		wrong = joined.Unwrap()
 	}
 	for _, each := range wrong {

@@ -41,9 +41,10 @@ func New(t *testing.T) *Browser {
 	from, out, err := os.Pipe()
 	check(t, err, "a pipe")
 	home := t.TempDir()
+	//nolint:noctx // it ends with its pipe
 	cmd := exec.Command(find(t), "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--test-third-party-cookie-phaseout", "--disable-extensions", "--disable-default-apps",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home, "about:blank") //nolint:noctx // it ends with its pipe
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home, "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+home)
 	cmd.ExtraFiles = []*os.File{in, out} // its descriptors 3 and 4
 	var stderr bytes.Buffer

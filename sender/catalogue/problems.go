@@ -84,7 +84,7 @@ func (t *Type) exampleProblems(e Example) (errs []error) {
 	case t.Kind != Thin && e.Data == nil:
 		errs = append(errs, errors.New("it has no Data: give some, or make the type Thin"))
 	case e.Data != nil && (!json.Valid(e.Data) || !utf8.Valid(e.Data)):
-		errs = append(errs, errors.New("Data is no JSON"))
+		errs = append(errs, errors.New("its Data is no JSON"))
 	}
 	return errs
 }
@@ -103,7 +103,7 @@ func (t *Type) conversionProblems() (errs []error) {
 			for to := from - 1; to >= 0; to-- {
 				var err error
 				if data, _, err = t.convert(data, to+1, to); err != nil {
-					err = fmt.Errorf("Down of version %q: %w", t.Versions[to+1].Since, err)
+					err = fmt.Errorf("converting by Down of version %q: %w", t.Versions[to+1].Since, err)
 				} else {
 					err = t.Versions[to].mustBe(e.Name, data)
 				}
