@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"time"
@@ -163,17 +162,4 @@ func (o *target) open(ctx context.Context, t *terminal) (backend, error) {
 		}
 	}
 	return newServer(cmp.Or(o.server, t.env("SUREHOOK_SERVER"), defaultServer), token)
-}
-
-// compact is a JSON text in one line, and anything else as it is.
-func compact(text string) string {
-	var v json.RawMessage
-	if json.Unmarshal([]byte(text), &v) != nil {
-		return text
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return text
-	}
-	return string(b)
 }

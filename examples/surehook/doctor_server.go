@@ -24,10 +24,10 @@ func (s *server) doctor(ctx context.Context, found *findings) {
 	switch res.StatusCode {
 	case http.StatusServiceUnavailable:
 		found.add("server", fail, "its database does not answer: "+res.Status, "see the server's log")
-	default:
-		found.add("server", fail, s.base+" answers "+res.Status+": it is no reference server, or something before it does not let this through", "give another -server")
 	case http.StatusOK:
 		found.add("server", ok, s.base+" and its database answer", "")
+	default:
+		found.add("server", fail, s.base+" answers "+res.Status+": it is no reference server, or something before it does not let this through", "give another -server")
 	}
 	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		judgeClock(found, at.Add(time.Second/2).Sub(before.Add(took/2)), "the server's", time.Second+took) // whole seconds

@@ -23,7 +23,7 @@ func TestConfirm(t *testing.T) {
 		require.Contains(t, said, "send 1 delivery again?")
 	}
 	in, typing := io.Pipe() // nobody types
-	defer typing.Close()
+	defer func() { require.NoError(t, typing.Close()) }()
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	_, err := ask(interrupted, in)
