@@ -54,11 +54,12 @@ func (b *bodies) release(of DeliveryKey, h *heldBody) {
 // asked.
 type unread struct {
 	claims []Claimed
-	asked  time.Time
+	asked  time.Time // when they were claimed: see attempt
+	heard  time.Time
 }
 
 // withoutUnread puts aside the claims whose events were not read, and returns the others.
-func (p *pump) withoutUnread(claimed []Claimed, asked time.Time) []Claimed {
+func (p *pump) withoutUnread(claimed []Claimed, asked, heard time.Time) []Claimed {
 	if !slices.ContainsFunc(claimed, func(c Claimed) bool { return c.Body == nil }) {
 		return claimed
 	}
@@ -70,7 +71,7 @@ func (p *pump) withoutUnread(claimed []Claimed, asked time.Time) []Claimed {
 			whole = append(whole, c)
 		}
 	}
-	p.unread.asked = asked
+	p.unread.asked, p.unread.heard = asked, heard
 	p.present.aside.Store(true)
 	return whole
 }
@@ -106,7 +107,7 @@ func (p *pump) readUnread(ctx context.Context) error {
 			p.setAside(ctx, c, u.asked, err)
 		}
 	}
-	p.accept(p.converted(ctx, whole, u.asked), u.asked)
+	p.accept(p.converted(ctx, whole, u.asked), u.asked, u.heard)
 	p.present.aside.Store(false)
 	return nil
 }

@@ -251,6 +251,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	params.By, params.Token = by, p.d.cfg.Fence()
 	expand := ExpandParams{Events: events, Deliveries: 2 * events, Whole: largestWhole, Part: p.part()}
 	expanded, claims, err := p.exchange(ctx, expand, done, params)
+	heard := p.d.now()
 	p.present.claimed(&params, asked, err == nil && len(claims.Claimed) > 0, err)
 	if err != nil {
 		p.lastStep, p.pace.hinted = asked, s.hinted
@@ -264,7 +265,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	if s.hinted || s.busy() { // otherwise it was a mere look, and a step may follow at once
 		p.lastStep = asked
 	}
-	p.accept(p.converted(ctx, p.withoutUnread(claims.Claimed, asked), asked), asked)
+	p.accept(p.converted(ctx, p.withoutUnread(claims.Claimed, asked, heard), asked), asked, heard)
 	if err := p.readUnread(ctx); err != nil {
 		return s, err
 	}

@@ -98,7 +98,7 @@ type attempt struct {
 	account sender.Lane // the lane whose places it takes
 	dial    post.Dialing
 	asked   time.Time // when the claim was asked for, on the local clock; the lease began no earlier
-	claimed time.Time // on the local clock
+	claimed time.Time // when the claim was answered, on the local clock
 	started time.Time // on the local clock; zero while it is queued
 	nth     int       // its index in the pump's onWire
 	slow    bool

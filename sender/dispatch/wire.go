@@ -13,9 +13,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// accept queues the deliveries that were claimed by a call that began at asked, and starts
-// attempts for which there is room.
-func (p *pump) accept(claimed []Claimed, asked time.Time) {
+// accept queues the deliveries that were claimed by a call that began at asked and was
+// answered at heard, and starts attempts for which there is room.
+func (p *pump) accept(claimed []Claimed, asked, heard time.Time) {
 	now := p.d.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,7 +30,7 @@ func (p *pump) accept(claimed []Claimed, asked time.Time) {
 		if own := claimed[i].Event.URL; own != "" {
 			u, _ = url.Parse(own)
 		}
-		a := &attempt{Claimed: claimed[i], url: u, asked: asked, claimed: now}
+		a := &attempt{Claimed: claimed[i], url: u, asked: asked, claimed: heard}
 		if due, ok := p.overtakes(a); ok {
 			p.slots.take(a)
 			p.back = append(p.back, givenBack{a, due})

@@ -31,9 +31,9 @@ func (p *process) converter() dispatch.Convert {
 // upgrade pins a subscription to the newer version.
 func (w *world) upgrade(s *subscription) {
 	w.say("%s is pinned to %s", s.name, newerVersion)
-	_, err := w.registry.Update(w.ctx, s.id, sender.SubscriptionChange{Settings: &sender.Settings{
-		PayloadVersion: newerVersion, MaxInFlight: s.settings.MaxInFlight, Timeout: s.settings.Timeout, Rate: s.settings.Rate,
-	}})
+	settings := s.settings
+	settings.PayloadVersion = newerVersion
+	_, err := w.registry.Update(w.ctx, s.id, sender.SubscriptionChange{Settings: &settings})
 	w.fail(err)
 	s.upgraded = true
 }
