@@ -171,20 +171,20 @@ func TestSignFromComes(t *testing.T) {
 		signedBy(t, post(), first)
 		require.Equal(t, []sender.SubscriberSecret{{State: sender.SecretSigning}}, shown())
 
-		from := time.Now().Add(time.Hour).UTC()
+		from, latest := time.Now().Add(time.Hour).UTC(), time.Now().Add(30*24*time.Hour).UTC()
 		second, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: from})
 		require.NoError(t, err)
 		before := sealed(b, "sub_a")
 		signedBy(t, post(), first, second)
 		require.Equal(t, []sender.SubscriberSecret{
-			{State: sender.SecretWaiting, SignsFrom: from}, {State: sender.SecretSigning, ValidUntil: until},
+			{State: sender.SecretWaiting, SignsFrom: from}, {State: sender.SecretSigning, ValidUntil: until, LatestEnd: latest},
 		}, shown())
 		time.Sleep(time.Until(from) - time.Microsecond)
 		signedBy(t, post(), first, second)
 		time.Sleep(time.Microsecond)
 		signedBy(t, post(), second, first)
 		require.Equal(t, []sender.SubscriberSecret{
-			{State: sender.SecretSigning, SignsFrom: from}, {State: sender.SecretEnding, ValidUntil: until},
+			{State: sender.SecretSigning, SignsFrom: from}, {State: sender.SecretEnding, ValidUntil: until, LatestEnd: latest},
 		}, shown())
 		require.Equal(t, before, sealed(b, "sub_a"), "nothing was written")
 		time.Sleep(time.Until(until) + time.Microsecond)

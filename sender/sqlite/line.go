@@ -53,7 +53,7 @@ const (
 	leaveLineOf    = `DELETE FROM surehook_lines INDEXED BY surehook_lines_event WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2)) RETURNING object, place`
 	stopLine       = `UPDATE surehook_lines SET place = 3 WHERE subscription = ? AND event = ? AND place = 0 RETURNING object, 0`
 	deleteDead     = `DELETE FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place = 3`
-	deleteLines    = `DELETE FROM surehook_lines WHERE subscription = ?`
+	deleteLines    = `DELETE FROM surehook_lines INDEXED BY surehook_lines_event WHERE subscription = ?`
 	restartBehind  = `UPDATE surehook_lines SET place = 2, due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
 )
 
