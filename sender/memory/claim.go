@@ -115,7 +115,7 @@ func (w *batch) take(d *delivery, c *dispatch.Claims) (claimed bool, err error) 
 			return false, err
 		}
 		c.Interrupted = append(c.Interrupted, lost)
-		if d.live == nil || d.live.due.After(w.now) || d.sub.holds() {
+		if d.live == nil || d.live.behind || d.live.due.After(w.now) || d.sub.holds() {
 			return false, nil
 		}
 	}

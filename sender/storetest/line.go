@@ -246,6 +246,14 @@ func lineLost[Tx any](w *world[Tx]) {
 	w.giveBack(again...)
 	again = w.claims("once it was released", e[0])
 	w.record(result(again[0], sender.ClassNone))
+	w.claims("then", e[1])
+
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.claimNothing("while the later one is in flight")
+	w.Advance(lease + time.Second)
+	again = w.claims("the earlier one, as the later one is lost", e[0])
+	w.claimNothing("while the earlier one is in flight")
+	w.record(result(again[0], sender.ClassNone))
 	w.record(result(w.claims("at last", e[1])[0], sender.ClassNone))
 }
 

@@ -57,7 +57,7 @@ func (w *world) addSubscription(i int) error {
 		n.Settings.Rate = float64(1 + w.rand.IntN(50))
 	}
 	n.Settings.PayloadVersion = []string{olderVersion, newerVersion}[w.rand.IntN(2)]
-	if w.rand.IntN(3) == 0 && n.Settings.PayloadVersion == newerVersion {
+	if w.rand.IntN(3) == 0 {
 		n.Settings.Order = sender.OrderObject
 	}
 	s.settings = n.Settings
