@@ -27,6 +27,15 @@ func (sub *subscription) line(object sender.Object) (l rules.Line) {
 	return l
 }
 
+// line returns the line of a delivery that is in one. It may have been made, and be live
+// still, from before its subscription had an order.
+func (d *delivery) line() rules.Line {
+	if !d.inLine() {
+		return rules.Line{}
+	}
+	return d.sub.line(d.event.info.Object)
+}
+
 // enter makes a delivery live, in the line of its object if its subscription has an order.
 func (tx *Tx) enter(d *delivery, row *live) {
 	sub, object := d.sub, d.event.info.Object
@@ -86,7 +95,7 @@ func (tx *Tx) displace(sub *subscription, object sender.Object) {
 
 // goOn stores a delivery that was in flight, and has not ended by that.
 func (tx *Tx) goOn(d *delivery, row *live, line rules.Line) {
-	row.behind = d.inLine() && line.Yields(d.event.no)
+	row.behind = line.Yields(d.event.no)
 	tx.setLive(d, row)
 	tx.advance(d.sub, d.event.info.Object)
 }

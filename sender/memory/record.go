@@ -87,7 +87,7 @@ func (d *delivery) holds(token int64) bool {
 func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error) {
 	recorded := dispatch.Recorded{Result: r, Event: d.event.info, Target: d.target(w.targets)}
 	row, sub := *d.live, d.sub
-	line := sub.line(d.event.info.Object)
+	line := d.line()
 	v, err := rules.Settle(d.forDecision(), sub.Health, r, rules.Standing{
 		Claimed: row.leased, Gone: sub.deleted, Skipped: row.dropped, Redacted: d.event.redacted,
 		Settings: &sub.Settings, Newer: line.Overtaken(sub.Settings.Order, d.event.no),

@@ -44,7 +44,7 @@ func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 			row.take(&back)
 			row.returned = r.Due.IsZero() && row.number == 0
 			row.leased = time.Time{}
-			if line := d.sub.line(d.event.info.Object); line.Overtaken(d.sub.Settings.Order, d.event.no) {
+			if line := d.line(); line.Overtaken(d.sub.Settings.Order, d.event.no) {
 				tx.end(d, rules.Superseded(row.single))
 			} else {
 				tx.goOn(d, &row, line)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -149,8 +150,16 @@ func (m *model[Tx]) sweep() {
 	}
 	m.free()
 	for _, s := range m.subs {
-		if !s.deleted && m.mustBeGone(s) {
+		switch {
+		case s.deleted:
+		case m.mustBeGone(s):
 			s.deleted = true
+		case m.mayBeGone(s):
+			err := m.try(func(tx Tx) error {
+				_, err := m.Store.SubscriptionTx(m.ctx, tx, sender.SubscriptionKey{ID: s.ID})
+				return err
+			})
+			s.deleted = errors.Is(err, sender.ErrNotFound)
 		}
 	}
 }
