@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -46,4 +47,24 @@ func TestDatabaseAway(t *testing.T) {
 	require.Contains(t, b.logged(), "level=ERROR")
 	b.fallible.fail(nil)
 	require.Equal(t, http.StatusOK, b.get("/").status)
+}
+
+// A visitor who has left is no failure of the console, whatever the request failed in. A
+// driver's error need not say that its context has ended.
+func TestVisitorWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	ask := func(ctx context.Context) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, prefix+"/", nil)
+		b.server.Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for _, err := range []error{context.Canceled, errors.New("interrupted"), errDown} {
+		b.fallible.fail(err)
+		ask(gone)
+	}
+	require.NotContains(t, b.logged(), "level=ERROR")
+	ask(t.Context())
+	require.Contains(t, b.logged(), "level=ERROR")
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -116,7 +115,7 @@ func (c *Console) namesOf(ctx context.Context, ids []string) map[string]string {
 		return nil
 	}
 	names, err := c.Customers.NameOf(ctx, ids)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && !left(ctx) {
 		c.cfg.Logger.ErrorContext(ctx, "console: the customers' names are not known", "error", err)
 	}
 	return names

@@ -31,10 +31,11 @@ type problem struct {
 }
 
 // fail answers with a page that says what was wrong. It logs the error unless the
-// visitor caused it.
+// visitor caused it. One who has left has ended the request, so that it failed in whatever it
+// was about to do.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, p := c.problem(err)
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError && !left(r.Context()) {
 		c.cfg.Logger.LogAttrs(r.Context(), slog.LevelError, "console: a request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
 	}
 	if status == http.StatusServiceUnavailable {
@@ -42,6 +43,9 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	c.write(w, r, status, "problem", c.layout(r, view{title: p.Heading, data: p, static: true}))
 }
+
+// left tells whether the visitor has left before the answer.
+func left(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // problem says how an error is answered.
 func (c *Console) problem(err error) (int, problem) {

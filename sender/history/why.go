@@ -42,6 +42,12 @@ type Why struct {
 	Until time.Time
 	// Subscription is the status of its subscription; "" if that is deleted.
 	Subscription sender.SubscriptionStatus
+	// Behind is the delivery that it waits for, of another version of its object; "": it
+	// waits for none.
+	Behind string
+	// HoldsBack: it is a dead letter, and later versions of its object wait for it. See
+	// History.PassOver.
+	HoldsBack bool
 }
 
 // Part is a piece of a sentence.
@@ -107,6 +113,7 @@ func explain(f *Facts) Why {
 	case d.Status == sender.StatusSuperseded:
 		return say(WhySuperseded, time.Time{}, "Superseded: a newer version of its object came before it was delivered, and its subscription wants the latest alone. It can be redelivered.")
 	case d.Status == sender.StatusDeadLettered:
+		w.HoldsBack = f.HoldsBack
 		return say(WhyDeadLettered, time.Time{}, "%s%s", deadLettered(d), f.holdsBack())
 	case d.Status == sender.StatusHeld && f.Status == sender.SubscriptionPaused:
 		return say(WhyPaused, time.Time{}, "Held: its subscription was paused at %s. Resume the subscription to send it.", at(f.HeldSince))
@@ -118,6 +125,7 @@ func explain(f *Facts) Why {
 		again = "It was delivered before, and is sent a single time more, whose failure leaves it delivered. "
 	}
 	due := d.NextAttemptAt
+	w.Behind = f.Behind
 	switch {
 	case f.BehindDead:
 		return say(WhyBehind, time.Time{}, "%sHeld back by a dead letter of an earlier version of its object, %s. Redeliver that, or pass over it.", again, f.Behind)

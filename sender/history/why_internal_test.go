@@ -177,6 +177,21 @@ func TestExplain(t *testing.T) {
 			reason: WhySentAgain, until: now.Add(time.Minute),
 			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. The attempt is due at 2026-11-20T12:01:00Z.",
 		},
+		"behind another version": {
+			facts:    Facts{Status: sender.SubscriptionActive, Behind: "dlv_1", Delivery: due(time.Second)},
+			reason:   WhyBehind,
+			sentence: "Waiting until another version of its object has ended: delivery dlv_1.",
+		},
+		"behind a dead letter": {
+			facts:    Facts{Status: sender.SubscriptionActive, Behind: "dlv_1", BehindDead: true, Delivery: due(time.Second)},
+			reason:   WhyBehind,
+			sentence: "Held back by a dead letter of an earlier version of its object, dlv_1. Redeliver that, or pass over it.",
+		},
+		"a dead letter that holds others back": {
+			facts:    Facts{Status: sender.SubscriptionActive, HoldsBack: true, Delivery: sender.Delivery{Status: sender.StatusDeadLettered}},
+			reason:   WhyDeadLettered,
+			sentence: "Dead-lettered without an attempt. Redeliver it to start its schedule anew. Later versions of its object wait for it: redeliver it, or pass over it to let them go on.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.facts.Now = now
@@ -191,7 +206,7 @@ func TestExplain(t *testing.T) {
 			require.Equal(t, c.sentence, text)
 			require.Equal(t, strings.Join(regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).FindAllString(c.sentence, -1), ""), times, "each time is a part of its own")
 			got.Parts = nil
-			require.Equal(t, Why{Reason: c.reason, Sentence: c.sentence, Until: c.until, Subscription: c.facts.Status}, got)
+			require.Equal(t, Why{Reason: c.reason, Sentence: c.sentence, Until: c.until, Subscription: c.facts.Status, Behind: c.facts.Behind, HoldsBack: c.facts.HoldsBack}, got)
 		})
 	}
 }
