@@ -33,7 +33,7 @@ type Delivery struct {
 	SubscriptionID string     `json:"subscription_id" doc:"To which subscription."`
 	SubscriberID   string     `json:"subscriber_id" doc:"The subscription's owner."`
 	URL            string     `json:"url" doc:"Where it is posted to."`
-	Status         string     `json:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled" doc:"How far it has come."`
+	Status         string     `json:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled,superseded" doc:"How far it has come."`
 	AttemptCount   int        `json:"attempt_count" doc:"How many attempts have ended."`
 	NextAttemptAt  *time.Time `json:"next_attempt_at" doc:"When the next attempt is due; null if none is planned."`
 	LastErrorClass string     `json:"last_error_class" doc:"Of the last attempt; empty if it succeeded, or there was none."`
@@ -45,6 +45,9 @@ type DeliveryRecord struct {
 	Payload  string    `json:"payload" doc:"The exact body that is posted."`
 	Attempts []Attempt `json:"attempts" nullable:"false" doc:"Oldest first."`
 	Why      string    `json:"why" doc:"What it waits for, in a sentence."`
+
+	WaitsFor  *string `json:"waits_for" doc:"The id of the delivery that goes before it, of another version of its object; null: it waits for none."`
+	HoldsBack bool    `json:"holds_back" doc:"It is a dead letter for which the later versions of its object wait: redeliver it, or pass over it."`
 }
 
 // Attempt is one POST, as recorded.
@@ -98,7 +101,7 @@ func viewHeaders(all []sender.Header) []Header {
 type (
 	listDeliveries struct {
 		Page
-		Status         string    `query:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled" doc:"Deliveries of one status."`
+		Status         string    `query:"status" enum:"pending,awaiting_retry,held,delivered,dead_lettered,cancelled,superseded" doc:"Deliveries of one status."`
 		SubscriptionID string    `query:"subscription_id" doc:"To one subscription."`
 		SubscriberID   string    `query:"subscriber_id" doc:"To the subscriptions of one subscriber; of another than the caller there are none, unless the operator asks."`
 		EventType      string    `query:"event_type" doc:"Exact, prefix.* or *."`
@@ -118,6 +121,7 @@ func (s *server) deliveryOperations() {
 	handle(s, operation{method: http.MethodGet, path: "/deliveries", id: "list-deliveries", summary: "List deliveries, newest first", tag: tag}, s.listDeliveries)
 	handle(s, operation{method: http.MethodGet, path: "/deliveries/{id}", id: "get-delivery", summary: "Read a delivery's record", tag: tag}, s.getDelivery)
 	handle(s, operation{method: http.MethodPost, path: "/deliveries/{id}/redeliver", id: "redeliver", summary: "Send a delivery again, now", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.redeliver)
+	handle(s, operation{method: http.MethodPost, path: "/deliveries/{id}/pass-over", id: "pass-over", summary: "Let the versions go on that a dead letter holds back", tag: tag, errors: []int{http.StatusConflict}}, s.passOver)
 }
 
 func (s *server) listDeliveries(ctx context.Context, c caller, in *listDeliveries) (*answer[List[Delivery]], error) {
@@ -141,6 +145,9 @@ type deliveries interface {
 	Deliveries(ctx context.Context, q history.DeliveryQuery) ([]sender.Delivery, string, error)
 	Why(ctx context.Context, id string) (history.Why, error)
 	Redeliver(ctx context.Context, id string) error
+	PassOver(ctx context.Context, id string) error
+	WhyOf(ctx context.Context, event, subscription string) (history.Why, error)
+	Preview(ctx context.Context, q history.PreviewQuery) (history.Preview, error)
 }
 
 // deliveriesOf are a subscriber's own, and everybody's for the operator.
@@ -165,7 +172,7 @@ func (s *service) record(ctx context.Context, c caller, id string) (DeliveryReco
 	if err != nil {
 		return DeliveryRecord{}, err
 	}
-	r := DeliveryRecord{Delivery: viewDelivery(d), Payload: string(d.Body), Attempts: []Attempt{}, Why: why.Sentence}
+	r := DeliveryRecord{Delivery: viewDelivery(d), Payload: string(d.Body), Attempts: []Attempt{}, Why: why.Sentence, WaitsFor: orNull(why.Behind), HoldsBack: why.HoldsBack}
 	for _, a := range d.Attempts {
 		r.Attempts = append(r.Attempts, viewAttempt(a))
 	}
@@ -178,6 +185,20 @@ func (s *server) getDelivery(ctx context.Context, c caller, in *deliveryID) (*an
 		return nil, err
 	}
 	return &answer[DeliveryRecord]{r}, nil
+}
+
+func (s *server) passOver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
+	err := s.deliveriesOf(c).PassOver(ctx, in.ID)
+	switch {
+	case errors.Is(err, sender.ErrNotFound):
+		err = notFound("delivery")
+	case errors.Is(err, sender.ErrStatus):
+		err = problem(http.StatusConflict, "it holds nothing back: pass over a dead letter whose subscription has hold_dead, and whose holds_back is true")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.getDelivery(ctx, c, in)
 }
 
 func (s *server) redeliver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {

@@ -84,22 +84,32 @@ func aboutSecrets() map[string]words {
 }
 
 func aSubscription() Subscription {
-	return Subscription{ID: anySubscription, SubscriberID: anySubscriber, URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Description: "to the CRM", Status: "active", CreatedAt: moment(0), LastSuccessAt: momentary(10)}
+	return Subscription{ID: anySubscription, SubscriberID: anySubscriber, URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Order: "object", HoldTries: 3, Description: "to the CRM", Status: "active", CreatedAt: moment(0), LastSuccessAt: momentary(10)}
 }
 
 func aboutSubscriptions() map[string]words {
+	tries := 3
 	paused := aSubscription()
 	paused.Status = "paused"
 	return map[string]words{
 		"create-subscription": {
 			"Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt.",
-			NewSubscription{URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Description: "to the CRM"}, aSubscription(),
+			NewSubscription{URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Description: "to the CRM", Ordering: Ordering{Order: "object", HoldTries: &tries}}, aSubscription(),
 		},
 		"list-subscriptions":  {"Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them.", nil, aPage(aSubscription())},
 		"get-subscription":    {"Reads a subscription with its health and how much waits for it.", nil, aSubscription()},
-		"change-subscription": {"Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again.", SubscriptionChange{Status: "paused"}, paused},
+		"change-subscription": {"Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object.", SubscriptionChange{Status: "paused"}, paused},
 		"delete-subscription": {"Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned.", nil, nil},
-		"test-subscription":   {"Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active.", nil, TestSent{anyEvent, anyDelivery}},
+		"why-event": {
+			"Says what became of an event for a subscription, or why it has no delivery to it: by the types and the filter that the subscription has now. A sentence about a filter shows a part of the event's data.", nil,
+			EventWhy{EventID: anyEvent, SubscriptionID: anySubscription, Reason: "filtered", Why: `Not delivered: the subscription's filter does not match. data.attributes.plan = "pro" does not hold: it is "free".`},
+		},
+		"preview-filter": {
+			"Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most.",
+			NewPreview{EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Events: 100},
+			Previewed{Events: 100, Matching: 42, Since: momentary(0), More: true},
+		},
+		"test-subscription": {"Sends an event of the type webhook.test to this subscription alone, whatever types it asks for. It is refused unless the subscription is active.", nil, TestSent{anyEvent, anyDelivery}},
 	}
 }
 
@@ -137,11 +147,14 @@ func aboutDeliveries() map[string]words {
 		Attempts: []Attempt{{Number: 1, StartedAt: moment(0), DurationMS: 41, StatusCode: &code, Error: &said, ErrorClass: "status", ResponseSnippet: &snippet, RequestHeaders: []Header{{"Content-Type", "application/json"}, {"Webhook-Signature", "redacted"}}, ResponseHeaders: []Header{{"Retry-After", "60"}}, NextAttemptAt: momentary(1)}},
 		Why:      "It waits for its next attempt, at 2026-01-02T15:05:05Z: the one before was answered with 503.",
 	}
+	passed := record
+	passed.Status, passed.NextAttemptAt, passed.Why = "dead_lettered", nil, "Dead-lettered at 2026-01-02T15:05:05Z after 1 attempt over 0s; the last one failed: status, answered with 503. Redeliver it to start its schedule anew."
 	again := record
 	again.Status, again.NextAttemptAt, again.Why = "pending", momentary(0), "It is due now."
 	return map[string]words{
 		"list-deliveries": {"Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null.", nil, aPage(aDelivery())},
 		"get-delivery":    {"Reads a delivery with the exact body that is posted, each attempt, and a sentence that says what it waits for.", nil, record},
+		"pass-over":       {"Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again.", nil, passed},
 		"redeliver":       {"Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused.", nil, again},
 	}
 }

@@ -215,7 +215,11 @@ func located(err error) []Detail {
 	}
 	var field *sender.FieldError
 	if errors.As(err, &field) {
-		return []Detail{{Location: "body." + field.Field, Message: field.Reason}}
+		name := field.Field
+		if name == "hold_for" {
+			name = "hold_for_seconds"
+		}
+		return []Detail{{Location: "body." + name, Message: field.Reason}}
 	}
 	text := plain(err)
 	for _, known := range locations {

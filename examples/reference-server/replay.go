@@ -14,7 +14,7 @@ import (
 
 // ReplayDeliveries is the input of replay: which deliveries are sent again.
 type ReplayDeliveries struct {
-	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered" doc:"The default is dead_lettered."`
+	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered,superseded" doc:"The default is dead_lettered."`
 	SubscriptionID string    `json:"subscription_id,omitempty" minLength:"1" doc:"Of one subscription."`
 	SubscriberID   string    `json:"subscriber_id,omitempty" minLength:"1" doc:"Of one owner's subscriptions. A subscriber can name itself alone, and need not."`
 	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`

@@ -100,8 +100,11 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 func (s *service) assemble(keys *sender.Keys) error {
 	network := sender.Network{AllowPrivateNetworks: s.options.allowPrivate}
 	var errs []error
-	var err error
-	config := sender.RegistryConfig{Network: network, Retention: s.options.retention}
+	types, err := eventTypes()
+	if err != nil {
+		return err
+	}
+	config := sender.RegistryConfig{Network: network, Retention: s.options.retention, PayloadVersion: types.Newest()}
 	if s.options.challenge {
 		s.challenger, err = challenge.New(&challenge.Config{Network: network, Timeout: s.options.timeout, UserAgent: userAgent()})
 		errs = append(errs, err)
@@ -112,7 +115,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	if s.metrics, err = newMetrics(s.db.sql); err != nil {
 		return err
 	}
-	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, &sender.PublisherConfig{Hooks: s.metrics.sender.PublishHooks()})
+	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, &sender.PublisherConfig{Hooks: s.metrics.sender.PublishHooks(), PayloadVersion: types.PayloadVersion})
 	errs = append(errs, err)
 	s.history, err = history.New(s.db.sender, &history.Config{Retention: s.options.retention})
 	errs = append(errs, err)
@@ -133,6 +136,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 			Retention:    s.options.retention,
 			UserAgent:    userAgent(),
 			Hooks:        s.metrics.sender.Hooks(),
+			Convert:      types.Convert,
 			Logger:       s.log,
 		})
 		errs = append(errs, err)

@@ -20,6 +20,11 @@ type Subscription struct {
 	URL            string          `json:"url" doc:"Where events are posted to."`
 	EventTypes     []string        `json:"event_types" nullable:"false" doc:"Exact types, prefix.* or *."`
 	Filter         json.RawMessage `json:"filter" doc:"Which events of these types it gets, by their content; null: all of them."`
+	Order          string          `json:"order" enum:"relaxed,object,latest" doc:"How the deliveries about one object wait for each other: see NewSubscription."`
+	HoldTries      int             `json:"hold_tries" doc:"With the order object: after how many attempts a failing delivery holds its object back no longer. 0: when its schedule ends."`
+	HoldForSeconds int64           `json:"hold_for_seconds" doc:"With the order object: after how many seconds. 0: when its schedule ends."`
+	HoldDead       bool            `json:"hold_dead" doc:"With the order object: a dead letter goes on to hold back the later versions of its object."`
+	PayloadVersion *string         `json:"payload_version" doc:"The date whose versions of the events' data it gets; null: there is one version of each."`
 	Description    string          `json:"description" doc:"For people."`
 	Implicit       bool            `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
 	Status         string          `json:"status" enum:"active,paused,disabled,closing" doc:"While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends."`
@@ -36,7 +41,9 @@ type Subscription struct {
 func viewSubscription(s sender.Subscription) Subscription {
 	return Subscription{
 		ID: s.ID, SubscriberID: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Filter: viewFilter(s.Filter), Description: s.Description,
-		Implicit: s.Implicit, Status: string(s.Status), CreatedAt: s.CreatedAt.UTC(), FailingSince: timeOrNull(s.Health.FailingSince),
+		Order: viewOrder(s.Settings.Order), HoldTries: s.Settings.HoldTries, HoldForSeconds: int64(s.Settings.HoldFor / time.Second), HoldDead: s.Settings.HoldDead,
+		PayloadVersion: orNull(s.Settings.PayloadVersion),
+		Implicit:       s.Implicit, Status: string(s.Status), CreatedAt: s.CreatedAt.UTC(), FailingSince: timeOrNull(s.Health.FailingSince),
 		DisabledAt: timeOrNull(s.DisabledAt), DisabledReason: orNull(s.DisabledReason),
 		LastSuccessAt: timeOrNull(s.Health.LastSuccess), LastFailureAt: timeOrNull(s.Health.LastFailure),
 		Backlog: s.Backlog, DeadLettered: s.DeadLettered,
@@ -62,11 +69,12 @@ func expression(given json.RawMessage) string {
 
 // NewSubscription asks for a subscription.
 type NewSubscription struct {
-	URL          string          `json:"url" doc:"Where events are posted to."`
-	EventTypes   []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
-	Filter       json.RawMessage `json:"filter,omitempty" doc:"Which events of these types it gets, by their content, such as {\"data.status\": \"paid\", \"data.amount\": {\"gte\": 100}}: see the documentation of filters. Left out or null: all of them."`
-	Description  string          `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
-	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
+	URL         string          `json:"url" doc:"Where events are posted to."`
+	EventTypes  []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
+	Filter      json.RawMessage `json:"filter,omitempty" doc:"Which events of these types it gets, by their content, such as {\"data.status\": \"paid\", \"data.amount\": {\"gte\": 100}}: see the documentation of filters. Left out or null: all of them."`
+	Description string          `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
+	Ordering
+	SubscriberID string `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
 
 // SubscriptionChange lists the fields to change. A field that is left out stays as it is.
@@ -75,8 +83,9 @@ type SubscriptionChange struct {
 	EventTypes  []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *."`
 	Filter      json.RawMessage `json:"filter,omitempty" doc:"Another filter on the events' content; null removes it."`
 	Description *string         `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
-	Status      string          `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
-	Resume      string          `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
+	Ordering
+	Status string `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
+	Resume string `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
 }
 
 // TestSent is the answer to a request for a test event.
@@ -120,6 +129,8 @@ func (s *server) subscriptionOperations() {
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}", id: "get-subscription", summary: "Read a subscription", tag: tag}, s.getSubscription)
 	handle(s, operation{method: http.MethodPatch, path: "/subscriptions/{id}", id: "change-subscription", summary: "Change, pause or resume a subscription", tag: tag, errors: []int{http.StatusConflict}}, s.changeSubscription)
 	handle(s, operation{method: http.MethodDelete, path: "/subscriptions/{id}", id: "delete-subscription", summary: "Delete a subscription", tag: tag, status: http.StatusNoContent}, s.deleteSubscription)
+	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}/why", id: "why-event", summary: "Ask why an event goes to a subscription, or not", tag: tag}, s.whyEvent)
+	handle(s, operation{method: http.MethodPost, path: "/subscriptions/preview", id: "preview-filter", summary: "Count which stored events a filter would pass", tag: tag, errors: []int{http.StatusForbidden}}, s.previewFilter)
 	handle(s, operation{method: http.MethodPost, path: "/subscriptions/{id}/test", id: "test-subscription", summary: "Send a test event to a subscription alone", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.testSubscription)
 }
 
@@ -148,7 +159,7 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 			return Subscription{}, err
 		}
 		made, err := s.registry.SubscribeTx(ctx, tx, sender.NewSubscription{
-			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description,
+			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description, Settings: in.Body.settings(sender.Settings{}),
 		})
 		if errors.Is(err, sender.ErrNotFound) {
 			return Subscription{}, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
@@ -224,11 +235,15 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 		if sub, err = s.own(ctx, tx, c, in.ID); err != nil {
 			return err
 		}
-		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Filter != nil || in.Body.Description != nil {
+		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Filter != nil || in.Body.Description != nil || in.Body.any() {
 			change := sender.SubscriptionChange{URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description}
 			if in.Body.Filter != nil {
 				text := expression(in.Body.Filter)
 				change.Filter = &text
+			}
+			if in.Body.any() {
+				settings := in.Body.settings(sub.Settings)
+				change.Settings = &settings
 			}
 			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, change); err != nil {
 				return err

@@ -29,7 +29,7 @@ is replayed goes behind all that is fresh. A dispatcher must run somewhere.`,
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			o := &replayOptions{}
 			o.target.flags(f)
-			o.filter.flags(f, "dead_lettered (the default) or delivered")
+			o.filter.flags(f, "dead_lettered (the default), delivered or superseded")
 			f.Float64Var(&o.rate, "rate", 0, "how many deliveries a second; 0: as fast as there is room")
 			f.BoolVar(&o.dry, "dry-run", false, "show what it would send, and change nothing")
 			f.BoolVar(&o.yes, "yes", false, "do not ask")

@@ -70,6 +70,7 @@ const (
 	DeliveryStatusDelivered     DeliveryStatus = "delivered"
 	DeliveryStatusHeld          DeliveryStatus = "held"
 	DeliveryStatusPending       DeliveryStatus = "pending"
+	DeliveryStatusSuperseded    DeliveryStatus = "superseded"
 )
 
 // Valid indicates whether the value is a known member of the DeliveryStatus enum.
@@ -87,6 +88,8 @@ func (e DeliveryStatus) Valid() bool {
 		return true
 	case DeliveryStatusPending:
 		return true
+	case DeliveryStatusSuperseded:
+		return true
 	default:
 		return false
 	}
@@ -100,6 +103,7 @@ const (
 	DeliveryRecordStatusDelivered     DeliveryRecordStatus = "delivered"
 	DeliveryRecordStatusHeld          DeliveryRecordStatus = "held"
 	DeliveryRecordStatusPending       DeliveryRecordStatus = "pending"
+	DeliveryRecordStatusSuperseded    DeliveryRecordStatus = "superseded"
 )
 
 // Valid indicates whether the value is a known member of the DeliveryRecordStatus enum.
@@ -116,6 +120,74 @@ func (e DeliveryRecordStatus) Valid() bool {
 	case DeliveryRecordStatusHeld:
 		return true
 	case DeliveryRecordStatusPending:
+		return true
+	case DeliveryRecordStatusSuperseded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventWhyReason.
+const (
+	EventWhyReasonAwaitingRetry EventWhyReason = "awaiting_retry"
+	EventWhyReasonBehind        EventWhyReason = "behind"
+	EventWhyReasonCancelled     EventWhyReason = "cancelled"
+	EventWhyReasonDeadLettered  EventWhyReason = "dead_lettered"
+	EventWhyReasonDelivered     EventWhyReason = "delivered"
+	EventWhyReasonDisabled      EventWhyReason = "disabled"
+	EventWhyReasonDue           EventWhyReason = "due"
+	EventWhyReasonFiltered      EventWhyReason = "filtered"
+	EventWhyReasonInFlight      EventWhyReason = "in_flight"
+	EventWhyReasonNoDelivery    EventWhyReason = "no_delivery"
+	EventWhyReasonNotAddressed  EventWhyReason = "not_addressed"
+	EventWhyReasonNotAsked      EventWhyReason = "not_asked"
+	EventWhyReasonOlder         EventWhyReason = "older"
+	EventWhyReasonPaused        EventWhyReason = "paused"
+	EventWhyReasonRateLimited   EventWhyReason = "rate_limited"
+	EventWhyReasonRedacted      EventWhyReason = "redacted"
+	EventWhyReasonSentAgain     EventWhyReason = "sent_again"
+	EventWhyReasonSuperseded    EventWhyReason = "superseded"
+)
+
+// Valid indicates whether the value is a known member of the EventWhyReason enum.
+func (e EventWhyReason) Valid() bool {
+	switch e {
+	case EventWhyReasonAwaitingRetry:
+		return true
+	case EventWhyReasonBehind:
+		return true
+	case EventWhyReasonCancelled:
+		return true
+	case EventWhyReasonDeadLettered:
+		return true
+	case EventWhyReasonDelivered:
+		return true
+	case EventWhyReasonDisabled:
+		return true
+	case EventWhyReasonDue:
+		return true
+	case EventWhyReasonFiltered:
+		return true
+	case EventWhyReasonInFlight:
+		return true
+	case EventWhyReasonNoDelivery:
+		return true
+	case EventWhyReasonNotAddressed:
+		return true
+	case EventWhyReasonNotAsked:
+		return true
+	case EventWhyReasonOlder:
+		return true
+	case EventWhyReasonPaused:
+		return true
+	case EventWhyReasonRateLimited:
+		return true
+	case EventWhyReasonRedacted:
+		return true
+	case EventWhyReasonSentAgain:
+		return true
+	case EventWhyReasonSuperseded:
 		return true
 	default:
 		return false
@@ -185,6 +257,27 @@ func (e NewJobKind) Valid() bool {
 	}
 }
 
+// Defines values for NewSubscriptionOrder.
+const (
+	NewSubscriptionOrderLatest  NewSubscriptionOrder = "latest"
+	NewSubscriptionOrderObject  NewSubscriptionOrder = "object"
+	NewSubscriptionOrderRelaxed NewSubscriptionOrder = "relaxed"
+)
+
+// Valid indicates whether the value is a known member of the NewSubscriptionOrder enum.
+func (e NewSubscriptionOrder) Valid() bool {
+	switch e {
+	case NewSubscriptionOrderLatest:
+		return true
+	case NewSubscriptionOrderObject:
+		return true
+	case NewSubscriptionOrderRelaxed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ReplayDeliveriesErrorClass.
 const (
 	ReplayDeliveriesErrorClassBlocked     ReplayDeliveriesErrorClass = "blocked"
@@ -231,6 +324,7 @@ func (e ReplayDeliveriesErrorClass) Valid() bool {
 const (
 	ReplayDeliveriesStatusDeadLettered ReplayDeliveriesStatus = "dead_lettered"
 	ReplayDeliveriesStatusDelivered    ReplayDeliveriesStatus = "delivered"
+	ReplayDeliveriesStatusSuperseded   ReplayDeliveriesStatus = "superseded"
 )
 
 // Valid indicates whether the value is a known member of the ReplayDeliveriesStatus enum.
@@ -239,6 +333,29 @@ func (e ReplayDeliveriesStatus) Valid() bool {
 	case ReplayDeliveriesStatusDeadLettered:
 		return true
 	case ReplayDeliveriesStatusDelivered:
+		return true
+	case ReplayDeliveriesStatusSuperseded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SubscriptionOrder.
+const (
+	SubscriptionOrderLatest  SubscriptionOrder = "latest"
+	SubscriptionOrderObject  SubscriptionOrder = "object"
+	SubscriptionOrderRelaxed SubscriptionOrder = "relaxed"
+)
+
+// Valid indicates whether the value is a known member of the SubscriptionOrder enum.
+func (e SubscriptionOrder) Valid() bool {
+	switch e {
+	case SubscriptionOrderLatest:
+		return true
+	case SubscriptionOrderObject:
+		return true
+	case SubscriptionOrderRelaxed:
 		return true
 	default:
 		return false
@@ -263,6 +380,27 @@ func (e SubscriptionStatus) Valid() bool {
 	case SubscriptionStatusDisabled:
 		return true
 	case SubscriptionStatusPaused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SubscriptionChangeOrder.
+const (
+	SubscriptionChangeOrderLatest  SubscriptionChangeOrder = "latest"
+	SubscriptionChangeOrderObject  SubscriptionChangeOrder = "object"
+	SubscriptionChangeOrderRelaxed SubscriptionChangeOrder = "relaxed"
+)
+
+// Valid indicates whether the value is a known member of the SubscriptionChangeOrder enum.
+func (e SubscriptionChangeOrder) Valid() bool {
+	switch e {
+	case SubscriptionChangeOrderLatest:
+		return true
+	case SubscriptionChangeOrderObject:
+		return true
+	case SubscriptionChangeOrderRelaxed:
 		return true
 	default:
 		return false
@@ -295,6 +433,7 @@ const (
 	ListDeliveriesParamsStatusDelivered     ListDeliveriesParamsStatus = "delivered"
 	ListDeliveriesParamsStatusHeld          ListDeliveriesParamsStatus = "held"
 	ListDeliveriesParamsStatusPending       ListDeliveriesParamsStatus = "pending"
+	ListDeliveriesParamsStatusSuperseded    ListDeliveriesParamsStatus = "superseded"
 )
 
 // Valid indicates whether the value is a known member of the ListDeliveriesParamsStatus enum.
@@ -311,6 +450,8 @@ func (e ListDeliveriesParamsStatus) Valid() bool {
 	case ListDeliveriesParamsStatusHeld:
 		return true
 	case ListDeliveriesParamsStatusPending:
+		return true
+	case ListDeliveriesParamsStatusSuperseded:
 		return true
 	default:
 		return false
@@ -522,6 +663,9 @@ type DeliveryRecord struct {
 	// Event Which event is delivered.
 	Event EventInfo `json:"event"`
 
+	// HoldsBack It is a dead letter for which the later versions of its object wait: redeliver it, or pass over it.
+	HoldsBack bool `json:"holds_back"`
+
 	// Id The delivery's id.
 	Id string `json:"id"`
 
@@ -545,6 +689,9 @@ type DeliveryRecord struct {
 
 	// Url Where it is posted to.
 	Url string `json:"url"`
+
+	// WaitsFor The id of the delivery that goes before it, of another version of its object; null: it waits for none.
+	WaitsFor *string `json:"waits_for"`
 
 	// Why What it waits for, in a sentence.
 	Why string `json:"why"`
@@ -639,6 +786,30 @@ type EventRecord struct {
 	// Version Higher with each change of the object.
 	Version int64 `json:"version"`
 }
+
+// EventWhy defines model for EventWhy.
+type EventWhy struct {
+	// DeliveryId The delivery of the one to the other; null: there is none.
+	DeliveryId *string `json:"delivery_id"`
+
+	// EventId The event.
+	EventId string `json:"event_id"`
+
+	// Reason From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; by what is stored now, it would get there.
+	Reason EventWhyReason `json:"reason"`
+
+	// SubscriptionId The subscription.
+	SubscriptionId string `json:"subscription_id"`
+
+	// Until When the reason is over if nothing else happens; null: not known, or never.
+	Until *time.Time `json:"until"`
+
+	// Why The same in a sentence, with what the filter has found.
+	Why string `json:"why"`
+}
+
+// EventWhyReason From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; by what is stored now, it would get there.
+type EventWhyReason string
 
 // ExportEvents defines model for ExportEvents.
 type ExportEvents struct {
@@ -856,6 +1027,21 @@ type NewJob_Input struct {
 // NewJobKind What kind of work.
 type NewJobKind string
 
+// NewPreview defines model for NewPreview.
+type NewPreview struct {
+	// EventTypes Exact types, prefix.* or *, which is the default when it is left out.
+	EventTypes *[]string `json:"event_types,omitempty"`
+
+	// Events How many events are looked at, the newest first. The default is 100.
+	Events *int64 `json:"events,omitempty"`
+
+	// Filter As in NewSubscription.
+	Filter interface{} `json:"filter"`
+
+	// SubscriberId For the operator: whose events. Without it, those of all.
+	SubscriberId *string `json:"subscriber_id,omitempty"`
+}
+
 // NewRedaction defines model for NewRedaction.
 type NewRedaction struct {
 	// Object What the events are about.
@@ -885,12 +1071,30 @@ type NewSubscription struct {
 	// Filter Which events of these types it gets, by their content, such as {"data.status": "paid", "data.amount": {"gte": 100}}: see the documentation of filters. Left out or null: all of them.
 	Filter interface{} `json:"filter,omitempty"`
 
+	// HoldDead With the order object: a dead letter goes on to hold back the later versions of its object, until it is redelivered, replayed or passed over.
+	HoldDead *bool `json:"hold_dead,omitempty"`
+
+	// HoldForSeconds With the order object: the same by the time since its first attempt, up to 30 days. 0: when its schedule ends.
+	HoldForSeconds *int64 `json:"hold_for_seconds,omitempty"`
+
+	// HoldTries With the order object: after how many attempts a failing delivery is dead-lettered, so that it holds its object back no longer. 0: when its schedule ends.
+	HoldTries *int64 `json:"hold_tries,omitempty"`
+
+	// Order How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
+	Order *NewSubscriptionOrder `json:"order,omitempty"`
+
+	// PayloadVersion The date whose versions of the events' data it gets. It can only rise.
+	PayloadVersion *string `json:"payload_version,omitempty"`
+
 	// SubscriberId For the operator: whose it is. Without it an operator's subscription gets the events of all.
 	SubscriberId *string `json:"subscriber_id,omitempty"`
 
 	// Url Where events are posted to.
 	Url string `json:"url"`
 }
+
+// NewSubscriptionOrder How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
+type NewSubscriptionOrder string
 
 // Notice defines model for Notice.
 type Notice struct {
@@ -950,6 +1154,24 @@ type PortalLink struct {
 
 	// Token A secret until it ends. Never put it into a path or a query.
 	Token string `json:"token"`
+}
+
+// Previewed defines model for Previewed.
+type Previewed struct {
+	// Events How many were looked at: the newest that the subscription would have got without a filter.
+	Events int64 `json:"events"`
+
+	// Matching How many of these the filter passes.
+	Matching int64 `json:"matching"`
+
+	// More There may be older ones.
+	More bool `json:"more"`
+
+	// Redacted How many of these have lost their bodies, so that no filter passes them.
+	Redacted int64 `json:"redacted"`
+
+	// Since When the oldest of them was published; null: there are none.
+	Since *time.Time `json:"since"`
 }
 
 // Problem defines model for Problem.
@@ -1139,6 +1361,15 @@ type Subscription struct {
 	// Filter Which events of these types it gets, by their content; null: all of them.
 	Filter interface{} `json:"filter"`
 
+	// HoldDead With the order object: a dead letter goes on to hold back the later versions of its object.
+	HoldDead bool `json:"hold_dead"`
+
+	// HoldForSeconds With the order object: after how many seconds. 0: when its schedule ends.
+	HoldForSeconds int64 `json:"hold_for_seconds"`
+
+	// HoldTries With the order object: after how many attempts a failing delivery holds its object back no longer. 0: when its schedule ends.
+	HoldTries int64 `json:"hold_tries"`
+
 	// Id The subscription's id.
 	Id string `json:"id"`
 
@@ -1151,6 +1382,12 @@ type Subscription struct {
 	// LastSuccessAt When an attempt succeeded last, to about a minute; null if none did.
 	LastSuccessAt *time.Time `json:"last_success_at"`
 
+	// Order How the deliveries about one object wait for each other: see NewSubscription.
+	Order SubscriptionOrder `json:"order"`
+
+	// PayloadVersion The date whose versions of the events' data it gets; null: there is one version of each.
+	PayloadVersion *string `json:"payload_version"`
+
 	// Status While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends.
 	Status SubscriptionStatus `json:"status"`
 
@@ -1160,6 +1397,9 @@ type Subscription struct {
 	// Url Where events are posted to.
 	Url string `json:"url"`
 }
+
+// SubscriptionOrder How the deliveries about one object wait for each other: see NewSubscription.
+type SubscriptionOrder string
 
 // SubscriptionStatus While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends.
 type SubscriptionStatus string
@@ -1175,6 +1415,21 @@ type SubscriptionChange struct {
 	// Filter Another filter on the events' content; null removes it.
 	Filter interface{} `json:"filter,omitempty"`
 
+	// HoldDead With the order object: a dead letter goes on to hold back the later versions of its object, until it is redelivered, replayed or passed over.
+	HoldDead *bool `json:"hold_dead,omitempty"`
+
+	// HoldForSeconds With the order object: the same by the time since its first attempt, up to 30 days. 0: when its schedule ends.
+	HoldForSeconds *int64 `json:"hold_for_seconds,omitempty"`
+
+	// HoldTries With the order object: after how many attempts a failing delivery is dead-lettered, so that it holds its object back no longer. 0: when its schedule ends.
+	HoldTries *int64 `json:"hold_tries,omitempty"`
+
+	// Order How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
+	Order *SubscriptionChangeOrder `json:"order,omitempty"`
+
+	// PayloadVersion The date whose versions of the events' data it gets. It can only rise.
+	PayloadVersion *string `json:"payload_version,omitempty"`
+
 	// Resume With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339).
 	Resume *string `json:"resume,omitempty"`
 
@@ -1184,6 +1439,9 @@ type SubscriptionChange struct {
 	// Url Another one. Attempts that begin later go there.
 	Url *string `json:"url,omitempty"`
 }
+
+// SubscriptionChangeOrder How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
+type SubscriptionChangeOrder string
 
 // SubscriptionChangeStatus active also enables a disabled one.
 type SubscriptionChangeStatus string
@@ -1374,6 +1632,12 @@ type TestSubscriptionParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// WhyEventParams defines parameters for WhyEvent.
+type WhyEventParams struct {
+	// EventId The event's id.
+	EventId string `form:"event_id" json:"event_id"`
+}
+
 // ReceiveEventJSONBody defines parameters for ReceiveEvent.
 type ReceiveEventJSONBody struct {
 	// Data What the producer has added. Without it the event is thin: read the object's state.
@@ -1429,6 +1693,9 @@ type RotateSecretJSONRequestBody = RotateSecret
 
 // CreateSubscriptionJSONRequestBody defines body for CreateSubscription for application/json ContentType.
 type CreateSubscriptionJSONRequestBody = NewSubscription
+
+// PreviewFilterJSONRequestBody defines body for PreviewFilter for application/json ContentType.
+type PreviewFilterJSONRequestBody = NewPreview
 
 // ChangeSubscriptionJSONRequestBody defines body for ChangeSubscription for application/json ContentType.
 type ChangeSubscriptionJSONRequestBody = SubscriptionChange
@@ -1726,6 +1993,13 @@ type ClientInterface interface {
 	// Corresponds with GET /deliveries/{id} (the `GetDelivery` operationId).
 	GetDelivery(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PassOver Let the versions go on that a dead letter holds back
+	//
+	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+	//
+	// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
+	PassOver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Redeliver Send a delivery again, now
 	//
 	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
@@ -2017,6 +2291,24 @@ type ClientInterface interface {
 	// Corresponds with POST /subscriptions (the `CreateSubscription` operationId).
 	CreateSubscription(ctx context.Context, params *CreateSubscriptionParams, body CreateSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PreviewFilterWithBody Count which stored events a filter would pass
+	//
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+	PreviewFilterWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewFilter Count which stored events a filter would pass
+	//
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+	PreviewFilter(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DeleteSubscription Delete a subscription
 	//
 	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
@@ -2033,7 +2325,7 @@ type ClientInterface interface {
 
 	// ChangeSubscriptionWithBody Change, pause or resume a subscription
 	//
-	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2042,7 +2334,7 @@ type ClientInterface interface {
 
 	// ChangeSubscription Change, pause or resume a subscription
 	//
-	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2055,6 +2347,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /subscriptions/{id}/test (the `TestSubscription` operationId).
 	TestSubscription(ctx context.Context, id string, params *TestSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WhyEvent Ask why an event goes to a subscription, or not
+	//
+	// Says what became of an event for a subscription, or why it has no delivery to it: by the types and the filter that the subscription has now. A sentence about a filter shows a part of the event's data. For the operator, and for a subscriber about its own: another's answers 404.
+	//
+	// Corresponds with GET /subscriptions/{id}/why (the `WhyEvent` operationId).
+	WhyEvent(ctx context.Context, id string, params *WhyEventParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListDeliveries List deliveries, newest first
@@ -2081,6 +2380,23 @@ func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParam
 // Corresponds with GET /deliveries/{id} (the `GetDelivery` operationId).
 func (c *Client) GetDelivery(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetDeliveryRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PassOver Let the versions go on that a dead letter holds back
+//
+// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+//
+// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
+func (c *Client) PassOver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPassOverRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -2752,6 +3068,44 @@ func (c *Client) CreateSubscription(ctx context.Context, params *CreateSubscript
 	return c.Client.Do(req)
 }
 
+// PreviewFilterWithBody Count which stored events a filter would pass
+//
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+func (c *Client) PreviewFilterWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewFilterRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewFilter Count which stored events a filter would pass
+//
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+func (c *Client) PreviewFilter(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewFilterRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // DeleteSubscription Delete a subscription
 //
 // Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
@@ -2788,7 +3142,7 @@ func (c *Client) GetSubscription(ctx context.Context, id string, reqEditors ...R
 
 // ChangeSubscriptionWithBody Change, pause or resume a subscription
 //
-// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2807,7 +3161,7 @@ func (c *Client) ChangeSubscriptionWithBody(ctx context.Context, id string, cont
 
 // ChangeSubscription Change, pause or resume a subscription
 //
-// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2831,6 +3185,23 @@ func (c *Client) ChangeSubscription(ctx context.Context, id string, body ChangeS
 // Corresponds with POST /subscriptions/{id}/test (the `TestSubscription` operationId).
 func (c *Client) TestSubscription(ctx context.Context, id string, params *TestSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTestSubscriptionRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WhyEvent Ask why an event goes to a subscription, or not
+//
+// Says what became of an event for a subscription, or why it has no delivery to it: by the types and the filter that the subscription has now. A sentence about a filter shows a part of the event's data. For the operator, and for a subscriber about its own: another's answers 404.
+//
+// Corresponds with GET /subscriptions/{id}/why (the `WhyEvent` operationId).
+func (c *Client) WhyEvent(ctx context.Context, id string, params *WhyEventParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWhyEventRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3042,6 +3413,40 @@ func NewGetDeliveryRequest(server string, id string) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPassOverRequest constructs an http.Request for the PassOver method
+func NewPassOverRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/deliveries/%s/pass-over", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -4467,6 +4872,46 @@ func NewCreateSubscriptionRequestWithBody(server string, params *CreateSubscript
 	return req, nil
 }
 
+// NewPreviewFilterRequest calls the generic PreviewFilter builder with application/json body
+func NewPreviewFilterRequest(server string, body PreviewFilterJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewFilterRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPreviewFilterRequestWithBody constructs an http.Request for the PreviewFilter method, with any body, and a specified content type
+func NewPreviewFilterRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/subscriptions/preview")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewDeleteSubscriptionRequest constructs an http.Request for the DeleteSubscription method
 func NewDeleteSubscriptionRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -4631,6 +5076,63 @@ func NewTestSubscriptionRequest(server string, id string, params *TestSubscripti
 	return req, nil
 }
 
+// NewWhyEventRequest constructs an http.Request for the WhyEvent method
+func NewWhyEventRequest(server string, id string, params *WhyEventParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/subscriptions/%s/why", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", false, "event_id", params.EventId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -4692,6 +5194,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /deliveries/{id} (the `GetDelivery` operationId).
 	GetDeliveryWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDeliveryResponse, error)
+
+	// PassOverWithResponse Let the versions go on that a dead letter holds back
+	//
+	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
+	PassOverWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*PassOverResponse, error)
 
 	// RedeliverWithResponse Send a delivery again, now
 	//
@@ -5026,6 +5537,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /subscriptions (the `CreateSubscription` operationId).
 	CreateSubscriptionWithResponse(ctx context.Context, params *CreateSubscriptionParams, body CreateSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSubscriptionResponse, error)
 
+	// PreviewFilterWithBodyWithResponse Count which stored events a filter would pass
+	//
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+	PreviewFilterWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error)
+
+	// PreviewFilterWithResponse Count which stored events a filter would pass
+	//
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+	PreviewFilterWithResponse(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error)
+
 	// DeleteSubscriptionWithResponse Delete a subscription
 	//
 	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
@@ -5046,7 +5575,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeSubscriptionWithBodyWithResponse Change, pause or resume a subscription
 	//
-	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5055,7 +5584,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeSubscriptionWithResponse Change, pause or resume a subscription
 	//
-	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+	// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5070,6 +5599,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /subscriptions/{id}/test (the `TestSubscription` operationId).
 	TestSubscriptionWithResponse(ctx context.Context, id string, params *TestSubscriptionParams, reqEditors ...RequestEditorFn) (*TestSubscriptionResponse, error)
+
+	// WhyEventWithResponse Ask why an event goes to a subscription, or not
+	//
+	// Says what became of an event for a subscription, or why it has no delivery to it: by the types and the filter that the subscription has now. A sentence about a filter shows a part of the event's data. For the operator, and for a subscriber about its own: another's answers 404.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /subscriptions/{id}/why (the `WhyEvent` operationId).
+	WhyEventWithResponse(ctx context.Context, id string, params *WhyEventParams, reqEditors ...RequestEditorFn) (*WhyEventResponse, error)
 }
 
 // ListDeliveriesResponse429Headers the declared response headers of an HTTP 429 response for ListDeliveries
@@ -5267,6 +5805,145 @@ func (r GetDeliveryResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetDeliveryResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PassOverResponse429Headers the declared response headers of an HTTP 429 response for PassOver
+type PassOverResponse429Headers struct {
+	RetryAfter *int
+}
+
+// PassOverResponse503Headers the declared response headers of an HTTP 503 response for PassOver
+type PassOverResponse503Headers struct {
+	RetryAfter *int
+}
+
+type PassOverResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeliveryRecord
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PassOverResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PassOverResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PassOverResponse) GetJSON200() *DeliveryRecord {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r PassOverResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r PassOverResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PassOverResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PassOverResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PassOverResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8724,6 +9401,138 @@ func (r CreateSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// PreviewFilterResponse429Headers the declared response headers of an HTTP 429 response for PreviewFilter
+type PreviewFilterResponse429Headers struct {
+	RetryAfter *int
+}
+
+// PreviewFilterResponse503Headers the declared response headers of an HTTP 503 response for PreviewFilter
+type PreviewFilterResponse503Headers struct {
+	RetryAfter *int
+}
+
+type PreviewFilterResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Previewed
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PreviewFilterResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PreviewFilterResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewFilterResponse) GetJSON200() *Previewed {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewFilterResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewFilterResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewFilterResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewFilterResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // DeleteSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for DeleteSubscription
 type DeleteSubscriptionResponse429Headers struct {
 	RetryAfter *int
@@ -9203,6 +10012,110 @@ func (r TestSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// WhyEventResponse429Headers the declared response headers of an HTTP 429 response for WhyEvent
+type WhyEventResponse429Headers struct {
+	RetryAfter *int
+}
+
+// WhyEventResponse503Headers the declared response headers of an HTTP 503 response for WhyEvent
+type WhyEventResponse503Headers struct {
+	RetryAfter *int
+}
+
+type WhyEventResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *EventWhy
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
+	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Problem
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *WhyEventResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *WhyEventResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r WhyEventResponse) GetJSON200() *EventWhy {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON405() *Problem {
+	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetApplicationproblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON503() *Problem {
+	return r.ApplicationproblemJSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r WhyEventResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WhyEventResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WhyEventResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WhyEventResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListDeliveriesWithResponse List deliveries, newest first
 //
 // Lists what is on its way, was delivered or was given up, by any of the filters together. A page can be short before the end: the end is a next_cursor that is null. The operator sees all, a subscriber its own.
@@ -9231,6 +10144,21 @@ func (c *ClientWithResponses) GetDeliveryWithResponse(ctx context.Context, id st
 		return nil, err
 	}
 	return ParseGetDeliveryResponse(rsp)
+}
+
+// PassOverWithResponse Let the versions go on that a dead letter holds back
+//
+// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
+func (c *ClientWithResponses) PassOverWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*PassOverResponse, error) {
+	rsp, err := c.PassOver(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePassOverResponse(rsp)
 }
 
 // RedeliverWithResponse Send a delivery again, now
@@ -9788,6 +10716,36 @@ func (c *ClientWithResponses) CreateSubscriptionWithResponse(ctx context.Context
 	return ParseCreateSubscriptionResponse(rsp)
 }
 
+// PreviewFilterWithBodyWithResponse Count which stored events a filter would pass
+//
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+func (c *ClientWithResponses) PreviewFilterWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error) {
+	rsp, err := c.PreviewFilterWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewFilterResponse(rsp)
+}
+
+// PreviewFilterWithResponse Count which stored events a filter would pass
+//
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
+func (c *ClientWithResponses) PreviewFilterWithResponse(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error) {
+	rsp, err := c.PreviewFilter(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewFilterResponse(rsp)
+}
+
 // DeleteSubscriptionWithResponse Delete a subscription
 //
 // Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
@@ -9820,7 +10778,7 @@ func (c *ClientWithResponses) GetSubscriptionWithResponse(ctx context.Context, i
 
 // ChangeSubscriptionWithBodyWithResponse Change, pause or resume a subscription
 //
-// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9835,7 +10793,7 @@ func (c *ClientWithResponses) ChangeSubscriptionWithBodyWithResponse(ctx context
 
 // ChangeSubscriptionWithResponse Change, pause or resume a subscription
 //
-// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. For the operator, and for a subscriber about its own: another's answers 404.
+// Changes what is given. While a subscription is paused or disabled its deliveries are held, not dropped; resume says which of them are sent once it is active again. Another order holds for events that are published later; hold_tries, hold_for_seconds and hold_dead end with the order object. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9861,6 +10819,21 @@ func (c *ClientWithResponses) TestSubscriptionWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseTestSubscriptionResponse(rsp)
+}
+
+// WhyEventWithResponse Ask why an event goes to a subscription, or not
+//
+// Says what became of an event for a subscription, or why it has no delivery to it: by the types and the filter that the subscription has now. A sentence about a filter shows a part of the event's data. For the operator, and for a subscriber about its own: another's answers 404.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /subscriptions/{id}/why (the `WhyEvent` operationId).
+func (c *ClientWithResponses) WhyEventWithResponse(ctx context.Context, id string, params *WhyEventParams, reqEditors ...RequestEditorFn) (*WhyEventResponse, error) {
+	rsp, err := c.WhyEvent(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWhyEventResponse(rsp)
 }
 
 // ParseListDeliveriesResponse parses an HTTP response from a ListDeliveriesWithResponse call
@@ -10039,6 +11012,139 @@ func ParseGetDeliveryResponse(rsp *http.Response) (*GetDeliveryResponse, error) 
 		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetDeliveryResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePassOverResponse parses an HTTP response from a PassOverWithResponse call
+func ParsePassOverResponse(rsp *http.Response) (*PassOverResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PassOverResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeliveryRecord
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers PassOverResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers PassOverResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -13353,6 +14459,132 @@ func ParseCreateSubscriptionResponse(rsp *http.Response) (*CreateSubscriptionRes
 	return response, nil
 }
 
+// ParsePreviewFilterResponse parses an HTTP response from a PreviewFilterWithResponse call
+func ParsePreviewFilterResponse(rsp *http.Response) (*PreviewFilterResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewFilterResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Previewed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers PreviewFilterResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers PreviewFilterResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseDeleteSubscriptionResponse parses an HTTP response from a DeleteSubscriptionWithResponse call
 func ParseDeleteSubscriptionResponse(rsp *http.Response) (*DeleteSubscriptionResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -13798,6 +15030,104 @@ func ParseTestSubscriptionResponse(rsp *http.Response) (*TestSubscriptionRespons
 		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers TestSubscriptionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseWhyEventResponse parses an HTTP response from a WhyEventWithResponse call
+func ParseWhyEventResponse(rsp *http.Response) (*WhyEventResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WhyEventResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest EventWhy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 429:
+		var headers WhyEventResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers WhyEventResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

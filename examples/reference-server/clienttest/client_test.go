@@ -80,7 +80,7 @@ func TestClientIsOfThisDocument(t *testing.T) {
 			n++
 		}
 	}
-	require.Equal(t, 35, n)
+	require.Equal(t, 38, n)
 }
 
 // A subscription is made, an event published and delivered, read by push, by pull and

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/filter"
+	"github.com/surehook/surehook/sender/history"
+)
+
+// EventWhy says why an event goes to a subscription, or does not.
+type EventWhy struct {
+	EventID        string     `json:"event_id" doc:"The event."`
+	SubscriptionID string     `json:"subscription_id" doc:"The subscription."`
+	DeliveryID     *string    `json:"delivery_id" doc:"The delivery of the one to the other; null: there is none."`
+	Reason         string     `json:"reason" enum:"delivered,in_flight,due,awaiting_retry,rate_limited,paused,disabled,cancelled,dead_lettered,behind,superseded,sent_again,not_addressed,not_asked,older,redacted,filtered,no_delivery" doc:"From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; by what is stored now, it would get there."`
+	Why            string     `json:"why" doc:"The same in a sentence, with what the filter has found."`
+	Until          *time.Time `json:"until" doc:"When the reason is over if nothing else happens; null: not known, or never."`
+}
+
+// NewPreview asks what a filter would have passed.
+type NewPreview struct {
+	EventTypes   []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" maxItems:"100" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
+	Filter       json.RawMessage `json:"filter" doc:"As in NewSubscription."`
+	Events       int             `json:"events,omitempty" minimum:"1" maximum:"200" doc:"How many events are looked at, the newest first. The default is 100."`
+	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose events. Without it, those of all."`
+}
+
+// Previewed is what a filter would have passed.
+type Previewed struct {
+	Events   int        `json:"events" doc:"How many were looked at: the newest that the subscription would have got without a filter."`
+	Matching int        `json:"matching" doc:"How many of these the filter passes."`
+	Redacted int        `json:"redacted" doc:"How many of these have lost their bodies, so that no filter passes them."`
+	Since    *time.Time `json:"since" doc:"When the oldest of them was published; null: there are none."`
+	More     bool       `json:"more" doc:"There may be older ones."`
+}
+
+type (
+	whyEvent struct {
+		SubscriptionPath
+		EventID string `query:"event_id" required:"true" minLength:"1" doc:"The event's id."`
+	}
+	previewFilter struct {
+		Body NewPreview
+	}
+)
+
+func (s *server) whyEvent(ctx context.Context, c caller, in *whyEvent) (*answer[EventWhy], error) {
+	err := s.db.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := s.own(ctx, tx, c, in.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	mine := s.deliveriesOf(c)
+	why, err := mine.WhyOf(ctx, in.EventID, in.ID)
+	if errors.Is(err, sender.ErrNotFound) {
+		err = notFound("event")
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, _, err := mine.Deliveries(ctx, history.DeliveryQuery{Event: in.EventID, Subscription: in.ID, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	out := EventWhy{EventID: in.EventID, SubscriptionID: in.ID, Reason: string(why.Reason), Why: why.Sentence, Until: timeOrNull(why.Until)}
+	if len(made) > 0 {
+		out.DeliveryID = &made[0].ID
+	}
+	return &answer[EventWhy]{out}, nil
+}
+
+func (s *server) previewFilter(ctx context.Context, c caller, in *previewFilter) (*answer[Previewed], error) {
+	whose := in.Body.SubscriberID
+	if !c.operator() && whose != "" && whose != c.id {
+		return nil, problem(http.StatusForbidden, "subscriber_id is for the operator: leave it out", Detail{Location: "body.subscriber_id", Message: "leave it out"})
+	}
+	if err := textOnly("body.subscriber_id", whose); err != nil {
+		return nil, err
+	}
+	if whose != "" {
+		if _, err := s.registry.Subscriber(ctx, whose); errors.Is(err, sender.ErrNotFound) {
+			return nil, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", whose))
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	q := history.PreviewQuery{Subscriber: cmp.Or(whose, c.id), EventTypes: in.Body.EventTypes, Filter: string(in.Body.Filter), Events: in.Body.Events}
+	if _, err := filter.Parse([]byte(q.Filter)); err != nil {
+		var errs []Detail
+		for _, line := range strings.Split(err.Error(), "\n") {
+			errs = append(errs, Detail{Location: "body.filter", Message: line})
+		}
+		return nil, problem(http.StatusUnprocessableEntity, summary(errs), errs...)
+	}
+	p, err := s.deliveriesOf(c).Preview(ctx, q)
+	if errors.Is(err, sender.ErrInvalid) { // of the types: all else was looked at
+		errs := located(err)
+		for i := range errs {
+			errs[i].Location = "body.event_types"
+		}
+		return nil, problem(http.StatusUnprocessableEntity, summary(errs), errs...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Previewed]{Previewed{Events: p.Events, Matching: p.Matching, Redacted: p.Redacted, Since: timeOrNull(p.Since), More: p.More}}, nil
+}
