@@ -18,7 +18,7 @@ func deliveriesCommand() command {
 			var limit int
 			var cursor string
 			o.flags(f)
-			which.flags(f, "pending, awaiting_retry, held, delivered, dead_lettered or cancelled")
+			which.flags(f, "pending, awaiting_retry, held, delivered, dead_lettered, cancelled or superseded")
 			f.StringVar(&which.event, "event", "", "the `id` of an event")
 			f.IntVar(&limit, "limit", 50, "how many are listed at most")
 			f.StringVar(&cursor, "cursor", "", "the `cursor` that the list before has ended with")
