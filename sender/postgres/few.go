@@ -53,7 +53,9 @@ type few struct {
 // findFew is find for a few events, none of which is begun. It keeps their matches where
 // these are plain.
 func (e *expansion) findFew(events int, from int64, all *matches) ([]unexpanded, error) {
-	e.early = map[int64]dispatch.Payload{}
+	if e.early == nil {
+		e.early = map[int64]dispatch.Payload{}
+	}
 	f := few{expansion: e, all: all, resumed: map[int64][]*match{}}
 	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from, sender.Operator)
 	if err == nil {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -11,15 +12,54 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Filters are asked about bodies that an expansion reads while it holds nothing but the
-// expander's lock, for which no other expander waits, and before it locks what claims and
+// Filters are asked about bodies that an expansion has before it locks what claims and
 // results wait for. Few events come with their bodies. Otherwise one more trip reads the
 // bodies of the events that a subscription with a filter may get, and the filters that are
-// not remembered; without such subscriptions there is none.
+// not remembered; without such subscriptions there is none. That trip holds the expander's
+// lock, so it reads no more than fits into the buffers of a connection whose process has
+// stopped to read. The bodies of the events behind those are read before the next step,
+// while nothing is locked.
 
-// filteredBytes bounds the bodies that one expansion reads for filters, if they are several.
-// The events behind them wait for the next one.
-const filteredBytes = 4 << 20
+const (
+	// filteredNow bounds the bodies that one expansion reads for filters.
+	filteredNow = fewEvents * smallBody
+	// filteredAhead bounds the bodies that are read before the next one, if they are several.
+	filteredAhead = 4 << 20
+)
+
+// ahead are bodies for filters that are read between two expansions of this process. They
+// are kept until it expands again: another expander may be at work for a while.
+type ahead struct {
+	sync.Mutex
+	wanted []int64
+	read   map[int64]dispatch.Payload
+}
+
+func (a *ahead) want(events []int64) {
+	a.Lock()
+	defer a.Unlock()
+	a.wanted, a.read = events, nil
+}
+
+// readAhead reads the bodies that the last expansion has left. An event that is redacted
+// afterwards matches nobody when it is expanded, so the old body is asked about nothing.
+func (c *core) readAhead(ctx context.Context) (map[int64]dispatch.Payload, error) {
+	a := &c.ahead
+	a.Lock()
+	defer a.Unlock()
+	if len(a.wanted) == 0 {
+		return a.read, nil
+	}
+	p := newPayloads(len(a.wanted))
+	err := c.dispatching().read(ctx, func(w *work) error {
+		return w.each(func(r rows) (bool, error) { return true, p.scan(r) }, selectArrived, a.wanted)
+	})
+	if err != nil {
+		return nil, fail("reading bodies for filters", err)
+	}
+	a.wanted, a.read = nil, p.byPosition()
+	return a.read, nil
+}
 
 const selectFilters = `SELECT no, version, filter FROM surehook_subscriptions WHERE no = ANY($1)`
 
@@ -79,9 +119,7 @@ func (e *expansion) readFilters(found []unexpanded, all *matches) error {
 	if e.early == nil {
 		e.early = make(map[int64]dispatch.Payload, len(p.at))
 	}
-	for no, i := range p.at {
-		e.early[no] = p.list[i]
-	}
+	maps.Copy(e.early, p.byPosition())
 	return err
 }
 
@@ -89,24 +127,41 @@ func (e *expansion) readFilters(found []unexpanded, all *matches) error {
 // must be. It counts how many of the events are decided in this step.
 func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, unknown map[int64]bool) {
 	e.filters, unknown = map[int64]*filter.Filter{}, map[int64]bool{}
-	size := int64(0)
+	size := 0
 	for i := range found {
 		ev := &found[i]
 		filtered := all.filtered(ev)
 		if len(filtered) == 0 {
 			continue
 		}
+		if _, read := e.early[ev.event]; !read {
+			if size += int(ev.bytes); size > filteredNow {
+				e.unread = i
+				break
+			}
+			bodies = append(bodies, ev.event)
+		}
 		e.remembered(filtered, unknown)
-		if _, read := e.early[ev.event]; read {
+	}
+	e.core.ahead.want(e.toReadAhead(found[e.unread:], all))
+	return bodies, unknown
+}
+
+// toReadAhead returns the events that are not decided in this step, and whose bodies are to
+// be read before the next one.
+func (e *expansion) toReadAhead(left []unexpanded, all *matches) (events []int64) {
+	size := 0
+	for i := range left {
+		ev := &left[i]
+		if _, read := e.early[ev.event]; read || len(all.filtered(ev)) == 0 {
 			continue
 		}
-		if size += int64(ev.bytes); len(bodies) > 0 && size > filteredBytes {
-			e.unread = i
+		if size += int(ev.bytes); len(events) > 0 && size > filteredAhead {
 			break
 		}
-		bodies = append(bodies, ev.event)
+		events = append(events, ev.event)
 	}
-	return bodies, unknown
+	return events
 }
 
 // remembered takes the filters that are remembered, and notes the others as unknown.

@@ -66,11 +66,15 @@ func (c *core) Payloads(ctx context.Context, events []int64) (map[int64]dispatch
 	if err != nil {
 		return nil, fail("reading events", err)
 	}
-	all := make(map[int64]dispatch.Payload, len(events))
-	for no, i := range read.at {
-		all[no] = read.list[i]
+	return read.byPosition(), nil
+}
+
+func (p *payloads) byPosition() map[int64]dispatch.Payload {
+	all := make(map[int64]dispatch.Payload, len(p.at))
+	for position, i := range p.at {
+		all[position] = p.list[i]
 	}
-	return all, nil
+	return all
 }
 
 // readArrived has the events of new deliveries read once the transaction has committed,

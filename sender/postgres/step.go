@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -37,10 +38,18 @@ func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Ba
 			p = dispatch.ExpandParams{}
 		}
 	}
+	var early map[int64]dispatch.Payload
+	if p.Events > 0 {
+		var err error
+		if early, err = c.readAhead(ctx); err != nil {
+			return dispatch.Expanded{}, dispatch.Claims{}, err
+		}
+	}
 	var x dispatch.Expanded
 	var b *batch
 	err := c.dispatching().writeAs(ctx, work{dates: p.Events > 0}, func(w *work) (err error) {
 		b = w.batch(in)
+		b.early = maps.Clone(early)
 		x, err = b.run(p, from, f, known)
 		return fail("expanding, recording and claiming", err)
 	})

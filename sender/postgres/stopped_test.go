@@ -48,9 +48,17 @@ func largeDraft(subscriber string, size int) sender.Draft {
 // A process that is stopped while it receives bodies stops no other process: by then it
 // holds no lock that others need.
 func TestStoppedWhileReadingBodies(t *testing.T) {
+	t.Run("of what it has claimed", func(t *testing.T) { stoppedWhileReading(t, "", 80) })
+	t.Run("for filters", func(t *testing.T) { stoppedWhileReading(t, `{"data":{"prefix":"x"}}`, 0) })
+}
+
+// stoppedWhileReading publishes 40 large events to two subscriptions, of which the stopped
+// process claims some.
+func stoppedWhileReading(t *testing.T, filter string, claimed int) {
 	p := newPlace(t)
 	s := p.store(t)
 	register(t, s, 1, 2, sender.Settings{})
+	p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '`+filter+`'`)
 	end := make(chan struct{})
 	slow := deaf{read: &atomic.Int64{}, most: 2 << 20, heard: make(chan struct{}), end: end}
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "application_name", "deaf "+p.schema))
@@ -73,7 +81,9 @@ func TestStoppedWhileReadingBodies(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _, _ = stopped.Step(context.WithoutCancel(t.Context()), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 1024))
+		for hears := true; hears; hears = slow.read.Load() <= slow.most {
+			_, _, _ = stopped.Step(context.WithoutCancel(t.Context()), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 1024))
+		}
 	}()
 	t.Cleanup(func() {
 		_, _ = p.pool.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, "deaf "+p.schema)
@@ -82,17 +92,16 @@ func TestStoppedWhileReadingBodies(t *testing.T) {
 		pool.Close()
 	})
 	<-slow.heard
-	publish(t, s, 1, 1)
+	require.NoError(t, publishInTx(t.Context(), s, largeDraft(subscriberID(0), 1)))
 	began := time.Now()
 	got := 0
-	for got < 2 { // the new event, to both subscriptions
-		x, c, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 16))
+	for got < 82-claimed { // the new event too, to both subscriptions
+		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(nil, 16))
 		require.NoError(t, err)
-		_ = x
 		got += len(c.Claimed)
 		require.Less(t, time.Since(began), 10*time.Second, "somebody else goes on long before the leases of the stopped one end")
 	}
-	require.Equal(t, 80, p.count(t, `SELECT count(*) FROM {}.surehook_leases`)-got, "leases of the stopped one")
+	require.Equal(t, claimed, p.count(t, `SELECT count(*) FROM {}.surehook_leases`)-got, "leases of the stopped one")
 }
 
 // An event that is redacted between a claim and its reading is not sent.

@@ -123,6 +123,7 @@ type core struct {
 
 	subscriptionCache subscriptionCache
 	filterCache       filterCache
+	ahead             ahead
 	scanFrom          scanFrom
 	rollups           rollups
 	merged            hourly.Merged // the hours whose rollups are
