@@ -2,10 +2,13 @@ package signing
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,14 +22,19 @@ import (
 // per key, however many a request holds.
 type Described struct {
 	d         Description
-	head      []part
+	text      template
+	bodyParts int // how many parts of the text are read from the body
 	separator byte
-	signature string // names of headers, in their canonical spelling
+	signature string   // names of headers, in their canonical spelling
+	more      []string // further headers with signatures
 	timestamp string
 	id        string
 	ids       *idForm
 	timed     bool      // the signature covers a time
-	contents  sync.Pool // of *[]byte: texts for Ed25519, which needs them in one piece
+	inHeaders bool      // the text has headers by their names
+	looks     bool      // something of what is signed must be looked for before it is verified
+	posts     bool      // the text has the method
+	contents  sync.Pool // of *[]byte: texts for Ed25519, which needs them in one piece; of *hashState for ECDSA
 }
 
 var (
@@ -37,6 +45,7 @@ var (
 // NewDescribed returns the scheme of a description. Its error names all problems of the
 // description.
 func NewDescribed(d Description) (*Described, error) {
+	d.MoreSignatureHeaders = slices.Clone(d.MoreSignatureHeaders)
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -45,27 +54,59 @@ func NewDescribed(d Description) (*Described, error) {
 
 // describe makes a scheme of a description that is known to be right.
 func describe(d Description) *Described {
-	head, _ := parseSigned(d.Signed)
-	for i := range head {
-		if head[i].kind == partURL {
-			head[i] = part{literal: d.URL}
-		}
-	}
-	return &Described{
+	text, _ := parseSigned(d.Signed)
+	ids, posts := idsIn(&text), text.has(partMethod)
+	text.fix(d.URL)
+	s := &Described{
 		d:         d,
-		head:      head,
+		text:      text,
+		bodyParts: text.bodyParts(),
 		separator: cmp.Or(d.Separator, ','),
 		signature: http.CanonicalHeaderKey(d.SignatureHeader),
 		timestamp: http.CanonicalHeaderKey(d.TimestampHeader),
 		id:        http.CanonicalHeaderKey(d.IDHeader),
-		ids:       idsIn(head),
+		ids:       ids,
+		inHeaders: text.has(partHeader),
+		posts:     posts,
 		timed:     d.TimestampHeader != "" || d.TimestampLabel != "" || d.TimestampField != "",
 	}
+	for _, name := range d.MoreSignatureHeaders {
+		s.more = append(s.more, http.CanonicalHeaderKey(name))
+	}
+	s.looks = posts || s.bodyParts > 0 || d.SignatureField != "" || d.TimestampField != "" && s.text.has(partTimestamp)
+	return s
+}
+
+// readMessage reads what is outside of the headers and needed before anything is verified:
+// a signature and parts of the text that stand in the body, and the method. It returns
+// false for a message that cannot have been signed.
+func (s *Described) readMessage(m *Message, r *stated) bool {
+	if s.posts && m.Method != "" && m.Method != http.MethodPost {
+		return false
+	}
+	if s.d.SignatureField != "" {
+		text, found := jsonText(m.Body, s.d.SignatureField)
+		text, prefixed := strings.CutPrefix(text, s.d.SignaturePrefix)
+		if !found || !prefixed || !s.readOne(text, r) {
+			return false
+		}
+	}
+	if s.d.TimestampField != "" && s.text.has(partTimestamp) {
+		r.timestamp, _ = jsonText(m.Body, s.d.TimestampField)
+		if _, ok := s.d.TimestampFormat.parse(r.timestamp); !ok {
+			return false
+		}
+	}
+	return s.bodyParts == 0 || s.readBodyParts(m.Body, r)
 }
 
 // Description returns the scheme's description. It is a start for a scheme of one's own
 // that differs in a header or an algorithm.
-func (s *Described) Description() Description { return s.d }
+func (s *Described) Description() Description {
+	d := s.d
+	d.MoreSignatureHeaders = slices.Clone(d.MoreSignatureHeaders)
+	return d
+}
 
 // Name returns the Description's Name.
 func (s *Described) Name() string { return s.d.Name }
@@ -90,17 +131,26 @@ func (s *Described) check(keys *Keyring) error {
 }
 
 func (s *Described) suits(m *material) bool {
-	if s.d.Algorithm == Ed25519 {
+	switch s.d.Algorithm {
+	case Ed25519:
 		return m.verify != nil
+	case ECDSAP256:
+		return m.ecdsa != nil
 	}
 	return s.hmacKey(m) != nil
 }
 
 func (s *Described) hmacKey(m *material) *hmacKey {
-	if s.d.Key == DecodedKey {
+	switch s.d.Key {
+	case TextKey:
+		return m.text
+	case DecodedKey:
 		return m.decoded
+	case HexKey:
+		return m.hex
+	default:
+		return m.base64URL
 	}
-	return m.text
 }
 
 // Precheck implements [Scheme].
@@ -122,6 +172,9 @@ func (s *Described) verify(m *Message, keys *Keyring, now time.Time, tolerance t
 	if err := s.read(m.Header, now, tolerance, &r); err != nil {
 		return err
 	}
+	if s.looks && !s.readMessage(m, &r) {
+		return ErrSignatureMismatch
+	}
 	try := keys.verifying(now)
 	failure := ErrNoValidKey
 	if try.n > 0 {
@@ -133,7 +186,7 @@ func (s *Described) verify(m *Message, keys *Keyring, now time.Time, tolerance t
 			continue
 		}
 		failure = ErrSignatureMismatch
-		if s.matches(secret, &r, m.Body) {
+		if s.matches(secret, &r, s.covered(m.Body)) {
 			keys.matched(i)
 			return s.verified(&r, m.Body, keys.keys[i].ID, now, tolerance, v)
 		}
@@ -142,15 +195,29 @@ func (s *Described) verify(m *Message, keys *Keyring, now time.Time, tolerance t
 }
 
 func (s *Described) matches(secret *material, r *stated, body []byte) bool {
-	if s.d.Algorithm == Ed25519 {
+	switch s.d.Algorithm {
+	case Ed25519:
 		return s.matchesEd25519(secret, r, body)
+	case ECDSAP256:
+		return s.matchesECDSA(secret, r, body)
 	}
 	key := s.hmacKey(secret)
 	state := key.begin(s.d.Algorithm)
 	state.head = s.appendHead(state.head, r)
+	if len(s.text.tail) > 0 {
+		state.tail = s.appendTail(state.tail, r)
+	}
 	var mac digest
 	key.end(s.d.Algorithm, state, body, &mac)
 	return s.anyEqual(r, &mac)
+}
+
+// covered is the body, if it is a part of the text as it is.
+func (s *Described) covered(body []byte) []byte {
+	if s.text.body {
+		return body
+	}
+	return nil
 }
 
 func (s *Described) matchesEd25519(secret *material, r *stated, body []byte) bool {
@@ -158,7 +225,7 @@ func (s *Described) matchesEd25519(secret *material, r *stated, body []byte) boo
 	if content == nil {
 		content = new([]byte)
 	}
-	*content = append(s.appendHead((*content)[:0], r), body...)
+	*content = s.appendTail(append(s.appendHead((*content)[:0], r), body...), r)
 	n := len(*content)
 	*content = append(*content, r.first[:]...) // here too, so that r need not be on the heap
 	ok := secret.verify((*content)[:n], (*content)[n:])
@@ -169,6 +236,34 @@ func (s *Described) matchesEd25519(secret *material, r *stated, body []byte) boo
 }
 
 const maxKeptContent = 1 << 20
+
+// matchesECDSA hashes the text in its pieces. The state comes from a pool that no key
+// belongs to.
+func (s *Described) matchesECDSA(secret *material, r *stated, body []byte) bool {
+	state, _ := s.contents.Get().(*hashState)
+	if state == nil {
+		state = &hashState{hash: sha256.New()}
+	}
+	state.hash.Reset()
+	state.text = s.appendHead(state.text[:0], r)
+	state.hash.Write(state.text)
+	state.hash.Write(body)
+	state.text = s.appendTail(state.text[:0], r)
+	state.hash.Write(state.text)
+	state.text = state.hash.Sum(state.text[:0])
+	var room [maxECDSA]byte
+	signature, ok := decodeECDSA(&room, r.list)
+	ok = ok && secret.ecdsa(state.text, signature)
+	if cap(state.text) <= maxKeptHead {
+		s.contents.Put(state)
+	}
+	return ok
+}
+
+type hashState struct {
+	hash hash.Hash
+	text []byte
+}
 
 func (s *Described) verified(r *stated, body []byte, keyID string, now time.Time, tolerance time.Duration, v *Verified) error {
 	if s.d.TimestampField != "" {

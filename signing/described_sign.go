@@ -24,7 +24,7 @@ func (s *Described) Sign(h http.Header, id string, at time.Time, body []byte, ke
 	}
 	var signatures []string
 	for _, i := range try.index[:try.n] {
-		if text := s.signatureOf(keys.keys[i].Secret.m, r, body); text != "" {
+		if text := s.signatureOf(keys.keys[i].Secret.m, r, s.covered(body)); text != "" {
 			signatures = append(signatures, text)
 		}
 	}
@@ -37,7 +37,7 @@ func (s *Described) Sign(h http.Header, id string, at time.Time, body []byte, ke
 	case OldestKey:
 		signatures = signatures[len(signatures)-1:]
 	}
-	setHeader(h, s.signature, s.signatureValue(r, signatures))
+	s.setSignatures(h, r, signatures)
 	setHeader(h, s.timestamp, r.timestamp)
 	setHeader(h, s.id, id)
 	return nil
@@ -48,6 +48,9 @@ func (s *Described) toSign(h http.Header, id string, at time.Time, body []byte) 
 	if s.d.Name == "" {
 		return nil, errors.New("signing: a Described that was not made by NewDescribed describes nothing")
 	}
+	if s.d.SignatureField != "" {
+		return nil, fmt.Errorf("signing: the signature of %s is in the body, which Sign does not change", s.d.Name)
+	}
 	names := headerNames{id: s.id, timestamp: s.signature}
 	if s.id == "" {
 		id = "unused"
@@ -56,6 +59,14 @@ func (s *Described) toSign(h http.Header, id string, at time.Time, body []byte) 
 		return nil, err
 	}
 	r := &stated{header: h, id: id}
+	if s.inHeaders {
+		signed := h.Clone()
+		setHeader(signed, s.id, id)
+		r.header = signed
+		if err := s.readHeaders(signed); err != nil {
+			return nil, err
+		}
+	}
 	if s.d.TimestampHeader != "" || s.d.TimestampLabel != "" {
 		r.timestamp = s.d.TimestampFormat.format(at)
 	}
@@ -63,6 +74,9 @@ func (s *Described) toSign(h http.Header, id string, at time.Time, body []byte) 
 		if _, err := s.bodyTimestamp(body); err != nil {
 			return nil, err
 		}
+	}
+	if s.looks && !s.readMessage(&Message{Body: body}, r) {
+		return nil, fmt.Errorf("signing: the body has not what %s signs: %s", s.d.Name, s.d.Signed)
 	}
 	if s.d.HeadersLabel != "" {
 		r.covered = strings.ToLower(s.id)
@@ -77,14 +91,17 @@ func (s *Described) signatureOf(secret *material, r *stated, body []byte) string
 		if secret.sign == nil {
 			return ""
 		}
-		return string(s.d.Encoding.appendTo(nil, secret.sign(append(s.appendHead(nil, r), body...))))
+		return string(s.d.Encoding.appendTo(nil, secret.sign(s.appendTail(append(s.appendHead(nil, r), body...), r))))
+	}
+	if s.d.Algorithm == ECDSAP256 { // those whose scheme it is sign, and hold the private key
+		return ""
 	}
 	key := s.hmacKey(secret)
 	if key == nil {
 		return ""
 	}
 	state := key.begin(s.d.Algorithm)
-	state.head = s.appendHead(state.head, r)
+	state.head, state.tail = s.appendHead(state.head, r), s.appendTail(state.tail, r)
 	var mac digest
 	key.end(s.d.Algorithm, state, body, &mac)
 	return string(s.d.Encoding.appendTo(nil, mac[:s.d.Algorithm.size()]))
@@ -94,10 +111,39 @@ func (s *Described) neededSecret() string {
 	switch {
 	case s.d.Algorithm == Ed25519:
 		return "an Ed25519 private key, whsk_ and base64"
+	case s.d.Algorithm == ECDSAP256:
+		return "an ECDSA private key, which this package does not take"
 	case s.d.Key == DecodedKey:
 		return "an HMAC secret that is base64"
+	case s.d.Key == HexKey:
+		return "an HMAC secret that is hex"
+	case s.d.Key == Base64URLKey:
+		return "an HMAC secret that is base64url"
 	}
 	return "an HMAC secret"
+}
+
+// setSignatures puts one into each header, if there are several headers.
+func (s *Described) setSignatures(h http.Header, r *stated, signatures []string) {
+	if s.d.SignatureLabel != "" || s.more == nil && !s.d.SignatureRepeats {
+		setHeader(h, s.signature, s.signatureValue(r, signatures))
+		return
+	}
+	for i, text := range signatures {
+		name := s.signature
+		if s.more != nil {
+			if i > len(s.more) {
+				return
+			}
+			name = s.signatureName(i - 1)
+		}
+		value := s.signatureValue(r, []string{text})
+		if i > 0 && s.more == nil {
+			h[name] = append(h[name], value)
+			continue
+		}
+		setHeader(h, name, value)
+	}
 }
 
 func (s *Described) signatureValue(r *stated, signatures []string) string {
@@ -115,7 +161,11 @@ func (s *Described) signatureValue(r *stated, signatures []string) string {
 	for _, text := range signatures {
 		add(s.d.SignatureLabel, text)
 	}
-	return strings.Join(pairs, string(s.separator))
+	separator := string(s.separator)
+	if s.d.SpacedList {
+		separator += " "
+	}
+	return strings.Join(pairs, separator)
 }
 
 // setHeader replaces a header in any spelling of its name. Without a name it does

@@ -223,14 +223,14 @@ func TestNewDescribedReportsAllProblems(t *testing.T) {
 	_, err = signing.NewDescribed(good)
 	require.NoError(t, err)
 	for problem, change := range map[string]func(*signing.Description){
-		"must end with {body}":            func(d *signing.Description) { d.Signed = "{body}x" },
-		"is not known":                    func(d *signing.Description) { d.Signed = "{oops{body}" },
-		"has {id} twice":                  func(d *signing.Description) { d.Signed, d.IDHeader = "{id}{id}{body}", "X-Id" },
-		"set IDHeader":                    func(d *signing.Description) { d.Signed = "{id}{body}" },
-		"cannot have it otherwise":        func(d *signing.Description) { d.Signed = "{timestamp}{body}" },
-		"EveryKey needs a SignatureLabel": func(d *signing.Description) { d.SignWith = signing.EveryKey },
-		"need a SignatureLabel":           func(d *signing.Description) { d.Separator = ';' },
-		"must be constants":               func(d *signing.Description) { d.Algorithm = 9 },
+		"must have {body}":         func(d *signing.Description) { d.Signed = "x" },
+		"is not known":             func(d *signing.Description) { d.Signed = "{oops{body}" },
+		"has {id} twice":           func(d *signing.Description) { d.Signed, d.IDHeader = "{id}{id}{body}", "X-Id" },
+		"set IDHeader":             func(d *signing.Description) { d.Signed = "{id}{body}" },
+		"cannot have it otherwise": func(d *signing.Description) { d.Signed = "{timestamp}{body}" },
+		"EveryKey needs a SignatureLabel, MoreSignatureHeaders": func(d *signing.Description) { d.SignWith = signing.EveryKey },
+		"need a SignatureLabel":                                 func(d *signing.Description) { d.Separator = ';' },
+		"must be constants":                                     func(d *signing.Description) { d.Algorithm = 9 },
 		"HeadersLabel needs an IDHeader": func(d *signing.Description) {
 			d.SignatureLabel, d.HeadersLabel, d.Signed = "v1", "h", "{headers}{body}"
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,23 +30,57 @@ type Description struct {
 	SignatureLabel string
 	Separator      byte
 
+	// SpacedList lets spaces stand behind a Separator, as in "t=1, v1=2".
+	SpacedList bool
+
+	// MoreSignatureHeaders are further headers that may have a signature of the same form,
+	// made with another key. At least one of all must be there, each of them at most once,
+	// and one of the signatures must match. With SignatureRepeats the headers may be there
+	// repeatedly. There may be 16 signatures at most. Both exclude a SignatureLabel.
+	MoreSignatureHeaders []string
+	SignatureRepeats     bool
+
+	// SignatureField is where the signature stands in a JSON body, instead of
+	// SignatureHeader: a path of names with full stops between them. Such a body cannot
+	// sign itself, so Signed has fields of it, and nothing else of the body is signed.
+	// Nothing can be checked before the body is read, and only one scheme of a verifier,
+	// its last, can have its signature there. Sign does not make such signatures.
+	SignatureField string
+
 	Algorithm Algorithm
 	Encoding  Encoding
 	Key       KeyForm
 
 	// Signed is a template of the text that is signed, such as "{timestamp}.{body}". It
-	// ends with {body}. Before that it may have {timestamp}, {id} (the value of
-	// IDHeader), {url} (URL below) and {headers} (see HeadersLabel).
+	// has texts and these parts, each at most once:
+	//
+	//	{body}                 the body, byte for byte
+	//	{digest:sha256:hex}    the body's digest, also sha512 and base64
+	//	{timestamp}            the time of signing, as it is written
+	//	{id}                   the value of IDHeader
+	//	{url}, {path}          URL below; its path and query
+	//	{method}               POST: no other method verifies
+	//	{header:X-Name}        a header's value
+	//	{field:data.id}        a text or a plain number of a JSON body
+	//	{form:token}           the one value of a form's parameter
+	//	{headers}              see HeadersLabel; it stands before {body}
+	//
+	// A text that has neither {body} nor a digest does not cover the body: a verifier asks
+	// for VerifierConfig.UnsignedBody.
+	//
+	// The text must not be splittable into its parts in two ways. So a text must stand
+	// between the value of a header or a field and the body, and its byte beside the value
+	// cannot be in the value, which has at most 1024 visible ASCII characters and spaces.
 	//
 	// Put a separator behind {id} that no id of the sender has, such as a full stop or a
 	// colon. An id may then have 1 to 256 visible ASCII characters, except the separator.
 	// With a letter, a digit, "-" or "_" behind it, or another part, it has 1 to 128
 	// letters, digits, hyphens and underscores. Otherwise the text could be split in two
-	// ways.
+	// ways. Behind {body} the separator stands before {id}.
 	Signed string
 
-	// URL is the value of {url}: the URL that the sender was given, letter by letter. A
-	// request's own URL is not used, because proxies change it.
+	// URL is the value of {url} and {path}: the URL that the sender was given, letter by
+	// letter. A request's own URL is not used, because proxies change it.
 	URL string
 
 	// HeadersLabel is the label in the signature's header under which the sender names
@@ -55,7 +90,8 @@ type Description struct {
 
 	// At most one of these says where the time of signing is: in a header of its own,
 	// under a label in the signature's header, or in a field of the JSON body. A field is
-	// read only after the signature was found to be right. With none of them, the
+	// read only after the signature was found to be right, unless Signed has {timestamp},
+	// which is then the field's text. With none of them, the
 	// signature covers no time, and the scheme's [ReplayDefence] is [DedupAlone].
 	TimestampHeader string
 	TimestampLabel  string
@@ -88,27 +124,37 @@ const (
 	HMACSHA512
 	HMACSHA1
 	Ed25519
+	ECDSAP256      // of the text's SHA-256, in ASN.1 (RFC 3279 section 2.2.3) and base64
 	hmacAlgorithms = Ed25519
 )
 
-func (a Algorithm) size() int { return [...]int{32, 64, 20, 64}[a] }
+func (a Algorithm) size() int { return [...]int{32, 64, 20, 64, 64}[a] }
+
+// public algorithms have one key for signing and another one for verifying.
+func (a Algorithm) public() bool { return a == Ed25519 || a == ECDSAP256 }
 
 // Encoding is how the bytes of a signature are written.
 type Encoding uint8
 
-// The encodings, each in its one strict form. The zero value is Hex.
+// The encodings, each in its one strict form or in two. The zero value is Hex.
 const (
-	Hex    Encoding = iota // lowercase digits
-	Base64                 // standard alphabet with padding (RFC 4648 section 4)
+	Hex            Encoding = iota // lowercase digits
+	Base64                         // standard alphabet with padding (RFC 4648 section 4)
+	HexAnyCase                     // digits of either case
+	Base64Unpadded                 // standard alphabet, with padding or without
+	Base64URL                      // URL alphabet, with padding or without (RFC 4648 section 5)
 )
 
 // KeyForm is how the key is made of the secret.
 type KeyForm uint8
 
-// The forms of keys. The zero value is TextKey. Neither matters to Ed25519.
+// The forms of keys. The zero value is TextKey. None matters to Ed25519 and ECDSA. HexKey
+// and Base64URLKey need 16 bytes at least.
 const (
-	TextKey    KeyForm = iota // the bytes of the secret's text as it is shown
-	DecodedKey                // what its base64 stands for, behind whsec_ if it has that
+	TextKey      KeyForm = iota // the bytes of the secret's text as it is shown
+	DecodedKey                  // what its base64 stands for, behind whsec_ if it has that
+	HexKey                      // what its hex digits, of either case, stand for
+	Base64URLKey                // what its base64url stands for, with padding or without
 )
 
 // TimestampFormat is how a time is written.
@@ -142,13 +188,26 @@ func (d *Description) check() error {
 	if d.Name == "" {
 		wrong("it needs a Name")
 	}
-	if d.SignatureHeader == "" {
-		wrong("it needs a SignatureHeader")
+	switch {
+	case d.SignatureHeader == "" && d.SignatureField == "":
+		wrong("it needs a SignatureHeader, or a SignatureField if the signature is in the body")
+	case d.SignatureHeader != "" && d.SignatureField != "":
+		wrong("SignatureHeader and SignatureField exclude each other: a signature is in one place")
 	}
 	seen := map[string]string{}
-	for _, h := range [...]struct{ field, name string }{
+	names := []struct{ field, name string }{
 		{"SignatureHeader", d.SignatureHeader}, {"TimestampHeader", d.TimestampHeader}, {"IDHeader", d.IDHeader}, {"TypeHeader", d.TypeHeader},
-	} {
+	}
+	if len(d.MoreSignatureHeaders) >= maxSignatures {
+		wrong("MoreSignatureHeaders has %d names: it may have %d", len(d.MoreSignatureHeaders), maxSignatures-1)
+	}
+	for i, name := range d.MoreSignatureHeaders {
+		if name == "" {
+			wrong("MoreSignatureHeaders has an empty name")
+		}
+		names = append(names, struct{ field, name string }{fmt.Sprintf("MoreSignatureHeaders[%d]", i), name})
+	}
+	for _, h := range names {
 		if h.name == "" {
 			continue
 		}
@@ -160,13 +219,14 @@ func (d *Description) check() error {
 		}
 		seen[http.CanonicalHeaderKey(h.name)] = h.field
 	}
-	if d.Algorithm > Ed25519 || d.Encoding > Base64 || d.Key > DecodedKey || d.TimestampFormat > RFC3339Time || d.SignWith > EveryKey {
+	if d.Algorithm > ECDSAP256 || d.Encoding > Base64URL || d.Key > Base64URLKey || d.TimestampFormat > RFC3339Time || d.SignWith > EveryKey {
 		wrong("its Algorithm, Encoding, Key, TimestampFormat and SignWith must be constants of this package")
 	}
 	if strings.HasPrefix(d.SignaturePrefix, " ") || strings.ContainsFunc(d.SignaturePrefix, func(r rune) bool { return r != ' ' && !visible(r) }) {
 		wrong("SignaturePrefix is %q: a header's value begins with a visible ASCII character, and has such and spaces alone", d.SignaturePrefix)
 	}
 	d.checkLabels(wrong)
+	d.checkPlace(wrong)
 	d.checkTime(wrong)
 	d.checkSigned(wrong)
 	return errors.Join(problems...)
@@ -174,22 +234,25 @@ func (d *Description) check() error {
 
 func (d *Description) checkLabels(wrong func(string, ...any)) {
 	if d.SignatureLabel == "" {
-		if d.TimestampLabel != "" || d.HeadersLabel != "" || d.Separator != 0 {
-			wrong("TimestampLabel, HeadersLabel and Separator need a SignatureLabel")
+		if d.TimestampLabel != "" || d.HeadersLabel != "" || d.Separator != 0 || d.SpacedList {
+			wrong("TimestampLabel, HeadersLabel, Separator and SpacedList need a SignatureLabel")
 		}
-		if d.SignWith == EveryKey {
-			wrong("EveryKey needs a SignatureLabel: without one the header has one signature")
+		if d.SignWith == EveryKey && d.MoreSignatureHeaders == nil && !d.SignatureRepeats {
+			wrong("EveryKey needs a SignatureLabel, MoreSignatureHeaders or SignatureRepeats: without one there is one signature")
 		}
 		return
+	}
+	if d.MoreSignatureHeaders != nil || d.SignatureRepeats {
+		wrong("SignatureLabel excludes MoreSignatureHeaders and SignatureRepeats: a list has all signatures")
 	}
 	if d.SignaturePrefix != "" {
 		wrong("SignaturePrefix and SignatureLabel exclude each other")
 	}
-	if d.Algorithm == Ed25519 {
-		wrong("an Ed25519 signature cannot have a label: it must stand alone in its header")
+	if d.Algorithm.public() {
+		wrong("a signature of Ed25519 or ECDSA cannot have a label: it must stand alone in its header")
 	}
-	if d.Separator != 0 && d.Separator != ',' && d.Separator != ';' {
-		wrong("Separator is %q: it must be ',' or ';'", d.Separator)
+	if d.Separator != 0 && d.Separator != ',' && d.Separator != ';' && d.Separator != ' ' {
+		wrong("Separator is %q: it must be ',', ';' or ' '", d.Separator)
 	}
 	seen := map[string]bool{}
 	for _, label := range [...]string{d.SignatureLabel, d.TimestampLabel, d.HeadersLabel} {
@@ -203,6 +266,27 @@ func (d *Description) checkLabels(wrong func(string, ...any)) {
 			wrong("the label %q is used twice", label)
 		}
 		seen[label] = true
+	}
+}
+
+// checkPlace holds signatures of public keys, which cost much, and signatures in bodies to
+// one each.
+func (d *Description) checkPlace(wrong func(string, ...any)) {
+	several := d.MoreSignatureHeaders != nil || d.SignatureRepeats
+	if d.Algorithm.public() && several {
+		wrong("a signature of Ed25519 or ECDSA is the only one: leave MoreSignatureHeaders and SignatureRepeats out")
+	}
+	if d.Algorithm == ECDSAP256 && d.Encoding != Base64 {
+		wrong("the Encoding of ECDSAP256 must be Base64")
+	}
+	if d.SignatureField == "" {
+		return
+	}
+	if d.SignatureLabel != "" || several {
+		wrong("a signature in the body is one text: leave SignatureLabel, MoreSignatureHeaders and SignatureRepeats out")
+	}
+	if slices.Contains(strings.Split(d.SignatureField, "."), "") {
+		wrong("SignatureField is %q: it must be names with full stops between them, such as \"signature.value\"", d.SignatureField)
 	}
 }
 
@@ -230,10 +314,16 @@ func (d *Description) checkSigned(wrong func(string, ...any)) {
 		wrong("Signed: %w", err)
 		return
 	}
-	has := func(kind partKind) bool { return hasPart(parts, kind) }
-	if stated := d.TimestampHeader != "" || d.TimestampLabel != ""; has(partTimestamp) != stated {
+	has := parts.has
+	if stated := d.TimestampHeader != "" || d.TimestampLabel != ""; has(partTimestamp) != stated && (d.TimestampField == "" || stated) {
 		// Anyone could set a time that is not a part of the signed text.
-		wrong("Signed must have {timestamp} if TimestampHeader or TimestampLabel is set, and cannot have it otherwise")
+		wrong("Signed must have {timestamp} if TimestampHeader or TimestampLabel is set, and cannot have it otherwise, except for a TimestampField")
+	}
+	if d.TimestampField != "" && !has(partTimestamp) && !parts.covers() && !parts.names(partField, d.TimestampField) {
+		wrong("Signed does not cover TimestampField, %q: have {timestamp} in it", d.TimestampField)
+	}
+	if d.SignatureField != "" && parts.covers() {
+		wrong("SignatureField excludes {body} and {digest:…}: a body that has its signature cannot be signed as a whole")
 	}
 	if has(partID) && d.IDHeader == "" {
 		wrong("Signed has {id}: set IDHeader")
@@ -244,8 +334,13 @@ func (d *Description) checkSigned(wrong func(string, ...any)) {
 	if has(partHeaders) != (d.HeadersLabel != "") {
 		wrong("Signed must have {headers} if HeadersLabel is set, and cannot have it otherwise")
 	}
-	if has(partURL) != (d.URL != "") {
-		wrong("Signed must have {url} if URL is set, and cannot have it otherwise")
+	if (has(partURL) || has(partPath)) != (d.URL != "") {
+		wrong("Signed must have {url} or {path} if URL is set, and cannot have them otherwise")
+	}
+	for _, name := range append([]string{d.SignatureHeader, d.TimestampHeader}, d.MoreSignatureHeaders...) {
+		if name != "" && parts.names(partHeader, http.CanonicalHeaderKey(name)) {
+			wrong("Signed has {header:%s}, which is the header of a signature or of the time: have {timestamp}, or leave it out", name)
+		}
 	}
 	if d.URL != "" {
 		if err := checkURL(d.URL); err != nil {

@@ -115,7 +115,7 @@ func (d *diagnosis) tryKeys() {
 func (d *diagnosis) hmacKeys() (keys []Key) {
 	try := d.v.keys.verifying(d.now)
 	for _, i := range try.index[:try.n] {
-		if k := d.v.keys.keys[i]; k.Secret.m.verify == nil {
+		if k := d.v.keys.keys[i]; k.Secret.m.text != nil {
 			keys = append(keys, k)
 		}
 	}

@@ -45,7 +45,7 @@
 //     spelled in any case.
 //   - The timestamp, where the scheme signs one, lies within the tolerance on both sides,
 //     in whole seconds, for every value of either clock. This is decided before any MAC
-//     is computed, except for Linear, whose timestamp is in the body.
+//     is computed, except where the time is in the body, as Linear's is.
 //   - The MAC covers the raw body. Decoded signatures are compared in constant
 //     time, with no early exit between the signatures tried against one secret,
 //     and one MAC is computed per secret, however many signatures a request holds
@@ -54,7 +54,8 @@
 //     24 bytes, and [ParseTextSecret], for what others have issued, none under 16.
 //   - A Secret redacts itself in every printer and encoder, and no error of this
 //     package holds a secret, a MAC, or the value of a header.
-//   - Verifying allocates nothing, except for Ed25519 in [StandardWebhooks].
+//   - Verifying allocates nothing, except for Ed25519 in [StandardWebhooks], for ECDSA, and
+//     for a [Description] that signs parts of the body or a digest of it.
 //
 // All values here are safe for concurrent use.
 //

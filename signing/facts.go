@@ -2,6 +2,7 @@ package signing
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -123,12 +124,41 @@ func (s StandardWebhooks) Facts(m Message, v Verified) Facts {
 // Facts implements [FactReader] by the Description's fields.
 func (s *Described) Facts(m Message, v Verified) Facts {
 	f := factsOf(m.Body, s.d.IDField, s.d.TypeField, s.d.TimeField)
-	if v.ID != "" {
+	if !s.text.covers() {
+		f = s.coveredFacts(f, m)
+	}
+	switch {
+	case v.ID != "":
 		f.ID = v.ID
-	} else {
+	case s.d.IDHeader != "":
 		f.UnsignedID = unsigned(m.Header, s.d.IDHeader)
 	}
-	f.UnsignedType = unsigned(m.Header, s.d.TypeHeader)
+	if kind := unsigned(m.Header, s.d.TypeHeader); kind != "" {
+		if s.text.names(partHeader, http.CanonicalHeaderKey(s.d.TypeHeader)) {
+			f.Type = cmp.Or(f.Type, string(kind))
+		} else {
+			f.UnsignedType = kind
+		}
+	}
+	return f
+}
+
+// coveredFacts keeps those of the body's facts that are parts of the signed text, which does
+// not have the body. The text is what tells two messages apart.
+func (s *Described) coveredFacts(f Facts, m Message) Facts {
+	if !s.text.names(partField, s.d.IDField) {
+		f.ID, f.UnsignedID = "", Unsigned(f.ID)
+	}
+	if !s.text.names(partField, s.d.TypeField) {
+		f.Type, f.UnsignedType = "", Unsigned(f.Type)
+	}
+	if !s.text.names(partField, s.d.TimeField) && (s.d.TimeField != s.d.TimestampField || !s.text.has(partTimestamp)) {
+		f.Time = time.Time{}
+	}
+	r := stated{header: m.Header}
+	if s.looks && s.readMessage(&m, &r) {
+		f.text = append(s.appendHead([]byte{}, &r), s.appendTail(nil, &r)...)
+	}
 	return f
 }
 

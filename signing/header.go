@@ -74,6 +74,20 @@ func findSpelled(h http.Header, name string) (v headerValue) {
 	return v
 }
 
+// findAll returns all values of a header. Those of one spelling are in their order.
+func findAll(h http.Header, name string) []string {
+	if values := h[name]; len(values) > 0 {
+		return values
+	}
+	var all []string
+	for spelling, values := range h {
+		if spelled(spelling, name) {
+			all = append(all, values...)
+		}
+	}
+	return all
+}
+
 // once reports a header that is not there exactly once.
 func (v headerValue) once(name string) error {
 	if v.count == 1 {
@@ -172,6 +186,37 @@ func foreignIDs(separator byte) *idForm {
 }
 
 var dottedIDs = foreignIDs('.')
+
+// maxValue bounds a header or a field that is a part of the signed text.
+const maxValue = 1024
+
+// valuesWithout are texts of visible ASCII characters and spaces, without the separator.
+func valuesWithout(separator byte) *idForm {
+	f := &idForm{
+		limit: maxValue,
+		says:  fmt.Sprintf("where it is signed it has at most %d visible ASCII characters and spaces, and none of them is %q, which stands beside it in the signed text", maxValue, separator),
+	}
+	for c := range f.refused {
+		if !visible(rune(c)) && c != ' ' || byte(c) == separator {
+			f.refused[c] = 1
+		}
+	}
+	return f
+}
+
+// anyValues are for the end of a text, where nothing follows.
+var anyValues = func() *idForm {
+	f := &idForm{limit: maxValue, says: fmt.Sprintf("where it is signed it has at most %d visible ASCII characters and spaces", maxValue)}
+	for c := range f.refused {
+		if !visible(rune(c)) && c != ' ' {
+			f.refused[c] = 1
+		}
+	}
+	return f
+}()
+
+// holds is for values, which may be empty.
+func (f *idForm) holds(value string) bool { return len(value) <= f.limit && f.allows(value) }
 
 // set replaces the three headers in any spelling of their names.
 func (n headerNames) set(h http.Header, id, timestamp, signature string) {

@@ -20,6 +20,7 @@ type hmacKey struct {
 type macState struct {
 	mac  hash.Hash
 	head []byte // what precedes the body; kept so that strings need no copy of their own
+	tail []byte // what follows it
 	sum  digest
 }
 
@@ -37,14 +38,14 @@ func newHMACKey(key []byte) *hmacKey {
 	return k
 }
 
-// begin returns a state whose head is empty and to be filled. It must go to end.
+// begin returns a state whose head and tail are empty and to be filled. It must go to end.
 func (k *hmacKey) begin(algorithm Algorithm) *macState {
 	s := k.states[algorithm].Get().(*macState)
-	s.head = s.head[:0]
+	s.head, s.tail = s.head[:0], s.tail[:0]
 	return s
 }
 
-// end computes the MAC of the head and the body into sum, and gives the state back.
+// end computes the MAC of the head, the body and the tail into sum, and gives the state back.
 func (k *hmacKey) end(algorithm Algorithm, s *macState, body []byte, sum *digest) {
 	if len(s.head) > 0 {
 		// Filled up to whole blocks: then the rest of the body is hashed where it lies.
@@ -54,11 +55,17 @@ func (k *hmacKey) end(algorithm Algorithm, s *macState, body []byte, sum *digest
 		body = body[fill:]
 	}
 	s.mac.Write(body)
+	if len(s.tail) > 0 {
+		s.mac.Write(s.tail)
+	}
 	s.mac.Sum(s.sum[:0])
 	s.mac.Reset()
 	*sum = s.sum
 	if cap(s.head) > maxKeptHead {
 		s.head = nil // one long head must not be paid for ever
+	}
+	if cap(s.tail) > maxKeptHead {
+		s.tail = nil
 	}
 	k.states[algorithm].Put(s)
 }

@@ -387,6 +387,6 @@ func ExampleNewDescribed() {
 	fmt.Println(err)
 	// Output:
 	// webflow true
-	// signing: description of "mine": it needs a SignatureHeader
-	// signing: description of "mine": Signed: {time} is not known: it may have {timestamp}, {id}, {url} and {headers}, and {body} as its end
+	// signing: description of "mine": it needs a SignatureHeader, or a SignatureField if the signature is in the body
+	// signing: description of "mine": Signed: {time} is not known: it may have {body}, {digest:HASH:ENCODING}, {timestamp}, {id}, {url}, {path}, {method}, {headers}, {header:NAME}, {field:PATH} and {form:NAME}
 }

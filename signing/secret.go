@@ -65,6 +65,10 @@ type material struct {
 	decoded  *hmacKey // keyed by the decoded base64; nil if the text is none, and for Ed25519
 	prefixed bool     // whsec_
 
+	hex, base64URL *hmacKey // keyed by what the text stands for; nil if it is none of them
+
+	ecdsa func(sum, signature []byte) bool // nil without an ECDSA public key
+
 	sign   func(message []byte) []byte          // nil without an Ed25519 private key
 	verify func(message, signature []byte) bool // nil for HMAC
 }
@@ -190,6 +194,12 @@ func newHMACSecret(text string, decoded []byte, prefixed bool) Secret {
 	}
 	if decoded != nil {
 		m.decoded = newHMACKey(decoded)
+	}
+	if raw, err := hex.DecodeString(text); err == nil && len(raw) >= minTextSecret && !allEqual(raw) {
+		m.hex = newHMACKey(raw)
+	}
+	if raw, err := strictRawURL.DecodeString(strings.TrimRight(text, "=")); err == nil && len(raw) >= minTextSecret && !allEqual(raw) && len(text)%4 != 1 {
+		m.base64URL = newHMACKey(raw)
 	}
 	return Secret{m}
 }

@@ -15,9 +15,10 @@ type stated struct {
 	unix      int64
 	id        string // if the signature covers it
 	covered   string // names of headers
-	list      string // the signature's header, if it has labels
+	list      string // the signature's header, if it has labels; the signature, if it is ECDSA's
 	first     digest // the first signature that decodes
 	n         int    // how many do
+	values    []string
 }
 
 // read makes all checks of the headers.
@@ -25,15 +26,16 @@ func (s *Described) read(h http.Header, now time.Time, tolerance time.Duration, 
 	if s.d.Name == "" { // a zero Described
 		return ErrNoValidKey
 	}
-	signature := find(h, s.signature)
-	if err := signature.signatureOnce(s.signature); err != nil {
-		return err
-	}
 	r.header = h
-	if err := s.readSignature(signature.text, r); err != nil {
+	if err := s.readSignatures(h, r); err != nil {
 		return err
 	}
-	if hasPart(s.head, partID) {
+	if s.inHeaders {
+		if err := s.readHeaders(h); err != nil {
+			return err
+		}
+	}
+	if s.text.has(partID) {
 		id := find(h, s.id)
 		if err := id.once(s.id); err != nil {
 			return err
@@ -61,21 +63,101 @@ func (s *Described) read(h http.Header, now time.Time, tolerance time.Duration, 
 	return checkWindow(r.unix, now, s.tolerance(tolerance))
 }
 
-func (s *Described) readSignature(value string, r *stated) error {
+// readSignatures reads the one header with the signature, or all those that may have one.
+func (s *Described) readSignatures(h http.Header, r *stated) error {
+	if s.signature == "" { // it is in the body
+		return nil
+	}
+	if s.more == nil && !s.d.SignatureRepeats {
+		signature := find(h, s.signature)
+		if err := signature.signatureOnce(s.signature); err != nil {
+			return err
+		}
+		return s.readSignature(s.signature, signature.text, r)
+	}
+	n := 0
+	for i := -1; i < len(s.more); i++ {
+		name := s.signatureName(i)
+		for _, value := range findAll(h, name) {
+			if n++; n > maxSignatures {
+				return malformed(name, fmt.Sprintf("is malformed: there are more than %d signatures", maxSignatures))
+			}
+			if err := s.readSignature(name, value, r); err != nil {
+				return err
+			}
+		}
+		if count := find(h, name).count; count > 1 && !s.d.SignatureRepeats {
+			return find(h, name).once(name)
+		}
+	}
+	if n == 0 {
+		return find(h, s.signature).signatureOnce(s.signature)
+	}
+	return nil
+}
+
+// signatureName returns the first header's name for -1, and then those of the others.
+func (s *Described) signatureName(i int) string {
+	if i < 0 {
+		return s.signature
+	}
+	return s.more[i]
+}
+
+func (s *Described) readSignature(name, value string, r *stated) error {
 	if s.d.SignatureLabel != "" {
 		return s.readPairs(value, r)
 	}
 	text, found := strings.CutPrefix(value, s.d.SignaturePrefix)
-	if !found || !s.d.Encoding.decode(&r.first, s.d.Algorithm.size(), text) {
-		return malformed(s.signature, "is malformed: it must be "+s.form())
+	if !found || !s.readOne(text, r) {
+		return malformed(name, "is malformed: it must be "+s.form())
+	}
+	return nil
+}
+
+// readOne reads an encoded signature.
+func (s *Described) readOne(text string, r *stated) bool {
+	if s.d.Algorithm == ECDSAP256 {
+		var room [maxECDSA]byte
+		_, ok := decodeECDSA(&room, text)
+		r.list, r.n = text, 1
+		return ok
+	}
+	if r.n > 0 { // anyEqual reads it again
+		var decoded digest
+		r.n++
+		return s.d.Encoding.decode(&decoded, s.d.Algorithm.size(), text)
 	}
 	r.n = 1
+	return s.d.Encoding.decode(&r.first, s.d.Algorithm.size(), text)
+}
+
+// readHeaders checks the headers that are parts of the text.
+func (s *Described) readHeaders(h http.Header) error {
+	for _, parts := range [...][]part{s.text.head, s.text.tail} {
+		for i := range parts {
+			p := &parts[i]
+			if p.kind != partHeader {
+				continue
+			}
+			value := find(h, p.literal)
+			if err := value.once(p.literal); err != nil {
+				return err
+			}
+			if !p.form.holds(value.text) {
+				return malformed(p.literal, "is malformed: "+p.form.says)
+			}
+		}
+	}
 	return nil
 }
 
 // form says what a signature looks like.
 func (s *Described) form() string {
 	form := s.d.Encoding.form(s.d.Algorithm.size())
+	if s.d.Algorithm == ECDSAP256 {
+		form = "an ECDSA signature in ASN.1 and base64"
+	}
 	if s.d.SignaturePrefix != "" {
 		return s.d.SignaturePrefix + " and " + form
 	}
@@ -97,7 +179,7 @@ func (s *Described) readPairs(value string, r *stated) error {
 			return malformed(s.signature, fmt.Sprintf("is malformed: it has more than %d parts", maxPairs))
 		}
 		var pair string
-		pair, rest, more = cutByte(rest, s.separator)
+		pair, rest, more = s.cutPair(rest)
 		label, text, _ := cutByte(pair, '=')
 		switch label {
 		case s.d.SignatureLabel:
@@ -163,10 +245,13 @@ func (s *Described) anyEqual(r *stated, mac *digest) bool {
 	if r.n == 1 {
 		return subtle.ConstantTimeCompare(mac[:size], r.first[:size]) == 1
 	}
+	if s.d.SignatureLabel == "" {
+		return s.anyHeaderEqual(r, mac)
+	}
 	match := 0
 	for rest, more := r.list, true; more; {
 		var pair string
-		pair, rest, more = cutByte(rest, s.separator)
+		pair, rest, more = s.cutPair(rest)
 		var decoded digest
 		label, text, _ := cutByte(pair, '=')
 		if label == s.d.SignatureLabel && s.d.Encoding.decode(&decoded, size, text) {
@@ -174,6 +259,30 @@ func (s *Described) anyEqual(r *stated, mac *digest) bool {
 		}
 	}
 	return match == 1
+}
+
+// anyHeaderEqual reads all headers again that readSignatures has found well-formed.
+func (s *Described) anyHeaderEqual(r *stated, mac *digest) bool {
+	size := s.d.Algorithm.size()
+	match := 0
+	for i := -1; i < len(s.more); i++ {
+		for _, value := range findAll(r.header, s.signatureName(i)) {
+			var decoded digest
+			if s.d.Encoding.decode(&decoded, size, strings.TrimPrefix(value, s.d.SignaturePrefix)) {
+				match |= subtle.ConstantTimeCompare(mac[:size], decoded[:size])
+			}
+		}
+	}
+	return match == 1
+}
+
+// cutPair cuts off the first pair of a list, and the spaces behind it if there may be some.
+func (s *Described) cutPair(list string) (pair, rest string, more bool) {
+	pair, rest, more = cutByte(list, s.separator)
+	if s.d.SpacedList {
+		rest = strings.TrimLeft(rest, " ")
+	}
+	return pair, rest, more
 }
 
 func cutByte(s string, separator byte) (before, after string, found bool) {

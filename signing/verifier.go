@@ -33,6 +33,11 @@ type VerifierConfig struct {
 	// [Facts.DedupKey] for as long as a secret is used. With such a scheme nothing else
 	// stops a captured request from being sent again.
 	Deduplicated bool
+	// UnsignedBody must be set for a scheme whose signature covers parts of the body alone,
+	// such as Mailgun's, and means nothing to others. It says that the user of the verifier
+	// takes nothing from the body but the [Facts] that are not Unsigned: whoever has
+	// captured one request can change all else, so that a receiver fetches it.
+	UnsignedBody bool
 	// Now is this side's clock. Defaults to time.Now.
 	Now func() time.Time
 }
@@ -126,7 +131,7 @@ func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	if v.now == nil {
 		v.now = time.Now
 	}
-	if err := v.check(c.Schemes, c.Deduplicated); err != nil {
+	if err := v.check(c.Schemes, &c); err != nil {
 		return nil, err
 	}
 	for _, s := range c.Schemes {
@@ -155,7 +160,7 @@ func suited(schemes []Scheme, keys *Keyring) []Scheme {
 // checker is a scheme that can say why it can verify nothing with a keyring.
 type checker interface{ check(*Keyring) error }
 
-func (v *Verifier) check(schemes []Scheme, deduplicated bool) error {
+func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 	var problems []error
 	if v.keys == nil {
 		problems = append(problems, errors.New("signing: a verifier needs a keyring: make one with NewKeyring"))
@@ -171,7 +176,15 @@ func (v *Verifier) check(schemes []Scheme, deduplicated bool) error {
 		if s, ok := s.(checker); ok {
 			problems = append(problems, s.check(v.keys))
 		}
-		if says, ok := s.(replayDefender); ok && says.ReplayDefence() == DedupAlone && !deduplicated {
+		if d, ok := s.(*Described); ok && d.d.Name != "" {
+			if !d.text.covers() && !c.UnsignedBody {
+				problems = append(problems, fmt.Errorf("signing: the signatures of %s do not cover the body, so that whoever captures a request can change it: take nothing from it but what Facts says is signed, and set VerifierConfig.UnsignedBody", d.d.Name))
+			}
+			if d.signature == "" && i < len(schemes)-1 {
+				problems = append(problems, fmt.Errorf("signing: the signatures of %s are in the body, so that no header says whose a request is: it must be the last scheme", d.d.Name))
+			}
+		}
+		if says, ok := s.(replayDefender); ok && says.ReplayDefence() == DedupAlone && !c.Deduplicated {
 			problems = append(problems, fmt.Errorf("signing: the signatures of %s cover no time, so that a captured request stays valid: deduplicate by Facts.DedupKey and set VerifierConfig.Deduplicated", s.Name()))
 		}
 	}
