@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/proof/bench/child"
+	"github.com/surehook/surehook/sender"
 )
 
 const (
@@ -51,7 +52,11 @@ type line[Tx any] struct {
 }
 
 // openLine registers ten subscriptions that answer.
-func openLine[Tx any](ctx context.Context, b *bench, k kind[Tx]) (l *line[Tx], err error) {
+func openLine[Tx any](ctx context.Context, b *bench, k kind[Tx]) (*line[Tx], error) {
+	return openLineAs(ctx, b, k, sender.Settings{})
+}
+
+func openLineAs[Tx any](ctx context.Context, b *bench, k kind[Tx], settings sender.Settings) (l *line[Tx], err error) {
 	l = &line[Tx]{meter: k.meter(ctx, b)}
 	if l.receiver, err = b.startReceiver(ctx, receiverParams{Arrivals: true}); err != nil {
 		return nil, err
@@ -59,7 +64,7 @@ func openLine[Tx any](ctx context.Context, b *bench, k kind[Tx]) (l *line[Tx], e
 	if l.place, err = k.fresh(ctx, b); err != nil {
 		return nil, errors.Join(err, l.receiver.Stop())
 	}
-	l.healthy = registering{prefix: "sub", n: 10, url: hooks(l.receiver.url)}
+	l.healthy = registering{prefix: "sub", n: 10, url: hooks(l.receiver.url), settings: settings}
 	if _, err := l.register(ctx, l.healthy); err != nil {
 		return nil, errors.Join(err, l.close())
 	}

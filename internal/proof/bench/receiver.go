@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (h *handler) takeArrivals() map[string]time.Time {
 	return all
 }
 
+// failingObject is the id of an object whose events are answered with 503.
+const failingObject = "fails"
+
 // verifying reads each body, verifies its signature, and answers 200.
 func verifying() (http.Handler, error) {
 	keys, err := post.Keyring()
@@ -172,6 +176,10 @@ func verifying() (http.Handler, error) {
 		if _, err := verifier.Verify(signing.Message{Method: r.Method, Header: r.Header, Body: buf[:n]}); err != nil {
 			fmt.Fprintln(os.Stderr, "bench receiver:", err)
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if bytes.Contains(buf[:min(n, 1<<8)], []byte(`"id":"`+failingObject+`"`)) {
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}), nil
 }
