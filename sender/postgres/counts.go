@@ -21,9 +21,10 @@ const (
 			coalesce((SELECT max(seq) - min(seq) + 1 FROM surehook_outbox), 0)`
 
 	// selectOldestDue looks at the subscriptions of each lane that have waited longest for
-	// a turn, and at those that callers have resumed and no dispatcher has seen since. What
-	// it finds may be due later. Deliveries that a resume made due are due since the
-	// resume.
+	// a turn, and at those that callers have changed and no dispatcher has seen since: of
+	// these the heads do not tell whether something is due, for one may be resumed, or have
+	// a higher limit. What it finds may be due later. Deliveries that a resume made due are
+	// due since the resume.
 	selectOldestDue = `WITH c AS MATERIALIZED (
 			SELECT c.subscription FROM generate_series(0, $2::int - 1) AS l(lane) CROSS JOIN LATERAL (
 				SELECT h.subscription FROM surehook_turns t JOIN surehook_heads h ON h.lane = t.lane AND h.subscriber = t.subscriber
@@ -44,7 +45,7 @@ const (
 				THEN (SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT EXISTS (SELECT 1
 					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)) END))
 		FROM c JOIN surehook_heads h ON h.subscription = c.subscription JOIN surehook_subscriptions s ON s.no = h.subscription
-		WHERE ` + opened + ` AND (h.next_due <= $1 OR h.epoch < s.epoch OR NOT h.open) GROUP BY h.lane`
+		WHERE ` + opened + ` GROUP BY h.lane`
 )
 
 // Counts implements history.Store. Its cost grows with the subscriptions. If more

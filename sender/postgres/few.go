@@ -29,7 +29,7 @@ var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription
 	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
 	LEFT JOIN LATERAL (
 		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
-		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3 AND deleted = 0), o.subscriber))) AS r(subscriber)
+		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3), o.subscriber))) AS r(subscriber)
 		CROSS JOIN LATERAL (
 			SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered
 			FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription

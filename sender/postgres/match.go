@@ -58,7 +58,9 @@ type matchList struct {
 }
 
 const (
-	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7 AND deleted = 0), 0)`
+	// operatorNo also finds an operator that was deleted: its closing subscriptions are
+	// still to get what was committed before.
+	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7), 0)`
 
 	matchColumns   = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch, ` + filteredColumn
 	filteredColumn = `CASE WHEN s.filter = '' THEN 0 ELSE s.version END`

@@ -16,8 +16,8 @@ type registryCache struct {
 	version       int64
 	subscriptions *lru.Map[int64, *subscription]
 	matched       *lru.Map[question, []match]
-	size          int // of matched: the answers and their matches
-	operator      int64
+	size          int     // of matched: the answers and their matches
+	operator      int64   // 0: there never was one. A deleted one has subscriptions that are closing
 	replays       []int64 // of delivered deliveries, that have not ended
 }
 
@@ -50,7 +50,7 @@ func (s *Store) registry(w *work) (*registryCache, error) {
 	if k.subscriptions != nil && k.version == version {
 		return k, nil
 	}
-	operator, err := w.subscriberNo(sender.Operator)
+	operator, err := w.everSubscriber(sender.Operator)
 	if err != nil && !errors.Is(err, sender.ErrNotFound) {
 		return nil, err
 	}

@@ -151,6 +151,11 @@ func queryCounts[Tx any](w *world[Tx]) {
 	c.Settings.MaxInFlight = 1
 	w.update(c)
 	w.backlog(owner, c.ID, 2)
+	since := w.now()
 	w.claim(plenty)
+	w.Advance(time.Second)
 	w.counted(history.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1}, "with one that waits for another")
+	c.Settings.MaxInFlight = 2
+	w.update(c)
+	w.counted(history.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1, OldestDue: since}, "with one that waits no more, as the limit is higher")
 }

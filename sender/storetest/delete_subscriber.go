@@ -8,6 +8,7 @@ func deleteSubscriberRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", deleteSubscriberGone[Tx]},
 		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", deleteSubscriberSends[Tx]},
+		{"delete subscriber, the operator", "A deleted operator's subscriptions still get the events for every subscriber that were committed before.", deleteSubscriberOperator[Tx]},
 		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", deleteSubscriberHeld[Tx]},
 		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", deleteSubscriberAlone[Tx]},
 		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", deleteSubscriberRolledBack[Tx]},
@@ -96,6 +97,29 @@ func deleteSubscriberSends[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a deleted subscriber that has nothing left")
 	w.equal(w.statuses(first), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses in the end")
 	w.equal(w.delivery(d.ID, first).Subscriber, owner, "Subscriber of a delivery in the end")
+}
+
+func deleteSubscriberOperator[Tx any](w *world[Tx]) {
+	other := w.subscriber()
+	w.createSubscriber(sender.Operator)
+	sub := w.subscribe(sender.Operator, "a.*")
+	var drafts []sender.Draft
+	for range 3 {
+		d := w.draft("a.b")
+		d.Subscriber = other
+		drafts = append(drafts, d)
+	}
+	w.publish(drafts[0])
+	w.expand()
+	w.record(result(w.claimOne(), sender.ClassNone))
+	w.publish(drafts[1])
+	w.deleteSubscriber(sender.Operator)
+	w.publish(drafts[2])
+	w.expand()
+	w.equal(w.events(sub), sorted(drafts[:2]...), "events of a deleted operator's subscription")
+	w.record(result(w.claimOne(), sender.ClassNone))
+	w.sweep(100)
+	w.gone(sub, "of a deleted operator that has nothing left")
 }
 
 func deleteSubscriberHeld[Tx any](w *world[Tx]) {
