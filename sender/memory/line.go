@@ -47,7 +47,7 @@ func (tx *Tx) enter(d *delivery, row *live) {
 			return
 		}
 		if e.Supersedes {
-			tx.supersede(sub, object)
+			tx.supersede(sub, object, d.event.no)
 		}
 		if e.Displaces {
 			tx.displace(sub, object)
@@ -63,11 +63,12 @@ func (tx *Tx) enter(d *delivery, row *live) {
 
 func byEvent(a, b *delivery) int { return int(a.event.no - b.event.no) }
 
-// supersede ends all of a line but what is in flight. Dead letters leave it.
-func (tx *Tx) supersede(sub *subscription, object sender.Object) {
+// supersede ends what comes before an event in a line, but not what is in flight. Dead
+// letters leave it.
+func (tx *Tx) supersede(sub *subscription, object sender.Object, newer int64) {
 	var over, kept []*delivery
 	for _, d := range sub.lines[object] {
-		if d.live != nil && !d.live.leased.IsZero() {
+		if d.event.no >= newer || d.live != nil && !d.live.leased.IsZero() {
 			kept = append(kept, d)
 		} else {
 			over = append(over, d)
@@ -102,10 +103,15 @@ func (tx *Tx) goOn(d *delivery, row *live, line rules.Line) {
 
 func (d *delivery) inLine() bool { return slices.Contains(d.sub.lines[d.event.info.Object], d) }
 
-// advance lets the first of a line come out, if nothing is out.
+// advance lets the first of a line come out, if nothing is out. Of the latest order that is
+// the newest.
 func (tx *Tx) advance(sub *subscription, object sender.Object) {
-	if !sub.line(object).Advances() {
+	line := sub.line(object)
+	if !line.Advances() {
 		return
+	}
+	if line.Overtakes(sub.Settings.Order) {
+		tx.supersede(sub, object, line.Newest)
 	}
 	first := sub.lines[object][0]
 	row := *first.live

@@ -283,7 +283,7 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 	}
 	newest := map[lineKey]int64{}
 	for k, l := range lines {
-		if l.Advances() && l.First < l.Newest {
+		if l.Advances() && l.Overtakes(sender.OrderLatest) {
 			newest[k] = l.Newest
 		}
 	}

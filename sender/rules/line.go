@@ -51,8 +51,16 @@ func (l Line) Enter(order sender.Order, event int64) Entry {
 	return Entry{Displaces: l.Out != 0}
 }
 
-// Advances tells whether the first of a line comes out now.
+// Advances tells whether something comes out of a line now: its first, or what Overtakes
+// says.
 func (l Line) Advances() bool { return l.First != 0 && l.Out == 0 && !l.Dead }
+
+// Overtakes tells whether the newest of a line that advances comes out, and those before it
+// end, as Supersedes says. There are such if the order was another one when they came, or if
+// something was in flight meanwhile.
+func (l Line) Overtakes(order sender.Order) bool {
+	return order == sender.OrderLatest && l.First < l.Newest
+}
 
 // Overtaken tells whether the delivery that was in flight, and has not ended by that, ends
 // since a newer one has come.

@@ -40,6 +40,14 @@ func TestGoOnInALine(t *testing.T) {
 	require.Equal(t, []bool{false, false, true, false}, []bool{alone.Advances(), rules.Line{}.Advances(), rules.Line{First: 3, Newest: 3}.Advances(), rules.Line{First: 3, Dead: true, Newest: 4}.Advances()})
 }
 
+func TestTheNewestComesOut(t *testing.T) {
+	several := rules.Line{First: 3, Newest: 7}
+	require.True(t, several.Overtakes(sender.OrderLatest))
+	require.False(t, several.Overtakes(sender.OrderObject))
+	require.False(t, several.Overtakes(sender.OrderRelaxed))
+	require.False(t, rules.Line{First: 7, Newest: 7}.Overtakes(sender.OrderLatest), "it is alone")
+}
+
 func TestHolds(t *testing.T) {
 	held := &sender.Settings{Order: sender.OrderObject, HoldDead: true}
 	require.True(t, rules.Holds(held, sender.SubscriptionActive))

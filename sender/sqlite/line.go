@@ -32,7 +32,7 @@ const (
 			EXISTS (SELECT 1 FROM surehook_lines o CROSS JOIN surehook_leases l ON l.subscription = o.subscription AND l.event = o.event
 				WHERE o.subscription = ?1 AND o.object = ?2 AND o.place = 0),
 			coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND place < 3 ORDER BY event DESC LIMIT 1), 0)`
-	selectOvertaken = `SELECT event, number, single, epoch FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place IN (1, 2) ORDER BY event LIMIT ?4 + 0`
+	selectOvertaken = `SELECT event, number, single, epoch, place = 3 FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place > 0 ORDER BY event LIMIT ?4 + 0`
 	selectOut       = `SELECT 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT number, single, epoch FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 	selectFirst = `SELECT event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared FROM surehook_lines
@@ -131,7 +131,7 @@ func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out
 
 // supersede ends what a newer delivery has overtaken in a line.
 func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) error {
-	over, err := b.overtaken(k, newer)
+	over, dead, err := b.overtaken(k, newer)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) err
 		}
 		over = append(over, l)
 	}
-	if line.Dead {
+	if dead {
 		n, err := b.count(deleteDead, k.subscription, k.object, newer)
 		if err != nil {
 			return err
@@ -173,9 +173,19 @@ func (b *batch) overtake(h *head, over []live) error {
 	return b.endAll(h, rest, rules.Superseded)
 }
 
-func (b *batch) overtaken(k lineKey, newer int64) ([]live, error) {
-	return b.lives(k.subscription, func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) },
-		selectOvertaken, k.subscription, k.object, newer, supersedeMost)
+// overtaken finds what is behind and older than a delivery, and whether there are dead
+// letters too.
+func (b *batch) overtaken(k lineKey, newer int64) (over []live, dead bool, err error) {
+	err = b.each(func(rows *sql.Rows) (bool, error) {
+		l := live{subscription: k.subscription}
+		var stops bool
+		err := rows.Scan(&l.event, &l.number, &l.single, &l.epoch, &stops)
+		if dead = dead || stops; !stops {
+			over = append(over, l)
+		}
+		return true, err
+	}, selectOvertaken, k.subscription, k.object, newer, supersedeMost)
+	return over, dead, err
 }
 
 // displace puts behind what is out, and not in flight.
@@ -282,7 +292,7 @@ func (b *batch) advanceOne(h *head, k lineKey) error {
 	if sub.gone() {
 		return nil // all of it is swept
 	}
-	if sub.Settings.Order == sender.OrderLatest && line.Newest > line.First {
+	if line.Overtakes(sub.Settings.Order) {
 		if err := b.supersede(h, k, &line, line.Newest); err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"latest, held", "A held backlog of the latest order is bounded by its objects.", lineLatestHeld[Tx]},
 		{"latest, sent again", "What is superseded can be redelivered and replayed, and is superseded again if a newer version waits.", lineLatestAgain[Tx]},
 		{"another order", "A change of the order is for what is expanded from then on; what waits behind others still comes to its end.", lineChanged[Tx]},
+		{"changed to the latest", "Under the latest order nothing but the newest version comes out of a line, and ends those before it, which came under another order; dead letters among them hold nothing back, and stay as they are.", lineChangedToLatest[Tx]},
 		{"superseded, pruned", "The records of superseded deliveries are pruned as those of cancelled ones.", linePruned[Tx]},
 	}
 }
@@ -452,6 +453,38 @@ func lineChanged[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub)[sender.StatusSuperseded], 4, "superseded ones, once the order is the latest")
 	w.record(result(w.claims("of the latest order", e[4])[0], sender.ClassNone))
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+}
+
+func lineChangedToLatest[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "a", "a", "a")
+	first := w.claims("at first", e[0])
+	w.set(sub, latest)
+	w.record(result(first[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1, sender.StatusSuperseded: 2, sender.StatusPending: 1}, "statuses, as the first one has ended")
+	w.record(result(w.claims("as the first one has ended", e[3])[0], sender.ClassNone))
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog")
+
+	// Of the rest, one waits behind another, one is a dead letter, and one came after that.
+	owner, sub = w.ordered(holding)
+	e = w.versions(owner, sub, "a", "a", "a", "a")
+	for _, event := range e[:2] {
+		w.record(result(w.claims("in order", event)[0], sender.ClassNone))
+	}
+	w.die(w.claims("the next", e[2])[0])
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.redeliver(w.delivery(e[1], sub).ID)
+	first = w.claims("redelivered", e[0])
+	w.set(sub, latest)
+	w.record(result(first[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 2, sender.StatusDeadLettered: 1, sender.StatusPending: 1}, "statuses, as what was redelivered has ended")
+	w.record(result(w.claims("as what was redelivered has ended", e[3])[0], sender.ClassNone))
+	w.sweep(plenty)
+	w.claimNothing("at the end")
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+	counts, err := w.Store.Counts(w.ctx)
+	w.noError(err, "counting")
+	w.equal([]int64{counts.Live, counts.DeadLettered}, []int64{0, 1}, "live and dead ones at the end")
 }
 
 func linePruned[Tx any](w *world[Tx]) {

@@ -269,7 +269,7 @@ func (m *model[Tx]) drain() {
 			m.set(s, sender.Settings{})
 		}
 	}
-	m.expand(plenty, plenty)
+	m.expandAll()
 	for rounds := 0; ; rounds++ {
 		m.check(rounds < 30, "the store is not drained after %d rounds", rounds)
 		m.Advance(24 * time.Hour)
@@ -278,7 +278,7 @@ func (m *model[Tx]) drain() {
 		m.compare()
 		before := len(m.claims)
 		m.claim(plenty)
-		m.expand(plenty, plenty) // what was announced
+		m.expandAll() // what was announced
 		if before == len(m.claims) {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/filter"
 )
 
@@ -122,7 +123,8 @@ func (m *model[Tx]) resume() {
 }
 
 func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
-	oldest := m.oldest(s, r)
+	behind := m.behindSince(r)
+	oldest := m.oldest(s, r, behind)
 	err := m.tryResume(s.ID, r)
 	switch {
 	case s.deleted:
@@ -144,7 +146,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	for _, d := range m.deliveries {
 		switch {
 		case d.sub != s || !d.live || d.cancelled():
-		case takes(r, d.event):
+		case takes(r, d.event) || behind[d.event.draft.ID]:
 			d.renew(m.clock)
 		case d.leased.IsZero():
 			d.cancel()
@@ -163,12 +165,31 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	defer m.sweep()
 }
 
+// behindSince finds the events that are in the feed behind one that was published at Since
+// or later: see sender.Resume.
+func (m *model[Tx]) behindSince(r sender.Resume) map[string]bool {
+	behind, since := map[string]bool{}, false
+	q := feed.StoreQuery{Viewer: sender.Operator, Limit: feed.MaxPage, Heads: true}
+	for !r.None && !r.Since.IsZero() {
+		page, err := m.Store.Feed(m.ctx, q)
+		m.noError(err, "reading the feed")
+		for _, e := range page.Events {
+			since = since || !e.CreatedAt.Before(r.Since)
+			behind[e.ID] = since
+		}
+		if q.After = page.Last; page.Last == page.Head {
+			break
+		}
+	}
+	return behind
+}
+
 // oldest returns when the oldest event was published that a resume would send.
-func (m *model[Tx]) oldest(s *modelSub, r sender.Resume) (oldest time.Time) {
+func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool) (oldest time.Time) {
 	for _, e := range m.events {
 		d := m.byPair[pair{e.draft.ID, s.ID}]
 		held := d != nil && d.live && !d.cancelled() || d == nil && s.gets(e) && !s.skips(e)
-		if held && takes(r, e) && (oldest.IsZero() || e.created.Before(oldest)) {
+		if held && (takes(r, e) || d != nil && behind[e.draft.ID]) && (oldest.IsZero() || e.created.Before(oldest)) {
 			oldest = e.created
 		}
 	}

@@ -51,14 +51,8 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 			return
 		}
 	}
-	for _, other := range line {
-		switch {
-		case order != sender.OrderLatest || !other.leased.IsZero():
-		case other.live:
-			other.end(other.superseded())
-		default:
-			other.stops, other.lined = false, false
-		}
+	if order == sender.OrderLatest {
+		m.supersede(d)
 	}
 	d.lined = true
 	for _, other := range m.line(d) {
@@ -71,12 +65,26 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 	}
 }
 
-// comeOut lets the first of the line of a delivery come out, if nothing is out.
+// supersede ends what is before a delivery in its line, except what is in flight.
+func (m *model[Tx]) supersede(d *modelDelivery) {
+	for _, other := range m.line(d) {
+		switch {
+		case other.event.at > d.event.at || !other.leased.IsZero():
+		case other.live:
+			other.end(other.superseded())
+		default:
+			other.stops, other.lined = false, false
+		}
+	}
+}
+
+// comeOut lets the first of the line of a delivery come out, if nothing is out. Of the latest
+// order that is the newest.
 func (m *model[Tx]) comeOut(d *modelDelivery) {
 	if d.sub.deleted {
 		return
 	}
-	var first *modelDelivery
+	var first, newest *modelDelivery
 	for _, e := range m.events {
 		other := m.byPair[pair{e.draft.ID, d.sub.ID}]
 		if other == nil || !other.lined || e.draft.Object != d.event.draft.Object {
@@ -88,8 +96,16 @@ func (m *model[Tx]) comeOut(d *modelDelivery) {
 		if first == nil {
 			first = other
 		}
+		if other.live {
+			newest = other
+		}
 	}
-	if first != nil && first.live {
+	switch {
+	case first == nil || !first.live:
+	case d.sub.Settings.Order == sender.OrderLatest:
+		m.supersede(newest)
+		newest.behind = false
+	default:
 		first.behind = false
 	}
 }

@@ -59,7 +59,8 @@ func (m *model[Tx]) publishAndRollBack() {
 	m.errorIs(err, failed, "InTx whose function failed")
 }
 
-func (m *model[Tx]) expand(events, deliveries int) {
+// expand expands some events, and tells whether there are more.
+func (m *model[Tx]) expand(events, deliveries int) (more bool) {
 	x, _, err := m.Store.Step(m.ctx, dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)}, dispatch.Batch{})
 	m.noError(err, "expanding")
 	made := 0
@@ -75,13 +76,21 @@ func (m *model[Tx]) expand(events, deliveries int) {
 	}
 	m.equal(made, x.Deliveries, "Expanded.Deliveries, against the deliveries that are new in the list")
 	if x.More {
-		return
+		return true
 	}
 	for _, e := range m.events {
 		for _, s := range m.subs {
 			m.check(e.expanded || !m.waits(s, e), "event %s was expanded without a delivery to %s", e.draft.ID, s.ID)
 		}
 		e.expanded = true
+	}
+	return false
+}
+
+// expandAll expands all events. A part of a large event may have deliveries for nobody.
+func (m *model[Tx]) expandAll() {
+	for rounds := 0; m.expand(plenty, plenty); rounds++ {
+		m.check(rounds < plenty, "expanding does not come to an end")
 	}
 }
 
