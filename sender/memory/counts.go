@@ -33,7 +33,7 @@ func (s *Store) counts(now time.Time) history.Counts {
 			continue
 		}
 		c.Subscriptions[sub.Status]++
-		live := int64(len(sub.live.items) + len(sub.behind))
+		live := sub.backlog()
 		if sub.holds() {
 			c.Held += live
 			continue
@@ -41,9 +41,12 @@ func (s *Store) counts(now time.Time) history.Counts {
 		lane := sub.Health.Lane
 		c.Live += live
 		c.Lanes[lane].Live += live
-		if len(sub.live.items) > 0 && !sub.again.After(now) && !sub.full(now) {
-			if due := sub.live.first().live.due; !due.After(now) {
-				c.Due(lane, due)
+		if sub.again.After(now) || sub.full(now) {
+			continue
+		}
+		for _, first := range []*delivery{sub.live.first(), sub.replayed.first()} {
+			if first != nil && !first.live.due.After(now) {
+				c.Due(lane, first.live.due)
 			}
 		}
 	}

@@ -122,6 +122,11 @@ func (sub *subscription) waits() bool {
 	return sub.live.first() != nil || sub.replayed.first() != nil || len(sub.behind) > 0
 }
 
+// backlog counts the live deliveries of a subscription.
+func (sub *subscription) backlog() int64 {
+	return int64(len(sub.live.items) + len(sub.replayed.items) + len(sub.behind))
+}
+
 // all returns the live deliveries of a subscription, in no order.
 func (sub *subscription) all() []*delivery {
 	return slices.AppendSeq(slices.Concat(sub.live.items, sub.replayed.items), maps.Keys(sub.behind))

@@ -214,7 +214,7 @@ func (s *Store) findSubscriber(id string) (*subscriber, error) {
 func (sub *subscription) shown() sender.Subscription {
 	n := sub.Subscription
 	n.EventTypes, n.Settings = slices.Clone(n.EventTypes), cloneSettings(n.Settings)
-	n.Backlog = int64(len(sub.live.items) + len(sub.replayed.items) + len(sub.behind))
+	n.Backlog = sub.backlog()
 	return n
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/replay"
 )
 
@@ -25,6 +26,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
 		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld[Tx]},
 		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
+		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted[Tx]},
 		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
 	}, replayStepRules[Tx]())
 }
@@ -243,4 +245,24 @@ func (w *world[Tx]) stepsAtOnce(goroutines, limit int) (admitted int, err error)
 	}
 	wg.Wait()
 	return admitted, err
+}
+
+func replayCounted[Tx any](w *world[Tx]) {
+	type by = map[sender.SubscriptionStatus]int64
+	_, sub := w.ended(2, sender.ClassStatus)
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, DeadLettered: 2}, "before the replay")
+	w.replay(replay.Filter{Subscription: sub})
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, DeadLettered: 2}, "before the replay has admitted anything")
+	w.step(1)
+	since := w.now()
+	w.Advance(time.Minute)
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, Live: 1, DeadLettered: 1, OldestDue: since}, "with one admitted")
+	w.step(1)
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, Notices: 1, Live: 2, OldestDue: since}, "with two admitted")
+	w.pause(sub)
+	w.counted(history.Counts{Subscriptions: by{"paused": 1}, Notices: 1, Held: 2}, "with two admitted and held")
+	w.resume(sub, takeAll)
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, Notices: 1, Live: 2, OldestDue: w.now()}, "with two admitted and resumed")
+	w.claim(plenty)
+	w.counted(history.Counts{Subscriptions: by{"active": 1}, Notices: 1, Live: 2}, "in flight")
 }
