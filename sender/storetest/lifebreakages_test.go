@@ -40,6 +40,7 @@ var lifeBreakages = []breakage{
 	{"close ignored", func(s store) store { return unclosed{s} }, checks{"life/close", "life/close, ends", "life/close, held"}},
 	{"sweep ends only deliveries", func(s store) store { return unswept{s} }, checks{"life/close, ends", "life/close, redelivered", "life/delete subscriber, what is still to be sent"}},
 	{"subscriber not deleted", func(s store) store { return subscriberKept{s} }, checks{"life/delete subscriber", "life/delete subscriber, held subscriptions", "random/seed 1"}},
+	{"a deleted operator gets nothing more", func(s store) store { return operatorDropped{s} }, checks{"life/delete subscriber, the operator"}},
 	{"secrets kept", func(s store) store { return &secretsKept{store: s, kept: map[int64]sender.SealedKeyring{}} }, checks{"life/delete subscriber, what is still to be sent"}},
 	{"secrets destroyed too early", func(s store) store { return &secretsLost{store: s} }, checks{"life/delete subscriber, what is still to be sent"}},
 	{"keyrings of the first only", func(s store) store { return firstKeyring{s} }, checks{"secrets/of several"}},
@@ -248,6 +249,22 @@ func (unswept) Sweep(context.Context, int) (int, error) { return 0, nil }
 type subscriberKept struct{ store }
 
 func (subscriberKept) DeleteSubscriberTx(context.Context, tx, string) error { return nil }
+
+// operatorDropped has the closing subscriptions of a deleted operator ask for nothing.
+type operatorDropped struct{ store }
+
+func (b operatorDropped) DeleteSubscriberTx(ctx context.Context, tx tx, id string) error {
+	list, err := b.store.SubscriptionsTx(ctx, tx, id, "", 100)
+	if err == nil {
+		err = b.store.DeleteSubscriberTx(ctx, tx, id)
+	}
+	for _, s := range list {
+		if s.EventTypes = []string{}; id == sender.Operator && err == nil {
+			err = b.store.UpdateSubscriptionTx(ctx, tx, s)
+		}
+	}
+	return err
+}
 
 type secretsKept struct {
 	store

@@ -36,7 +36,35 @@ var replayBreakages = []breakage{
 		}
 	}), checks{"replay/no such"}},
 	{"a pause of a replay ignored", func(s store) store { return replayUnpaused{s} }, checks{"replay/paused, continued, cancelled"}},
+	{"what is replayed counts once it is claimed", func(s store) store { return &replayUncounted{store: s} }, checks{"replay/counted"}},
 	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled"}},
+}
+
+// replayUncounted leaves out of its counts what was admitted since the last claim.
+type replayUncounted struct {
+	store
+	admitted int64
+}
+
+func (b *replayUncounted) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
+	s, err := b.store.StepReplays(ctx, limit, announce)
+	b.admitted += int64(s.Admitted)
+	return s, err
+}
+
+func (b *replayUncounted) Step(ctx context.Context, p dispatch.ExpandParams, batch dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := b.store.Step(ctx, p, batch)
+	b.admitted = max(0, b.admitted-int64(len(c.Claimed)))
+	return x, c, err
+}
+
+func (b *replayUncounted) Counts(ctx context.Context) (history.Counts, error) {
+	c, err := b.store.Counts(ctx)
+	if b.admitted > 0 && c.Live >= b.admitted {
+		c.Live -= b.admitted
+		c.Lanes[sender.LaneNew].Live -= b.admitted
+	}
+	return c, err
 }
 
 // replayedLate creates a replay anew when it is stepped.

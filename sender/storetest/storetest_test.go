@@ -52,7 +52,7 @@ func TestSuite(t *testing.T) {
 
 func breakages() []breakage {
 	return slices.Concat(publishBreakages, transactionBreakages, registryBreakages, secretsBreakages, callbackBreakages,
-		largeBreakages, claimBreakages, bodyBreakages, keptBodyBreakages, orderBreakages, processBreakages, recordBreakages, spareBreakages,
+		largeBreakages, claimBreakages, bodyBreakages, keptBodyBreakages, orderBreakages, lineBreakages, processBreakages, recordBreakages, spareBreakages,
 		lifeBreakages, redeliverBreakages, replayBreakages, presenceBreakages, queryBreakages, feedBreakages,
 		retentionBreakages, noticeBreakages)
 }
