@@ -74,10 +74,6 @@ func (d *Dispatcher) convert(c *Claimed) conversion {
 		pinned = s.PayloadVersion
 	}
 	asPublished := conversion{c: c, needed: c.Number > 1} // an attempt before may have kept another
-	if s := c.Target.Settings; s != nil && s.PayloadVersion != "" {
-		// So may a claim that was given back, before the subscription moved to a newer version.
-		asPublished.needed = true
-	}
 	switch {
 	case p.Version <= pinned || p.Data == nil || d.cfg.Convert == nil && pinned == "":
 		return asPublished

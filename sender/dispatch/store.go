@@ -101,7 +101,8 @@ type Store interface {
 	// and returns all that are kept, by their deliveries. The first body that is kept for a
 	// delivery is its body for as long as the event is: a later one is dropped, and the one
 	// that is kept is returned. Body is kept only while the delivery is leased under Token
-	// and its event is not redacted; redacting an event removes what is kept of it. A
+	// and its event is not redacted; redacting an event removes what is kept of it, and so
+	// does a Release of its first attempt, since nothing of it was sent. A
 	// delivery of which nothing is kept is left out. What is returned is committed. If no
 	// element has a Body, KeepBodies only reads.
 	KeepBodies(ctx context.Context, all []KeptBody) (map[DeliveryKey][]byte, error)

@@ -39,6 +39,9 @@ func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 				continue
 			}
 			row := *d.live
+			if row.number == 1 {
+				set(tx, &d.kept, nil)
+			}
 			var back dispatch.Live
 			back, row.due = rules.TakeBack(d.forDecision(), row.leased, d.event.info.CreatedAt, false, r.Due, now)
 			row.take(&back)

@@ -19,6 +19,7 @@ const (
 		CROSS JOIN LATERAL (SELECT * FROM surehook_bodies WHERE event = u.event AND subscription = u.subscription OFFSET 0) b`
 	selectKeptBody = `SELECT body FROM surehook_bodies WHERE event = $1 AND subscription = $2`
 	removeKept     = `DELETE FROM surehook_bodies WHERE event = ANY($1)`
+	removeKeptOf   = `DELETE FROM surehook_bodies b USING unnest($1::bigint[], $2::bigint[]) AS u(event, subscription) WHERE b.event = u.event AND b.subscription = u.subscription`
 )
 
 // KeepBodies implements dispatch.Store.

@@ -69,13 +69,16 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if err := b.readLinesOf(slices.Collect(maps.Keys(leases))); err != nil {
 		return err
 	}
-	var cancelled, superseded []dispatch.DeliveryKey
+	var unsent, cancelled, superseded []dispatch.DeliveryKey
 	for _, r := range rs {
 		l := leases[r.Key]
 		if l == nil || l.token != r.Token {
 			continue
 		}
 		delete(leases, r.Key)
+		if l.number == 1 {
+			unsent = append(unsent, r.Key)
+		}
 		sub := b.subs[l.subscription]
 		goesOn := false
 		switch {
@@ -87,6 +90,11 @@ func (b *batch) release(rs []dispatch.Release) error {
 			goesOn = true
 		}
 		b.takeBack(b.heads.by[l.subscription], l, created[l.event], r.Due, goesOn)
+	}
+	if len(unsent) > 0 {
+		if err := b.execs(removeKeptOf, eventsOf(unsent), subscriptionsOf(unsent)); err != nil {
+			return err
+		}
 	}
 	if len(cancelled)+len(superseded) == 0 {
 		return nil

@@ -15,7 +15,8 @@ const (
 		ON CONFLICT (event, subscription) DO NOTHING`
 	selectKept = `SELECT event, subscription, body FROM surehook_bodies
 		WHERE (event, subscription) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))`
-	removeKept = `DELETE FROM surehook_bodies WHERE event IN (SELECT value FROM json_each(?))`
+	removeKeptOf = `DELETE FROM surehook_bodies WHERE event = ? AND subscription = ?`
+	removeKept   = `DELETE FROM surehook_bodies WHERE event IN (SELECT value FROM json_each(?))`
 )
 
 // KeepBodies implements dispatch.Store.

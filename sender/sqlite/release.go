@@ -52,6 +52,11 @@ func (b *batch) release(rs []dispatch.Release) error {
 		if taken[i] == nil {
 			continue
 		}
+		if taken[i].number == 1 {
+			if err := b.execs(removeKeptOf, r.Key.Event, r.Key.Subscription); err != nil {
+				return err
+			}
+		}
 		if err := b.takeBack(taken[i], created[taken[i].event], r.Due); err != nil {
 			return err
 		}

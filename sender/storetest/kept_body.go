@@ -11,6 +11,7 @@ import (
 func keptBodyRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"kept", "The first body that is kept for a delivery is its body, whoever keeps another one later, and after each of its attempts; other deliveries of the event have none.", keptFirst[Tx]},
+		{"kept, given back", "What was kept under a first claim that is given back is forgotten: nothing of it was sent. It stays after later ones.", keptGivenBack[Tx]},
 		{"kept, leased", "A body is kept only under the token of the delivery's present lease.", keptLeased[Tx]},
 		{"kept, redacted", "Redacting an event removes what is kept of it, and nothing is kept of it any more.", keptRedacted[Tx]},
 		{"kept, pruned", "What is kept goes with its event.", keptPruned[Tx]},
@@ -68,6 +69,25 @@ func keptFirst[Tx any](w *world[Tx]) {
 	again = w.claimOne()
 	w.equal(w.keep(again, "other"), "1", "what is kept when it is sent again")
 	w.equal(string(w.delivery(d.ID, subs[0]).Body), "1", "body of the delivery")
+}
+
+func keptGivenBack[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "*")
+	d := w.draft("a.b")
+	w.publish(d)
+	w.expand()
+	c := w.claimOne()
+	w.keep(c, "first")
+	w.giveBack(c)
+	w.equal(string(w.delivery(d.ID, sub).Body), string(d.Body(1)), "the delivery's body, given back")
+	c = w.claimOne()
+	w.equal(w.keep(c, ""), "", "what is kept, given back")
+	w.equal(w.keep(c, "second"), "second", "what is kept anew")
+	w.record(result(c, sender.ClassStatus))
+	w.Advance(retryDelay(1))
+	w.giveBack(w.claimOne())
+	w.equal(w.keep(w.claimOne(), "third"), "second", "what is kept at the second attempt")
 }
 
 func keptLeased[Tx any](w *world[Tx]) {

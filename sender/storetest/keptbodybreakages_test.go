@@ -12,7 +12,7 @@ var keptBodyBreakages = []breakage{
 	{"the last body is kept", func(s store) store { return &keptAnew{store: s, last: map[dispatch.DeliveryKey][]byte{}} }, checks{"bodies/kept"}},
 	{"a body is kept without a lease", func(s store) store { return &keptByAll{store: s, all: map[dispatch.DeliveryKey][]byte{}} }, checks{"bodies/kept, leased", "bodies/kept, redacted"}},
 	{"a delivery shows its event's body", func(s store) store { return &keptHidden{store: s} }, checks{"bodies/kept"}},
-	{"a redaction and a prune leave what is kept", func(s store) store { return &keptEver{store: s, all: map[dispatch.DeliveryKey][]byte{}} }, checks{"bodies/kept, redacted", "bodies/kept, pruned"}},
+	{"a redaction, a prune and a release leave what is kept", func(s store) store { return &keptEver{store: s, all: map[dispatch.DeliveryKey][]byte{}} }, checks{"bodies/kept, redacted", "bodies/kept, pruned", "bodies/kept, given back"}},
 }
 
 type keptAnew struct {
