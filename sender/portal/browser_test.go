@@ -49,10 +49,21 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		tab.Do("document.querySelector('#url').value = 'https://localhost/x', document.querySelector('#types').value = 'no.*.no', document.querySelector('main form').requestSubmit()")
 	})
 	tab.Looks("refused-endpoint")
+	b.formsOfAnEndpoint(tab, root)
+	b.versionsThatWait(tab, root)
+	tab.Open(root + "/endpoints/" + b.ada.held)
+	tab.Loads(func() {
+		tab.Do("document.querySelector('#since').value = '2026-03-01T12:00', document.querySelector('form[action$=resume][method=get]').requestSubmit()")
+	})
+	require.Contains(t, browsertest.Eval[string](tab, "document.querySelector('#u1').textContent"), "sent")
+	tab.Looks("resume")
+	tab.Open(root + "/endpoints/" + b.ada.good + "/resume?since=2026-03-01T12:00")
+	tab.Looks("resume-nothing")
 	tab.Open(root + "/secret")
 	tab.Loads(func() { tab.Do("document.querySelector('form[action$=rotate]').requestSubmit()") })
 	require.Contains(t, browsertest.Eval[string](tab, "document.querySelector('#new').textContent"), "whsec_")
 	tab.Looks("new-secret")
+	b.testsOfASecret(tab, root)
 	tab.Open(root + "/secret")
 	tab.Loads(func() { tab.Do("document.querySelector('form[action$=activate]').requestSubmit()") })
 	tab.Looks("secret-step-3")
@@ -63,6 +74,58 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		return strings.Contains(c, "404") || strings.Contains(c, "422") || strings.Contains(c, "401")
 	}
 	require.Empty(t, slices.DeleteFunc(tab.Complaints(), wanted))
+}
+
+// formsOfAnEndpoint looks at the form with a filter that was tried, and one that was refused.
+// Enter saves, although another button stands before the one that says so.
+func (b *bed) formsOfAnEndpoint(tab *browsertest.Tab, root string) {
+	t := b.t
+	t.Helper()
+	try := func(filter string) {
+		tab.Open(root + "/endpoints/" + b.ada.good)
+		tab.Do("document.querySelector('#filter').value = '" + filter + "', document.querySelector('[value=object]').checked = true")
+		tab.Loads(func() { tab.Do("document.querySelector('button[formaction]').click()") })
+	}
+	try(`{"or": [{"data.of": "sub_ada"},\n{"data.amount": {"gte": 100}}]}`)
+	require.Contains(t, browsertest.Eval[string](tab, "document.querySelector('#filter-says').textContent"), "it would pass 4")
+	tab.Looks("tried-filter")
+	try(`{"data.amount": {"above": 100}, "a..b": 1}`)
+	tab.Looks("refused-filter")
+	tab.Open(root + "/endpoints/" + b.ada.good)
+	tab.Do("document.querySelector('#description').focus()")
+	tab.Loads(func() { tab.Key("Enter", 13, "\r") })
+	require.Equal(t, "Saved.", strings.TrimSpace(browsertest.Eval[string](tab, "document.querySelector('.say.ok').textContent")))
+}
+
+// versionsThatWait looks at deliveries of endpoints with an order.
+func (b *bed) versionsThatWait(tab *browsertest.Tab, root string) {
+	t := b.t
+	t.Helper()
+	b.ordered()
+	for name, id := range map[string]string{
+		"replaced": b.deliveries(b.ada.held, sender.StatusSuperseded)[0].ID, "held-back": b.deliveries(b.ada.bad, sender.StatusPending)[0].ID,
+		"holds-back": b.deliveries(b.ada.bad, sender.StatusDeadLettered)[0].ID,
+	} {
+		tab.Open(root + "/deliveries/" + id)
+		tab.Looks(name)
+	}
+}
+
+// testsOfASecret sends one to an endpoint that knows the new secret, and one to one that fails.
+func (b *bed) testsOfASecret(tab *browsertest.Tab, root string) {
+	t := b.t
+	t.Helper()
+	for _, endpoint := range []string{b.ada.good, b.ada.bad} {
+		tab.Open(root + "/secret")
+		tab.Do("document.querySelector('form[action$=\"secret/test\"] select').value = '" + endpoint + "'")
+		tab.Loads(func() { tab.Do("document.querySelector('form[action$=\"secret/test\"]').requestSubmit()") })
+	}
+	b.run()
+	tab.Open(root + "/secret")
+	require.Equal(t, 2, browsertest.Eval[int](tab, "document.querySelectorAll('tr[data-row]').length"))
+	tab.Looks("secret-tests")
+	tab.Open(root + "/deliveries/" + b.deliveries(b.ada.good, sender.StatusDelivered)[0].ID)
+	tab.Looks("secret-test")
 }
 
 // localhost is the server's address by name: of another site than by number.

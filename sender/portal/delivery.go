@@ -113,6 +113,8 @@ type deliveryView struct {
 	Shown    *sender.Attempt
 	Earlier  int    // attempts that the page leaves out
 	Again    string // what sending it again does; "": it cannot be sent again
+	Behind   string // the delivery that goes before it; "": none does
+	Holds    bool   // later versions of its object wait for it
 }
 
 // maxAttempts bounds the attempts on a delivery's page: the newest are shown.
@@ -128,7 +130,7 @@ func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := deliveryView{Delivery: d, Reason: reasonOf(&d, why), Endpoint: why.Subscription != ""}
+	v := deliveryView{Delivery: d, Reason: reasonOf(&d, why), Endpoint: why.Subscription != "", Behind: why.Behind, Holds: why.HoldsBack}
 	switch {
 	case d.Redacted || d.Status == sender.StatusCancelled:
 	case d.Status == sender.StatusDelivered:
@@ -174,4 +176,9 @@ func (v *deliveryView) Failure() string { return failure(v.Shown) }
 func (p *Portal) redeliver(ctx context.Context, r *http.Request) (string, string, error) {
 	id := r.PathValue("id")
 	return "deliveries/" + id, "redelivered", p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Redeliver(ctx, id)
+}
+
+func (p *Portal) passOver(ctx context.Context, r *http.Request) (string, string, error) {
+	id := r.PathValue("id")
+	return "deliveries/" + id, "passed", p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).PassOver(ctx, id)
 }

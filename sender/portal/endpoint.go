@@ -38,13 +38,15 @@ func (v *endpointView) GivesUp() time.Time { return v.givesUp }
 
 // endpointForm has the fields as they were typed, and what is wrong with them.
 type endpointForm struct {
-	TypedURL, TypedDescription string
-	All                        bool
-	Groups                     []typeGroup
-	Others                     string   // types and patterns that are not in the catalogue
-	Versions                   []string // that it can be pinned to, the newest first; none: there is nothing to choose
-	Wrong                      map[string][]string
-	WrongElse                  []string // of fields that this form does not have
+	Typed     entries
+	All       bool
+	Groups    []typeGroup
+	Others    string           // types and patterns that are not in the catalogue
+	Orders    []orderChoice    // one of them is chosen
+	Versions  []string         // that it can be pinned to, the newest first; none: there is nothing to choose
+	Tried     *history.Preview // what the filter would have passed; nil: it was not tried
+	Wrong     map[string][]string
+	WrongElse []string // of fields that this form does not have
 }
 
 // typeGroup is a part of the catalogue, as boxes to tick.
@@ -58,8 +60,9 @@ type typeBox struct {
 	Ticked bool
 }
 
-func (p *Portal) formOf(url, description string, types []string) endpointForm {
-	f := endpointForm{TypedURL: url, TypedDescription: description, All: slices.Contains(types, "*")}
+func (p *Portal) formOf(e entries) endpointForm {
+	types := e.Types
+	f := endpointForm{Typed: e, All: slices.Contains(types, "*"), Orders: ordersWith(e.Order)}
 	known := map[string]bool{}
 	if p.cfg.Catalogue != nil {
 		known["*"] = true
@@ -102,30 +105,23 @@ func (f *endpointForm) Known() (n int) {
 	return n
 }
 
-// typesTyped are the event types of a form: the boxes, and the text.
-func typesTyped(r *http.Request) []string {
-	types := []string{} // none is refused, and nil would mean all
-	types = append(types, r.PostForm["type"]...)
-	types = append(types, strings.FieldsFunc(r.PostForm.Get("types"), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n' })...)
-	if slices.Contains(types, "*") {
-		return []string{"*"}
-	}
-	return types
+func (p *Portal) newEndpoint(context.Context, *http.Request) (view, error) {
+	return newPage(p.formOf(entries{Types: []string{"*"}})), nil
 }
 
-func (p *Portal) newEndpoint(context.Context, *http.Request) (view, error) {
-	v := endpointView{endpointForm: p.formOf("", "", []string{"*"})}
-	return view{title: "Add an endpoint", tab: "endpoints", data: &v}, nil
+func newPage(f endpointForm) view {
+	return view{title: "Add an endpoint", tab: "endpoints", data: &endpointView{endpointForm: f}}
 }
 
 func (p *Portal) addEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
-	s := sessionIn(ctx)
-	n := sender.NewSubscription{Subscriber: s.Subscriber, URL: strings.TrimSpace(r.PostForm.Get("url")), EventTypes: typesTyped(r), Description: r.PostForm.Get("description")}
-	made, err := p.b.Registry.Subscribe(ctx, n)
-	if wrong, rest := refused(err); wrong != nil {
-		v := endpointView{endpointForm: p.formOf(n.URL, n.Description, n.EventTypes)}
-		v.Wrong, v.WrongElse = wrong, rest
-		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: view{title: "Add an endpoint", tab: "endpoints", data: &v}}, nil
+	e := entriesOf(r.PostForm)
+	made, err := p.b.Registry.Subscribe(ctx, sender.NewSubscription{
+		Subscriber: sessionIn(ctx).Subscriber, URL: e.URL, EventTypes: e.Types, Filter: e.Filter, Description: e.Description, Settings: e.settings(sender.Settings{}),
+	})
+	if wrong, rest := refused(err); wrong != nil || rest != nil {
+		f := p.formOf(e)
+		f.Wrong, f.WrongElse = wrong, rest
+		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: newPage(f)}, nil
 	}
 	return outcome{to: "endpoints/" + made.ID, said: "added"}, err
 }
@@ -143,7 +139,7 @@ func refused(err error) (wrong map[string][]string, rest []string) {
 			wrong = map[string][]string{}
 		}
 		switch e.Field {
-		case "url", "event_types", "description":
+		case "url", "event_types", "description", "order", "filter":
 			wrong[e.Field] = append(wrong[e.Field], e.Reason)
 		default:
 			rest = append(rest, strings.ReplaceAll(e.Field, "_", " ")+": "+e.Reason)
@@ -173,7 +169,7 @@ func (p *Portal) endpoint(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	return p.endpointPage(ctx, e, p.formOf(e.URL, e.Description, e.EventTypes))
+	return p.endpointPage(ctx, e, p.formOf(entriesIn(&e)))
 }
 
 func (p *Portal) endpointPage(ctx context.Context, e sender.Subscription, f endpointForm) (view, error) {

@@ -3,7 +3,7 @@ package portal
 import (
 	"context"
 	"net/http"
-	"strings"
+	"net/url"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -13,24 +13,37 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 	if err != nil {
 		return outcome{}, err
 	}
-	url, description := strings.TrimSpace(r.PostForm.Get("url")), r.PostForm.Get("description")
-	c := sender.SubscriptionChange{Description: &description}
+	typed := entriesOf(r.PostForm)
+	c := sender.SubscriptionChange{Description: &typed.Description}
 	if !e.Implicit { // whose URL and types follow from what it is for
-		c.URL, c.EventTypes = &url, typesTyped(r)
+		c.URL, c.EventTypes = &typed.URL, typed.Types
+		if r.PostForm.Has("filter") {
+			c.Filter = &typed.Filter
+		}
 	}
-	if v := r.PostForm.Get("payload_version"); v != "" && v != e.Settings.PayloadVersion {
-		settings := e.Settings
-		settings.PayloadVersion = v
+	if settings, changed := settingsTyped(r.PostForm, &typed, e.Settings); changed {
 		c.Settings = &settings
 	}
 	_, err = p.b.Registry.Update(ctx, e.ID, c)
 	if wrong, rest := refused(err); wrong != nil || rest != nil {
-		f := p.formOf(url, description, c.EventTypes)
+		f := p.formOf(typed)
 		f.Wrong, f.WrongElse = wrong, rest
 		v, err := p.endpointPage(ctx, e, f)
 		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: v}, err
 	}
 	return outcome{to: "endpoints/" + e.ID, said: "changed"}, err
+}
+
+// settingsTyped are an endpoint's settings after the form, and whether that changes them. What
+// the form leaves out stays as it is.
+func settingsTyped(form url.Values, typed *entries, s sender.Settings) (_ sender.Settings, changed bool) {
+	if form.Has("order") && typed.Order != s.Order {
+		s, changed = typed.settings(s), true
+	}
+	if typed.Version != "" && typed.Version != s.PayloadVersion {
+		s.PayloadVersion, changed = typed.Version, true
+	}
+	return s, changed
 }
 
 // onOwn does something with an endpoint of the session's subscriber, and says so there.

@@ -77,7 +77,9 @@ func (p *Portal) routes() {
 	p.page("/{$}", "endpoints", p.endpoints)
 	p.page("/endpoints/new", "endpoint", p.newEndpoint)
 	p.answered("/endpoints", "add an endpoint", p.addEndpoint)
+	p.answered("/endpoints/new/preview", "try a filter", p.tryNew)
 	p.page("/endpoints/{id}", "endpoint", p.endpoint)
+	p.answered("/endpoints/{id}/preview", "try a filter", p.try)
 	p.answered("/endpoints/{id}", "change an endpoint", p.changeEndpoint)
 	p.action("/endpoints/{id}/pause", "pause an endpoint", p.pause)
 	p.page("/endpoints/{id}/resume", "resume", p.resuming)
@@ -87,6 +89,7 @@ func (p *Portal) routes() {
 	p.page("/deliveries", "deliveries", p.deliveries)
 	p.page("/deliveries/{id}", "delivery", p.delivery)
 	p.action("/deliveries/{id}/redeliver", "send a delivery again", p.redeliver)
+	p.action("/deliveries/{id}/pass-over", "pass over a delivery", p.passOver)
 	p.page("/replays", "replays", p.replays)
 	p.page("/replays/new", "newreplay", p.newReplay)
 	p.action("/replays", "begin a replay", p.createReplay)
@@ -140,6 +143,8 @@ type outcome struct {
 	page     string // "": to go on
 	status   int
 	view     view
+
+	unchanged bool // there is nothing to log
 }
 
 // answered answers POST with one of the three: the page that shows what was made, the form
@@ -151,7 +156,7 @@ func (p *Portal) answered(pattern, what string, do func(ctx context.Context, r *
 			p.fail(w, r, err)
 			return
 		}
-		if o.status != http.StatusUnprocessableEntity {
+		if o.status != http.StatusUnprocessableEntity && !o.unchanged {
 			s := sessionIn(r.Context())
 			p.cfg.Logger.InfoContext(r.Context(), "portal: done", "action", what, "subscriber", s.Subscriber, "by", s.By, "path", r.URL.Path)
 		}
@@ -221,6 +226,7 @@ var said = map[string]string{
 	"deleted":     "The endpoint was deleted.",
 	"test":        "A test was sent. It is listed here in a moment.",
 	"redelivered": "It is sent again.",
+	"passed":      "The later versions go on.",
 	"replaying":   "They are being sent again.",
 	"pause":       "Paused.",
 	"continue":    "It goes on.",

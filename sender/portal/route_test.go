@@ -21,12 +21,15 @@ import (
 var forms = map[string][]string{
 	"POST /endpoints":                 {"url", "https://new.example.com/", "type", "*"},
 	"POST /endpoints/{id}":            {"url", "https://new.example.com/", "type", "*"},
+	"POST /endpoints/new/preview":     {"type", "*", "filter", `{"data.of": {"exists": true}}`},
+	"POST /endpoints/{id}/preview":    {"type", "*", "filter", `{"data.of": {"exists": true}}`},
 	"POST /endpoints/{id}/resume":     {"take", "all"},
 	"POST /replays":                   {"endpoint", "{id}"},
 	"POST /secret/rotate":             {"overlap", "1"},
 	"POST /secret/test":               {"endpoint", "{id}"},
 	"GET /deliveries":                 nil,
 	"POST /deliveries/{id}/redeliver": nil,
+	"POST /deliveries/{id}/pass-over": nil,
 }
 
 // state is all that a subscriber has, as it is stored.
@@ -80,6 +83,9 @@ func TestNothingOfAnotherIsReached(t *testing.T) {
 	// Lists that name another's endpoint have nothing of it.
 	for _, path := range []string{"/deliveries?endpoint=" + b.bob.bad, "/deliveries?endpoint=" + b.bob.bad + "&status=dead_lettered", "/?after=" + b.bob.good} {
 		require.NotContains(t, v.get(path).text, "bob.example.com", path)
+	}
+	for subscriber, passed := range map[string]string{"sub_ada": "<b>4</b>", "sub_bob": "<b>0</b>"} {
+		v.post("/endpoints/new/preview", "type", "invoice.*", "filter", `{"data.of": "`+subscriber+`"}`).has(t, "Of the last 4 events of these types, it would pass "+passed)
 	}
 	require.NotContains(t, v.get("/event-types?type=invoice.paid").text, "bob.example.com")
 	require.Equal(t, http.StatusNotFound, v.get("/replays/new?preview=1&endpoint="+b.bob.bad).status)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -25,6 +26,7 @@ var words = template.FuncMap{
 	"row":        func(l layout, v any) row { return row{l, v} },
 	"tab":        func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },
 	"kind":       kindWord,
+	"rows":       func(text string) int { return min(12, max(3, strings.Count(text, "\n")+2)) },
 	"takersword": func(n int) string {
 		if n == 1 {
 			return "One of your endpoints gets it"
@@ -148,11 +150,15 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 	case history.WhyCancelled:
 		r.Said = "It was cancelled, and is not sent any more."
 	case history.WhySuperseded:
-		r.Said = "A newer version of its object came before it was delivered, and the endpoint wants the latest alone."
+		r.Said = "A newer version of its object came before this one was delivered, and replaced it."
+		r.Advice = "The endpoint wants only the latest version of each object. Nothing has failed. This version can still be sent again."
 	case history.WhyBehind:
-		r.Said = "It waits for another version of its object, which comes first."
+		r.Said, r.Advice = "It waits for another version of its object, which comes first.", "The endpoint gets one version after another."
 	case history.WhyDeadLettered:
 		r.Said, r.Advice = gaveUp(d, last), "Once your endpoint answers with 2xx again, send this one again: its schedule starts anew."
+		if w.HoldsBack {
+			r.Advice += " Later versions of its object wait for it, unless you pass over it."
+		}
 	case history.WhySentAgain:
 		r.Said = "It was delivered, and is sent a single time more."
 	}
