@@ -30,7 +30,9 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 	bad, dead := list[1], b.deliveries(b.dead)[len(b.deliveries(b.dead))-1]
 	replays, err := b.replays.List(t.Context(), replay.Query{})
 	require.NoError(t, err)
+	subscription, holds, waits := b.ordered()
 	for _, p := range []struct{ name, path string }{
+		{"ordered", "/subscriptions/" + subscription}, {"holds-back", "/deliveries/" + holds}, {"held-back", "/deliveries/" + waits},
 		{"overview", "/?range=7d"}, {"subscriptions", "/subscriptions"}, {"subscription", "/subscriptions/" + b.bad}, {"disabled", "/subscriptions/" + b.off},
 		{"deliveries", "/deliveries?more=1&class=status&type=invoice.*"}, {"dead-letters", "/dead-letters"},
 		{"delivery", "/deliveries/" + bad.ID}, {"dead-letter", "/deliveries/" + dead.ID},
@@ -41,6 +43,9 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		tab.Open(b.server.URL + prefix + p.path)
 		tab.Looks(p.name)
 	}
+	tab.Open(b.server.URL + prefix + "/deliveries/" + holds)
+	tab.Do("document.querySelector('#pass').showPopover()")
+	tab.Looks("pass-over")
 	tab.Open(newEmptyBed(t).server.URL + prefix + "/")
 	tab.Looks("empty")
 	wanted := func(complaint string) bool { return strings.Contains(complaint, "404") } // the page that is not there

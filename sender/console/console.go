@@ -227,6 +227,7 @@ func (c *Console) routes() {
 	c.page("/deliveries/{id}", "delivery", c.delivery)
 	c.action("/deliveries/redeliver", "redeliver several", c.redeliverSeveral)
 	c.action("/deliveries/{id}/redeliver", "redeliver", c.redeliver)
+	c.action("/deliveries/{id}/pass-over", "pass over", c.passOver)
 	c.page("/dead-letters", "deadletters", c.deadLetters)
 	c.page("/replays", "replays", c.replays)
 	c.page("/replays/new", "newreplay", c.newReplay)

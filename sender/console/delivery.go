@@ -121,6 +121,11 @@ func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, strin
 	return "deliveries/" + id, "redelivered", c.sendAgain(r)(ctx, id)
 }
 
+func (c *Console) passOver(ctx context.Context, r *http.Request) (string, string, error) {
+	id := r.PathValue("id")
+	return "deliveries/" + id, "passed", c.History.PassOver(ctx, id)
+}
+
 func (c *Console) sendAgain(r *http.Request) func(ctx context.Context, id string) error {
 	if r.PostForm.Get("force") != "" {
 		return c.History.RedeliverForced

@@ -133,6 +133,7 @@ var said = map[string]string{
 	"disabled":     "Disabled.",
 	"test":         "A test event was published. Its delivery is shown here as soon as it is made.",
 	"redelivered":  "It is sent again.",
+	"passed":       "The later versions go on.",
 	"allagain":     "They are sent again.",
 	"replaying":    "The replay has begun.",
 	"continued":    "Continued.",

@@ -159,6 +159,15 @@ func (v *deliveryView) Newest() (all []sender.Attempt) {
 	return all
 }
 
+// Ended tells whether no attempt follows by itself, although it is not delivered.
+func (v *deliveryView) Ended() bool {
+	switch v.Status {
+	case sender.StatusSuperseded, sender.StatusCancelled, sender.StatusDeadLettered:
+		return true
+	}
+	return false
+}
+
 // Outcome is the state of an attempt.
 func (v *deliveryView) Outcome(a sender.Attempt) look.State {
 	switch a.Class {

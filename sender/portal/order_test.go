@@ -127,7 +127,7 @@ func TestVersionsThatWait(t *testing.T) {
 	old := b.deliveries(b.ada.held, sender.StatusSuperseded)
 	require.Len(t, old, 1)
 	v.get("/deliveries?status=superseded").has(t, "Replaced", "deliveries/"+old[0].ID)
-	v.get("/deliveries/"+old[0].ID).has(t, "Replaced", "A newer version of its object came before this one was delivered", "Nothing has failed", "Send again")
+	v.get("/deliveries/"+old[0].ID).has(t, "Replaced", "A newer version of its object came before this one was delivered", "Nothing has failed", "Send again", "None was made.", "What we would have posted")
 
 	dead := b.deliveries(b.ada.bad, sender.StatusDeadLettered)[0].ID
 	waits := b.deliveries(b.ada.bad, sender.StatusPending)[0].ID

@@ -15,6 +15,7 @@ import (
 type resumeView struct {
 	endpointView
 	Since string // as it was typed
+	From  time.Time
 	Sent  int
 	Over  bool // there are more than Sent
 }
@@ -33,6 +34,7 @@ func (p *Portal) resuming(ctx context.Context, r *http.Request) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
+		v.From = since
 		if v.Sent, v.Over, err = p.countHeld(ctx, &e, since); err != nil {
 			return view{}, err
 		}

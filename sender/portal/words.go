@@ -26,6 +26,7 @@ var words = template.FuncMap{
 	"row":        func(l layout, v any) row { return row{l, v} },
 	"tab":        func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },
 	"kind":       kindWord,
+	"tested":     func(d sender.Delivery) bool { return sender.TestedSecret(&d.Event) != "" },
 	"rows":       func(text string) int { return min(12, max(3, strings.Count(text, "\n")+2)) },
 	"takersword": func(n int) string {
 		if n == 1 {
