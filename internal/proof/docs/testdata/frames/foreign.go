@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"net/http"
+	"os"
 
 	"github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/vendors"
 )
 
 var (

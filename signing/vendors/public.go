@@ -1,0 +1,37 @@
+package vendors
+
+import "github.com/surehook/surehook/signing"
+
+// public are the senders that sign with a private key, and Twilio, whose scheme is its own.
+func public() []Vendor {
+	return []Vendor{
+		{
+			Name: "discord", Title: "Discord", Description: signing.Discord().Description(), Key: Ed25519Hex,
+			Retries: "webhook events for 10 min with backoff", Success: "204 or an interaction's answer within 3 s", EmptyAnswer: true, Docs: "https://docs.discord.com/developers/interactions/overview",
+			Evidence: Library, Read: compared, Source: "discordgo and discord-interactions (npm) verify it",
+			Note: "It sends wrong signatures on purpose and wants 401. A PING is to be answered with {\"type\":1}: by Envelope.Challenge.",
+		},
+		{
+			Name: "telnyx", Title: "Telnyx", Key: Ed25519Base64,
+			Description: signing.Description{
+				Name: "telnyx", SignatureHeader: "Telnyx-Signature-Ed25519", Algorithm: signing.Ed25519, Encoding: signing.Base64, TimestampHeader: "Telnyx-Timestamp", Signed: "{timestamp}|{body}",
+				IDField: "data.id", TypeField: "data.event_type", TimeField: "data.occurred_at",
+			},
+			DataField: "data.payload", ObjectType: "data.record_type", ObjectID: "data.payload.id", Window: minutes5, Retries: "3 times", Success: "2xx within 2 s", Docs: "https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks",
+		},
+		{
+			Name: "sendgrid", Title: "SendGrid Event Webhook", Key: ECDSA,
+			Description: signing.Description{
+				Name: "sendgrid", SignatureHeader: "X-Twilio-Email-Event-Webhook-Signature", Algorithm: signing.ECDSAP256, Encoding: signing.Base64,
+				TimestampHeader: "X-Twilio-Email-Event-Webhook-Timestamp", Signed: "{timestamp}{body}",
+			},
+			Retries: "up to 24 h", Success: "2xx", Docs: "https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features",
+			Evidence: Published, Read: compared, Source: "sendgrid-nodejs and sendgrid-go, test values",
+			Note: "A request has a list of events.",
+		},
+		{
+			Name: "twilio", Title: "Twilio", Kind: Twilio, Body: JSONOrForm, Retries: "none by default", Success: "2xx within 15 s", EmptyAnswer: true, Docs: "https://www.twilio.com/docs/usage/security#validating-requests",
+			Evidence: Published, Read: compared, Source: "twilio-go, test values",
+		},
+	}
+}

@@ -1,0 +1,231 @@
+// Package vendors has what is known of the webhooks of other senders, as data: how each of
+// them signs, how its secret is read, where its events state their facts, and what it does
+// when it gets no answer.
+//
+//	stripe, _ := vendors.Find("stripe")
+//	scheme, err := stripe.Scheme("")
+//	secret, err := stripe.Secret(os.Getenv("STRIPE_WEBHOOK_SECRET"))
+//
+// Package receiver makes an Envelope of a [Vendor]: receiver.VendorEnvelope.
+//
+// An entry is as good as its [Evidence]. One that is Unverified says what the vendor's
+// documentation says, and nobody has compared it with a value that the vendor has made.
+//
+// All values here are safe for concurrent use, and are copies: a caller can change them.
+package vendors
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
+
+// Vendor is what is known of one sender.
+type Vendor struct {
+	Name  string // in lower case, as in [Find] and on the command line; not always the scheme's
+	Title string // as the vendor writes itself
+
+	// Description is how it signs, except where Kind says otherwise. A vendor that signs the
+	// URL needs it from you: see NeedsURL.
+	Description signing.Description
+	Kind        Kind
+	Key         Key
+
+	// Body says how its events come.
+	Body BodyForm
+	// DataField is the path to what changed, in a JSON body. "" is the whole body.
+	DataField string
+	// ObjectType and ObjectID are the paths to what the event is about, and Version the one
+	// to its version. "" is nowhere. An ObjectType that begins with "=" is the type itself.
+	ObjectType, ObjectID, Version string
+
+	// Window is how old a request may be, as the vendor says; 0 if it says nothing, or signs
+	// no time.
+	Window time.Duration
+	// Retries and Success say what it does without an answer, and which answer it wants. ""
+	// is not known.
+	Retries, Success string
+	Challenge        Challenge
+	// EmptyAnswer is true if it reads more than an acknowledgement in an answer's body.
+	EmptyAnswer bool
+
+	Docs     string // the vendor's own page
+	Read     string // when the page, or the vendor's library, was last compared: 2006-01-02; "" if not since this entry was made
+	Evidence Evidence
+	Source   string // of the evidence
+	Note     string
+}
+
+// Kind says what makes the scheme.
+type Kind uint8
+
+// The kinds. The zero value is Described.
+const (
+	Described Kind = iota // the Description
+	Standard              // Standard Webhooks 1.0.0, with its own headers
+	Svix                  // the same with Svix's headers
+	Twilio                // signing.NewTwilio
+	SNS                   // package signing/sns: certificates
+)
+
+// Key says how the text of a secret is read.
+type Key uint8
+
+// The forms of keys. The zero value is Text.
+const (
+	Text          Key = iota // the bytes of the text are the key
+	Whsec                    // whsec_ and base64, as Standard Webhooks has it, or whpk_
+	Base64                   // base64, of at least 24 bytes
+	HexDigits                // hex, of at least 16 bytes
+	Ed25519Hex               // an Ed25519 public key in hex
+	Ed25519Base64            // an Ed25519 public key in base64
+	ECDSA                    // an ECDSA public key: PEM, or its base64
+	Certificate              // none: the sender's certificate is fetched
+)
+
+func (k Key) String() string {
+	return [...]string{"text", "whsec_ and base64", "base64", "hex", "Ed25519 key, hex", "Ed25519 key, base64", "ECDSA key", "certificate"}[k]
+}
+
+// BodyForm says what bodies are.
+type BodyForm uint8
+
+// The forms of bodies. The zero value is JSON.
+const (
+	JSON BodyForm = iota
+	Form
+	JSONOrForm
+	PlainJSON // JSON that comes as text/plain
+	AnyJSON   // JSON under a media type of the vendor's own, or under none
+)
+
+// Challenge is a question with which a vendor finds out whether a URL wants its events.
+type Challenge uint8
+
+// The challenges. The zero value is NoChallenge.
+const (
+	NoChallenge  Challenge = iota
+	HubChallenge           // GET with hub.mode, hub.verify_token and hub.challenge, which is returned (Meta)
+	EchoQuery              // GET with challenge, which is returned (Dropbox)
+	CRC                    // GET with crc_token, of which an HMAC is returned (X)
+	EchoHeader             // POST with X-Hook-Secret, which is returned as a header (Asana)
+	SlackJSON              // a signed event with a challenge, which is returned (Slack)
+	ZoomJSON               // a signed event with a plainToken, of which an HMAC is returned (Zoom)
+	OwnURL                 // the vendor shows or posts a URL or a token that a person or a program of yours opens
+)
+
+func (c Challenge) String() string {
+	return [...]string{"", "GET hub.challenge", "GET challenge", "GET crc_token", "header X-Hook-Secret", "POST url_verification", "POST endpoint.url_validation", "yours to confirm"}[c]
+}
+
+// Evidence says against what an entry was compared.
+type Evidence uint8
+
+// The evidence. The zero value is Unverified.
+const (
+	Unverified Evidence = iota // documentation alone
+	Library                    // the vendor's own library accepts what this package signs, or the other way round
+	Published                  // a value that the vendor has published verifies here
+)
+
+func (e Evidence) String() string {
+	return [...]string{"unverified", "library", "published value"}[e]
+}
+
+// All returns every vendor, by name.
+func All() []Vendor {
+	all := slices.Concat(described(), standard(), public())
+	slices.SortFunc(all, func(a, b Vendor) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find returns the vendor of that name.
+func Find(name string) (Vendor, bool) {
+	for _, v := range All() {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Vendor{}, false
+}
+
+// NeedsURL reports whether the vendor signs the URL to which it sends.
+func (v *Vendor) NeedsURL() bool {
+	return v.Kind == Twilio || strings.Contains(v.Description.Signed, "{url}") || strings.Contains(v.Description.Signed, "{path}")
+}
+
+// SchemeName is the name in signing.Verified.
+func (v *Vendor) SchemeName() string {
+	switch v.Kind {
+	case Standard:
+		return signing.StandardWebhooks{}.Name()
+	case Svix:
+		return signing.Svix().Name()
+	case Twilio, SNS:
+		return v.Name
+	}
+	return v.Description.Name
+}
+
+// Scheme returns the vendor's scheme. url is where it sends, as it was told, if NeedsURL says
+// that it signs it, and must be empty otherwise. The scheme of SNS is made by package
+// signing/sns.
+func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
+	if needs := v.NeedsURL(); needs != (url != "") {
+		if needs {
+			return nil, fmt.Errorf("vendors: %s signs the URL that it sends to: give it letter by letter, as it is registered there", v.Title)
+		}
+		return nil, fmt.Errorf("vendors: %s does not sign the URL: give none", v.Title)
+	}
+	switch v.Kind {
+	case Standard:
+		return signing.StandardWebhooks{}, nil
+	case Svix:
+		return signing.Svix(), nil
+	case Twilio:
+		return signing.NewTwilio(url)
+	case SNS:
+		return nil, errors.New("vendors: the scheme of SNS fetches certificates: make it with sns.New of package signing/sns")
+	}
+	d := v.Description
+	d.URL = url
+	return signing.NewDescribed(d)
+}
+
+// Secret reads the text of a secret, or of a public key, as the vendor shows it.
+func (v *Vendor) Secret(text string) (signing.Secret, error) {
+	switch v.Key {
+	case Whsec, Base64:
+		return signing.ParseSecret(text)
+	case Ed25519Hex:
+		return signing.ParseHexPublicKey(text)
+	case Ed25519Base64:
+		raw, err := base64.StdEncoding.Strict().DecodeString(text)
+		if err != nil {
+			return signing.Secret{}, fmt.Errorf("%w: a public key of %s is base64", signing.ErrSecret, v.Title)
+		}
+		return signing.ParseHexPublicKey(hex.EncodeToString(raw))
+	case ECDSA:
+		return signing.ParseECDSAPublicKey(text)
+	case Certificate:
+		return signing.Secret{}, fmt.Errorf("%w: %s has no secret: its certificates are fetched", signing.ErrSecret, v.Title)
+	}
+	return signing.ParseTextSecret(text)
+}
+
+// UnsignedBody reports whether the signature covers only parts of the body, so that a
+// verifier asks for VerifierConfig.UnsignedBody.
+func (v *Vendor) UnsignedBody() bool { return v.Description.SignatureField != "" }
+
+// SignsTime reports whether the signature covers the time of signing.
+func (v *Vendor) SignsTime() bool {
+	d := &v.Description
+	return v.Kind == Standard || v.Kind == Svix || v.Kind == SNS || cmp.Or(d.TimestampHeader, d.TimestampLabel, d.TimestampField) != ""
+}
