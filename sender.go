@@ -93,6 +93,10 @@ type SenderConfig struct {
 	// before.
 	Catalogue *catalogue.Catalogue
 
+	// OwnPolicies say which retry schedules, horizons and times until disabling subscriptions
+	// may have of their own: see [sender.Settings]. The default is none.
+	OwnPolicies sender.PolicyBounds
+
 	// PublishCheck refuses payloads: see [sender.PublisherConfig].Check.
 	PublishCheck func(ctx context.Context, p sender.Payload) error
 
@@ -123,7 +127,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 
 	d := c.Dispatch
 	d.Network, d.Retention, d.Timeout, d.Proxies = c.Network, c.Retention, c.Timeout, c.Proxies
-	d.Schemes, d.UserAgent, d.Logger = c.Schemes, c.UserAgent, c.Logger
+	d.Schemes, d.UserAgent, d.Logger, d.Policy.Own = c.Schemes, c.UserAgent, c.Logger, c.OwnPolicies
 	if c.Catalogue != nil {
 		d.Convert = c.Catalogue.Convert
 	}
@@ -138,7 +142,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s.History, errs[2] = history.New(store, &history.Config{Retention: c.Retention, Now: c.Now})
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{
-		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now,
+		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now, OwnPolicies: c.OwnPolicies,
 	}
 	if c.Catalogue != nil {
 		r.PayloadVersion = c.Catalogue.Newest()
@@ -176,6 +180,7 @@ func (c *SenderConfig) overlaps() (errs []error) {
 		{"UserAgent", d.UserAgent != "", ""},
 		{"Logger", d.Logger != nil, ""},
 		{"Convert", d.Convert != nil, "Catalogue"},
+		{"Policy.Own", d.Policy.Own != sender.PolicyBounds{}, "OwnPolicies"},
 	} {
 		if shared.set {
 			errs = append(errs, fmt.Errorf("surehook: SenderConfig.Dispatch.%s is set: set SenderConfig.%s, which all parts share", shared.field, cmp.Or(shared.as, shared.field)))

@@ -12,7 +12,8 @@ import (
 // FieldErrors finds all.
 type FieldError struct {
 	// Field is url, event_types, filter, description, headers, max_in_flight, rate, timeout,
-	// proxy or client_certificate.
+	// proxy, payload_version, order, hold_tries, hold_for, retry_delays, horizon,
+	// disable_after, gone or client_certificate.
 	Field string
 	// Reason says what is wrong and what would be right. It can be shown, as it is, to
 	// whoever has filled in the form: it names nothing of the configuration, and quotes no

@@ -44,6 +44,11 @@ type RegistryConfig struct {
 	// subscriptions are pinned to nothing. See Settings.PayloadVersion.
 	PayloadVersion string
 
+	// OwnPolicies say which retry schedules, horizons and times until disabling subscriptions
+	// may have of their own. The default is none. Give the Dispatcher the same, as
+	// Policy.Own.
+	OwnPolicies PolicyBounds
+
 	// Now is the clock of CreatedAt and of the ids. The default is time.Now.
 	Now func() time.Time
 }
@@ -120,13 +125,14 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 		}
 	}
 	c.Retention = c.Retention.WithDefaults()
-	errs = append(errs, c.Retention.Problems(0)...)
+	errs = append(errs, c.Retention.Problems(c.OwnPolicies.Horizon())...)
+	errs = append(errs, c.OwnPolicies.Problems()...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	r := &Registry[Tx]{
 		store: store, keys: keys, keeps: c.Retention, network: guard.Policy(c.Network), now: c.Now, challenger: c.Challenger,
-		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies), payloadVersion: c.PayloadVersion},
+		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies), payloadVersion: c.PayloadVersion, policies: c.OwnPolicies},
 	}
 	if r.now == nil {
 		r.now = time.Now

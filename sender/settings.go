@@ -78,6 +78,25 @@ type Settings struct {
 	// on.
 	HoldDead bool `json:",omitzero"`
 
+	// RetryDelays are how long the attempts of a delivery that fails wait for each other,
+	// before jitter: the first delay follows the first attempt, and the last is repeated
+	// until the horizon. Up to 100, within RegistryConfig.OwnPolicies. A Retry-After
+	// lengthens them as it does those of all.
+	RetryDelays []time.Duration `json:",omitempty"`
+
+	// Horizon is for how long after its first attempt a delivery is tried: from 1 min, within
+	// RegistryConfig.OwnPolicies.
+	Horizon time.Duration `json:",omitzero"`
+
+	// DisableAfter is for how long the subscription must have been failing to be disabled:
+	// from 1 h, within RegistryConfig.OwnPolicies. Its owner is warned at the same shares of
+	// it, and it needs as many failures, as with that of all: see dispatch.Policy.
+	// NeverDisable: it never is, and nobody is warned.
+	DisableAfter time.Duration `json:",omitzero"`
+
+	// Gone says what the answer 410 Gone does.
+	Gone Gone `json:",omitzero"`
+
 	// SealedCertificate is the client certificate and its private key, as a
 	// Registry sealed them. Empty: none.
 	SealedCertificate []byte
@@ -118,6 +137,12 @@ func (s Settings) String() string {
 	if s.Order != OrderRelaxed {
 		fmt.Fprintf(&b, " order:%q hold_tries:%d hold_for:%v hold_dead:%t", s.Order, s.HoldTries, s.HoldFor, s.HoldDead)
 	}
+	if s.HasPolicy() {
+		fmt.Fprintf(&b, " retry_delays:%v horizon:%v disable_after:%v", s.RetryDelays, s.Horizon, s.DisableAfter)
+	}
+	if s.Gone != GoneFails {
+		fmt.Fprintf(&b, " gone:%q", s.Gone)
+	}
 	return b.String() + "}"
 }
 
@@ -129,7 +154,8 @@ func (s Settings) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Any("headers", s.headerNames()), slog.Int("max_in_flight", s.MaxInFlight), slog.Float64("rate", s.Rate),
 		slog.Duration("timeout", s.Timeout), slog.String("proxy", s.Proxy), slog.String("payload_version", s.PayloadVersion), slog.Bool("certificate", len(s.SealedCertificate) > 0),
-		slog.String("order", string(s.Order)), slog.Int("hold_tries", s.HoldTries), slog.Duration("hold_for", s.HoldFor), slog.Bool("hold_dead", s.HoldDead))
+		slog.String("order", string(s.Order)), slog.Int("hold_tries", s.HoldTries), slog.Duration("hold_for", s.HoldFor), slog.Bool("hold_dead", s.HoldDead),
+		slog.Any("retry_delays", s.RetryDelays), slog.Duration("horizon", s.Horizon), slog.Duration("disable_after", s.DisableAfter), slog.String("gone", string(s.Gone)))
 }
 
 // headerNames are the names in order. What cannot be a name is left out: somebody
@@ -158,6 +184,10 @@ func (s Settings) normalised() Settings {
 	s.SealedCertificate = slices.Clone(s.SealedCertificate)
 	if len(s.SealedCertificate) == 0 {
 		s.SealedCertificate = nil
+	}
+	s.RetryDelays = slices.Clone(s.RetryDelays)
+	if len(s.RetryDelays) == 0 {
+		s.RetryDelays = nil
 	}
 	return s
 }

@@ -37,10 +37,11 @@ type settingsLimits struct {
 	timeout        time.Duration
 	proxies        []string
 	payloadVersion string // the newest; "": there is no catalogue
+	policies       PolicyBounds
 }
 
-// check reports everything that is wrong with the settings. No value is in its
-// errors, and no name that cannot be one.
+// check reports everything that is wrong with the settings, but for a policy of their own. No
+// value of a header is in its errors, and no name that cannot be one.
 func (s Settings) check(limits settingsLimits) error {
 	var errs []error
 	bad := func(wrong bool, field, format string, args ...any) {
@@ -79,6 +80,7 @@ func (s Settings) check(limits settingsLimits) error {
 	if s.Proxy != "" && !slices.Contains(limits.proxies, s.Proxy) {
 		errs = append(errs, limits.refuseProxy())
 	}
+	bad(s.Gone != GoneFails && s.Gone != GoneStops, "gone", "gone is %q: it must be %q, or empty for a failure like any other", s.Gone, GoneStops)
 	return errors.Join(append(errs, s.checkOrder()...)...)
 }
 

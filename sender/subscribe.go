@@ -138,6 +138,12 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err := n.Settings.check(r.limits); err != nil {
 		errs = append(errs, err)
 	}
+	// Bounds that have become narrower must not keep an owner from changing anything else.
+	if !n.Settings.samePolicy(&s.Settings) {
+		if err := r.limits.policies.check(&n.Settings); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	pinned, err := r.limits.pinned(n.Settings.PayloadVersion, s.Settings.PayloadVersion, s.URL == "")
 	if err != nil {
 		errs = append(errs, err)

@@ -281,7 +281,8 @@ func (c Config) problems() []error {
 	if err := c.Policy.Backoff.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("dispatch: Config.Policy: %w", err))
 	}
-	errs = append(errs, c.Retention.Problems(c.Policy.Backoff.WithDefaults().Horizon)...)
+	errs = append(errs, c.Retention.Problems(max(c.Policy.Backoff.WithDefaults().Horizon, c.Policy.Own.Horizon()))...)
+	errs = append(errs, c.Policy.Own.Problems()...)
 	if err := guard.Policy(c.Network).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("dispatch: Config.Network: %w", err))
 	}

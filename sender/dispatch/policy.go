@@ -19,6 +19,12 @@ import (
 // Where later versions of an object wait for a delivery (sender.OrderObject), it is given up
 // after its subscription's HoldTries and HoldFor, too.
 //
+// A subscription may have a schedule, a horizon and a DisableAfter of its own, within Own.
+// Jitter, Retry-After and the rules about failures that are not the endpoint's are the same
+// for all. If the subscription chose sender.GoneStops, the answer 410 Gone disables it, and
+// its delivery is not given up, even if this was the last attempt of its schedule: it is
+// held.
+//
 // A single attempt (Live.Single) leaves its delivery delivered, whatever its result. A
 // single attempt that was lost with its process is made again, because nobody knows whether
 // it was made.
@@ -38,6 +44,12 @@ type Policy struct {
 	// warning first even if it had no attempts for a while. Zero: 120 h. Negative: it is
 	// never disabled, and nobody is warned.
 	DisableAfter time.Duration
+
+	// Own are the bounds of what subscriptions have of their own: see sender.PolicyBounds.
+	// The zero value allows nothing.
+	Own sender.PolicyBounds
+
+	mostTries int // of a schedule of a subscription's own; 0: not bounded
 }
 
 const (
@@ -50,6 +62,9 @@ const mostHorizonsStood = 2
 
 // Decide is the function that a Batch carries. now is the database's time.
 func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decision {
+	if l.Own != nil {
+		p = p.within(l.Own)
+	}
 	if r.OwnNetwork || r.ProxyFailed {
 		if d, ok := p.standStill(l, h, r, now); ok {
 			return d
@@ -62,6 +77,9 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 	d.Health = h
 	if !r.ProxyFailed || r.Class == sender.ClassNone {
 		d.Health = p.health(h, r, now)
+	}
+	if l.GoneStops && gone(r) {
+		return stop(d, now)
 	}
 	// A dead letter of a notice makes no notice: it could become a dead letter too, and so
 	// on without end. Warnings come to an end.
@@ -83,9 +101,13 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	if l.HoldFor > 0 {
 		schedule.Horizon = min(l.HoldFor, schedule.WithDefaults().Horizon)
 	}
+	age := now.Sub(l.First) - l.Stood
 	delay, again := schedule.Next(backoff.State{
-		Attempt: l.Tries, Age: now.Sub(l.First) - l.Stood, Outcome: outcome(r), RetryAfter: r.RetryAfter,
+		Attempt: l.Tries, Age: age, Outcome: outcome(r), RetryAfter: r.RetryAfter,
 	}, r.Chance)
+	if again && p.mostTries > 0 && l.Tries >= p.mostTries-1 && r.Class != sender.ClassInterrupted {
+		delay = schedule.WithDefaults().Horizon - max(age, 0)
+	}
 	switch {
 	case again && (l.Single || l.HoldTries == 0 || l.Tries < l.HoldTries):
 		return Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(delay)}

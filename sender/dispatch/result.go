@@ -48,6 +48,11 @@ type Live struct {
 	// sender.OrderObject; 0: the schedule alone says when it ends.
 	HoldTries int
 	HoldFor   time.Duration
+	// Own are its subscription's Settings, if they have a policy of their own; nil: they have
+	// none. Nobody may change them.
+	Own *sender.Settings
+	// GoneStops tells that its subscription chose sender.GoneStops, and is not closing.
+	GoneStops bool
 }
 
 // Decision is the next state of a delivery and of its subscription.

@@ -91,7 +91,7 @@ func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error
 	v, err := rules.Settle(d.forDecision(), sub.Health, r, rules.Standing{
 		Claimed: row.leased, Gone: sub.deleted, Skipped: row.dropped, Redacted: d.event.redacted,
 		Settings: &sub.Settings, Newer: line.Overtaken(sub.Settings.Order, d.event.no),
-		Active: sub.Status == sender.SubscriptionActive && !sub.deleted,
+		Active: sub.Status == sender.SubscriptionActive && !sub.deleted, Closing: sub.Status == sender.SubscriptionClosing,
 	}, w.Decide, w.now)
 	if err != nil {
 		return recorded, err

@@ -225,7 +225,7 @@ func (sr *subscriber) sealed() sender.SealedKeyring {
 }
 
 func cloneSettings(set sender.Settings) sender.Settings {
-	set.Headers, set.SealedCertificate = maps.Clone(set.Headers), bytes.Clone(set.SealedCertificate)
+	set.Headers, set.SealedCertificate, set.RetryDelays = maps.Clone(set.Headers), bytes.Clone(set.SealedCertificate), slices.Clone(set.RetryDelays)
 	return set
 }
 

@@ -58,7 +58,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.skips(l.epoch, l.event), Redacted: l.redacted,
 		Settings: sub.Settings, Newer: b.inLines[l.key()].Overtaken(sub.Settings.Order, l.event),
-		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
+		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive, Closing: sub.status == statusClosing,
 	}, b.Decide, b.now.time())
 	if err != nil {
 		return v.Decision, err

@@ -30,8 +30,8 @@ type Standing struct {
 	Newer bool
 
 	// Active tells that its subscription is neither paused, disabled nor closing: a
-	// decision may disable it.
-	Active bool
+	// decision may disable it. Closing: it is closing, and gets what is left.
+	Active, Closing bool
 }
 
 // Verdict is what becomes of a delivery and of its subscription.
@@ -80,8 +80,15 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	if s.Redacted {
 		r.Snippet, r.Headers = nil, ""
 	}
-	if o := s.Settings; o != nil && o.Order == sender.OrderObject {
-		l.HoldTries, l.HoldFor = o.HoldTries, o.HoldFor
+	if o := s.Settings; o != nil {
+		if o.Order == sender.OrderObject {
+			l.HoldTries, l.HoldFor = o.HoldTries, o.HoldFor
+		}
+		if o.HasPolicy() {
+			l.Own = o
+		}
+		// Nothing holds a closing subscription: its deliveries must come to their end.
+		l.GoneStops = o.Gone == sender.GoneStops && !s.Closing
 	}
 	cancelled := s.Gone || s.Skipped || s.Redacted
 	switch {

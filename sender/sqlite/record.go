@@ -254,7 +254,7 @@ func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) 
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
 		Claimed: timeOf(l.claimedAt), Gone: sub.gone(), Skipped: skipped, Redacted: l.redacted,
 		Settings: sub.Settings, Newer: line.Overtaken(sub.Settings.Order, l.event),
-		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive,
+		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive, Closing: sub.status == statusClosing,
 	}, b.Decide, timeOf(b.now))
 	if err != nil {
 		return v.Decision, err

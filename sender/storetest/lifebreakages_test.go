@@ -55,6 +55,14 @@ var lifeBreakages = []breakage{
 			dec.Notices[i].Subscriber = ""
 		}
 	}), checks{"notice/stored"}},
+	{"policies of their own ignored", onLive(func(l *dispatch.Live) { l.Own = nil }), checks{"life/policy of its own"}},
+	{"410 never stops", onLive(func(l *dispatch.Live) { l.GoneStops = false }), checks{"life/policy of its own", "life/stopped by 410"}},
+	{"what was answered with 410 is given up", onDecision(func(dec *dispatch.Decision) {
+		if dec.Disable == sender.DisabledByGone {
+			dec.Status = sender.StatusDeadLettered
+		}
+	}), checks{"life/stopped by 410"}},
+	{"410 stops what is closing", onLive(func(l *dispatch.Live) { l.GoneStops = l.GoneStops || l.Own != nil }), checks{"life/policy of its own", "life/stopped by 410, closing"}},
 	{"notices of a disabling that was none", func(s store) store { return disablingHidden{s} }, checks{"life/disabled by a decision, held or closing", "life/disabled by a decision, within a batch"}},
 	{"notices of the batch dropped", onBatch(func(batch *dispatch.Batch) { batch.Notices = nil }), checks{"notice/of the batch"}},
 	{"notices not announced", onBatch(func(batch *dispatch.Batch) { batch.Announce = nil }), checks{"notice/announced"}},

@@ -24,6 +24,7 @@ func customSettings() sender.Settings {
 	return sender.Settings{
 		Headers: map[string]string{"X-Tenant": "a'b\"c ü", "Authorization": "\x01sealed"}, MaxInFlight: 7, Rate: 2.5,
 		Timeout: 1500 * time.Millisecond, Proxy: "eu", SealedCertificate: []byte("\x00\xff certificate"),
+		RetryDelays: []time.Duration{time.Minute, 3 * time.Hour}, Horizon: 40 * time.Hour, DisableAfter: sender.NeverDisable, Gone: sender.GoneStops,
 	}
 }
 
