@@ -52,8 +52,22 @@ func TestOverlappingSettings(t *testing.T) {
 		_, err := newSender(t, &surehook.SenderConfig{Dispatch: d})
 		require.EqualError(t, err, "surehook: SenderConfig.Dispatch."+field+" is set: set SenderConfig."+field+", which all parts share")
 	}
-	_, err := newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{ScopeOf: func(signing.Verified) string { return "" }}})
+	_, err := newSender(t, &surehook.SenderConfig{Dispatch: dispatch.Config{Policy: dispatch.Policy{Own: sender.PolicyBounds{Allowed: true}}}})
+	require.EqualError(t, err, "surehook: SenderConfig.Dispatch.Policy.Own is set: set SenderConfig.OwnPolicies, which all parts share")
+	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{ScopeOf: func(signing.Verified) string { return "" }}})
 	require.EqualError(t, err, "surehook: ReceiverConfig.Receive.ScopeOf is set: NewReceiver has one scope; for several, use receiver.New")
+}
+
+// The bounds of policies are those of the registry and of the dispatcher.
+func TestOwnPolicies(t *testing.T) {
+	s, err := newSender(t, &surehook.SenderConfig{OwnPolicies: sender.PolicyBounds{Allowed: true, MaxHorizon: 2 * time.Hour}})
+	require.NoError(t, err)
+	_, _, err = s.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	n := sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", Settings: sender.Settings{Horizon: 3 * time.Hour}}
+	_, err = s.Registry.Subscribe(t.Context(), n)
+	require.ErrorContains(t, err, "the horizon is 3h0m0s: it must be from 1m0s to 2h0m0s")
+	require.Equal(t, 2*time.Hour, s.Dispatcher.PolicyOf(n.Settings).Horizon)
 }
 
 // What a part refuses, the door refuses, and all of it at once.

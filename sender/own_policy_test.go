@@ -176,7 +176,7 @@ func TestStoredPolicy(t *testing.T) {
 	require.JSONEq(t, `{"Headers":null,"MaxInFlight":0,"Rate":0,"Timeout":0,"Proxy":"","SealedCertificate":null,
 		"RetryDelays":[1000000000,3600000000000],"Horizon":60000000000,"DisableAfter":-1,"Gone":"stop"}`, string(text))
 	require.Equal(t, own, sender.ReadSettings(text))
-	require.Contains(t, fmt.Sprint(own), ` retry_delays:[1s 1h0m0s] horizon:1m0s disable_after:-1ns gone:"stop"}`)
+	require.Contains(t, fmt.Sprint(own), ` retry_delays:[1s 1h0m0s] horizon:1m0s disable_after:never gone:"stop"}`)
 }
 
 func TestDisabledAt(t *testing.T) {

@@ -138,7 +138,12 @@ func (s Settings) String() string {
 		fmt.Fprintf(&b, " order:%q hold_tries:%d hold_for:%v hold_dead:%t", s.Order, s.HoldTries, s.HoldFor, s.HoldDead)
 	}
 	if s.HasPolicy() {
-		fmt.Fprintf(&b, " retry_delays:%v horizon:%v disable_after:%v", s.RetryDelays, s.Horizon, s.DisableAfter)
+		fmt.Fprintf(&b, " retry_delays:%v horizon:%v disable_after:", s.RetryDelays, s.Horizon)
+		if s.DisableAfter == NeverDisable {
+			b.WriteString("never")
+		} else {
+			b.WriteString(s.DisableAfter.String())
+		}
 	}
 	if s.Gone != GoneFails {
 		fmt.Fprintf(&b, " gone:%q", s.Gone)

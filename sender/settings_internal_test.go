@@ -119,17 +119,18 @@ func TestSettingsRefused(t *testing.T) {
 func TestSettingsNormalised(t *testing.T) {
 	given := Settings{
 		Headers: map[string]string{"x-api-key": " a b\t"}, MaxInFlight: 3, Rate: 1.5, Timeout: time.Second, Proxy: "eu",
-		SealedCertificate: []byte("sealed"),
+		SealedCertificate: []byte("sealed"), RetryDelays: []time.Duration{time.Minute},
 	}
 	got := given.normalised()
 	require.Equal(t, Settings{
 		Headers: map[string]string{"X-Api-Key": "a b"}, MaxInFlight: 3, Rate: 1.5, Timeout: time.Second, Proxy: "eu",
-		SealedCertificate: []byte("sealed"),
+		SealedCertificate: []byte("sealed"), RetryDelays: []time.Duration{time.Minute},
 	}, got)
-	given.Headers["x-api-key"], given.SealedCertificate[0] = "changed", 'X'
+	given.Headers["x-api-key"], given.SealedCertificate[0], given.RetryDelays[0] = "changed", 'X', 0
+	require.Equal(t, time.Minute, got.RetryDelays[0])
 	require.Equal(t, "a b", got.Headers["X-Api-Key"], "a deep copy")
 	require.Equal(t, "sealed", string(got.SealedCertificate))
-	require.Equal(t, Settings{}, Settings{Headers: map[string]string{}, SealedCertificate: []byte{}}.normalised(), "one form of nothing")
+	require.Equal(t, Settings{}, Settings{Headers: map[string]string{}, SealedCertificate: []byte{}, RetryDelays: []time.Duration{}}.normalised(), "one form of nothing")
 }
 
 // Settings and certificates keep the owner's secrets, whatever prints them.

@@ -22,8 +22,8 @@ const (
 	SubscriptionActive SubscriptionStatus = "active"
 	// SubscriptionPaused: somebody has paused it. Its deliveries are held.
 	SubscriptionPaused SubscriptionStatus = "paused"
-	// SubscriptionDisabled: it failed for too long, or the operator has disabled
-	// it. Its deliveries are held.
+	// SubscriptionDisabled: it failed for too long, or its endpoint has stopped it (see
+	// GoneStops), or the operator has disabled it. Its deliveries are held.
 	SubscriptionDisabled SubscriptionStatus = "disabled"
 	// SubscriptionClosing: it is being deleted. It gets what was committed before,
 	// and nothing later.

@@ -9,7 +9,7 @@
 // results, and claims deliveries that are due. A claimed delivery waits for a slot and goes
 // on the wire; then its result waits for the next step. A [Policy] says when a failed
 // attempt is made again, when a delivery is given up, and when a subscription is disabled.
-// [Hooks] and a [Notifier] tell the application.
+// Where its Own bounds allow it, a subscription's Settings say so for itself. [Hooks] and a [Notifier] tell the application.
 //
 // # When a process is gone
 //

@@ -144,6 +144,7 @@ func TestGoneStops(t *testing.T) {
 		{"a success", dispatch.Live{First: t0, Tries: 1, GoneStops: true}, sender.Health{}, dispatch.Result{}, sender.StatusDelivered, time.Time{}, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			c.result.StartedAt = t0
 			d := p.Decide(c.live, c.health, c.result, t0)
 			require.Equal(t, []any{c.status, c.due, c.disable, c.notices}, []any{d.Status, d.Due, d.Disable, d.Notices})
 			if c.disable != "" {

@@ -39,6 +39,7 @@ var (
 	workers             *jobs.Jobs[pgx.Tx]
 	disableAfter        time.Duration
 	newKey, oldKey      []byte
+	key                 sender.SealingKey
 )
 
 func block() error {
