@@ -283,6 +283,7 @@ func described() []Vendor {
 				IDField: "signature.token", TypeField: "event-data.event", TimeField: "signature.timestamp",
 			},
 			DataField: "event-data", Retries: "over 8 h: after 10, 10, 15, 30 min, 1, 2 and 4 h", Success: "200; 406 stops it", Docs: "https://documentation.mailgun.com/docs/mailgun/user-manual/tracking-messages/#securing-webhooks",
+			Evidence: Library, Read: compared, Source: "mailgun-go verifies it",
 			Note: "The signature covers a time and a token, and not the event: fetch what it says.",
 		},
 		{
@@ -324,7 +325,7 @@ func described() []Vendor {
 				IDField: "event.id", TypeField: "event.event_type", TimeField: "event.occurred_at",
 			},
 			DataField: "event.data", ObjectType: "event.data.type", ObjectID: "event.data.id", Retries: "up to 48 h", Success: "2xx within 5 s", Docs: "https://developer.pagerduty.com/docs/verifying-webhook-signatures",
-			Evidence: Library, Read: compared, Source: "go-pagerduty's webhookv3 verifies it",
+			Evidence: Published, Read: compared, Source: "go-pagerduty's webhookv3, test values",
 		},
 		{
 			Name: "paystack", Title: "Paystack", Description: facts(with(bodyOnly("paystack", "X-Paystack-Signature", "", signing.Hex), func(d *signing.Description) { d.Algorithm = signing.HMACSHA512 }), "", "event", ""),
@@ -467,7 +468,6 @@ func described() []Vendor {
 				Signed: "{timestamp}.{body}", IDField: "id", TypeField: "event", TimeField: "created_at",
 			},
 			DataField: "data", ObjectType: "data.object", ObjectID: "data.id", Window: 3 * time.Minute, Retries: "6 times over 3 days", Success: "200", Docs: "https://workos.com/docs/events/data-syncing/webhooks",
-			Evidence: Library, Read: compared, Source: "workos-go verifies it",
 		},
 		{
 			Name: "x", Title: "X (Twitter)", Description: bodyOnly("x", "X-Twitter-Webhooks-Signature", "sha256=", signing.Base64),
