@@ -184,7 +184,7 @@ func aboutNotices() map[string]words {
 	read := notice
 	read.AcknowledgedAt = momentary(5)
 	return map[string]words{
-		"list-notices":       {"Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies.", nil, aPage(notice)},
+		"list-notices":       {"Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. Each is also an event, for the subscriptions that ask for its type, and never for the one that it is about.", nil, aPage(notice)},
 		"acknowledge-notice": {"Marks a notice as read by somebody. It is removed some months later.", nil, read},
 	}
 }

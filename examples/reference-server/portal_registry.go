@@ -8,8 +8,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// portalRegistry is the registry of the portal: its visitors have the limits that
-// callers of the API have.
+// portalRegistry is the registry of the portal: its visitors have the limits and the notices
+// that callers of the API have.
 type portalRegistry struct {
 	*sender.Registry[*sql.Tx]
 	service *service
@@ -35,8 +35,21 @@ func (r portalRegistry) Subscribe(ctx context.Context, n sender.NewSubscription)
 			}
 			return err
 		}
-		made, err = s.registry.SubscribeTx(ctx, tx, n)
+		made, err = s.subscribeTx(ctx, tx, n)
 		return err
 	})
 	return made, err
+}
+
+// Update keeps a subscription's own notices out. Who changes the types at the same time in
+// another window has the last word about the filter, too.
+func (r portalRegistry) Update(ctx context.Context, id string, c sender.SubscriptionChange) (sender.Subscription, error) {
+	was, err := r.Subscription(ctx, id)
+	if err != nil {
+		return sender.Subscription{}, err
+	}
+	if c.EventTypes != nil || c.Filter != nil {
+		c = changeWithoutOwn(&was, c)
+	}
+	return r.Registry.Update(ctx, id, c)
 }

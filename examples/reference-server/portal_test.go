@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,6 +38,23 @@ func TestPortal(t *testing.T) {
 		require.Contains(t, page, `<span class="path">/c</span>`)
 		require.NotContains(t, page, `<span class="path">/d</span>`)
 		require.True(t, strings.HasPrefix(res.Request.URL.Path, "/portal/s/"))
+		// What a visitor asks for by name is kept from telling an endpoint of itself, as in the API.
+		root := res.Request.URL.Path
+		_, page = v.ask(http.MethodGet, root+"endpoints/new", nil)
+		form := regexp.MustCompile(`name="form" value="([^"]+)"`).FindStringSubmatch(page)[1]
+		add := url.Values{"form": {form}, "url": {"https://hooks.example.com/told"}, "types": {"delivery.dead_lettered"}}
+		res, page = v.ask(http.MethodPost, root+"endpoints", add, "Sec-Fetch-Site", "same-origin")
+		require.Equal(t, http.StatusOK, res.StatusCode, page)
+		at := "/subscriptions/" + path.Base(res.Request.URL.Path)
+		made := s.get(c.token, at).is(http.StatusOK)["filter"]
+		require.Equal(t, path.Base(at), made.(object)["not"].(object)["data.subscription_id"])
+		add.Set("filter", `{"data.n": 1}`)
+		res, page = v.ask(http.MethodPost, res.Request.URL.Path, add, "Sec-Fetch-Site", "same-origin")
+		require.Equal(t, http.StatusOK, res.StatusCode, page)
+		changed := s.get(c.token, at).is(http.StatusOK)["filter"].(object)
+		require.Equal(t, made.(object)["not"], changed["not"])
+		require.InDelta(t, 1, changed["data.n"], 0)
+
 		res, _ = v.ask(http.MethodGet, "/portal/s/x/", nil)
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 	})

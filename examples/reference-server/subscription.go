@@ -70,7 +70,7 @@ func expression(given json.RawMessage) string {
 // NewSubscription asks for a subscription.
 type NewSubscription struct {
 	URL         string          `json:"url" doc:"Where events are posted to."`
-	EventTypes  []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
+	EventTypes  []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" doc:"Exact types, prefix.* or *, which is the default when it is left out. A notice's event never goes to the subscription that it is about: one that names such a type has a clause in its filter that keeps its own out."`
 	Filter      json.RawMessage `json:"filter,omitempty" doc:"Which events of these types it gets, by their content, such as {\"data.status\": \"paid\", \"data.amount\": {\"gte\": 100}}: see the documentation of filters. Left out or null: all of them."`
 	Description string          `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
 	Ordering
@@ -158,7 +158,7 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 		if err := s.roomForSubscription(ctx, tx, c); err != nil {
 			return Subscription{}, err
 		}
-		made, err := s.registry.SubscribeTx(ctx, tx, sender.NewSubscription{
+		made, err := s.subscribeTx(ctx, tx, sender.NewSubscription{
 			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description, Settings: in.Body.settings(sender.Settings{}),
 		})
 		if errors.Is(err, sender.ErrNotFound) {
@@ -245,7 +245,7 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 				settings := in.Body.settings(sub.Settings)
 				change.Settings = &settings
 			}
-			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, change); err != nil {
+			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, changeWithoutOwn(&sub, change)); err != nil {
 				return err
 			}
 		}

@@ -1065,7 +1065,7 @@ type NewSubscription struct {
 	// Description For people: up to 1024 bytes.
 	Description *string `json:"description,omitempty"`
 
-	// EventTypes Exact types, prefix.* or *, which is the default when it is left out.
+	// EventTypes Exact types, prefix.* or *, which is the default when it is left out. A notice's event never goes to the subscription that it is about: one that names such a type has a clause in its filter that keeps its own out.
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Filter Which events of these types it gets, by their content, such as {"data.status": "paid", "data.amount": {"gte": 100}}: see the documentation of filters. Left out or null: all of them.
@@ -2101,7 +2101,7 @@ type ClientInterface interface {
 
 	// ListNotices List notices, newest first
 	//
-	// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
+	// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. Each is also an event, for the subscriptions that ask for its type, and never for the one that it is about. The operator sees all, a subscriber its own.
 	//
 	// Corresponds with GET /notices (the `ListNotices` operationId).
 	ListNotices(ctx context.Context, params *ListNoticesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2638,7 +2638,7 @@ func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // ListNotices List notices, newest first
 //
-// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
+// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. Each is also an event, for the subscriptions that ask for its type, and never for the one that it is about. The operator sees all, a subscriber its own.
 //
 // Corresponds with GET /notices (the `ListNotices` operationId).
 func (c *Client) ListNotices(ctx context.Context, params *ListNoticesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5323,7 +5323,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListNoticesWithResponse List notices, newest first
 	//
-	// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
+	// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. Each is also an event, for the subscriptions that ask for its type, and never for the one that it is about. The operator sees all, a subscriber its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10358,7 +10358,7 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 
 // ListNoticesWithResponse List notices, newest first
 //
-// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. The operator sees all, a subscriber its own.
+// Lists what the caller must learn: dead letters, subscriptions that are failing or were disabled, and replays that have ended. The operator also learns of the server's own network and proxies. Each is also an event, for the subscriptions that ask for its type, and never for the one that it is about. The operator sees all, a subscriber its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
