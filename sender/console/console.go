@@ -121,6 +121,12 @@ type Config struct {
 	// its subscription is disabled. Zero: the pages do not say when that will be.
 	DisableAfter time.Duration
 
+	// Policy tells what is done about the failures of a subscription with some settings: the
+	// Dispatcher's PolicyOf. Pages then say when each subscription is tried and disabled, by
+	// its own policy if it has one, and DisableAfter is not looked at. Nil: they say of a
+	// policy only what its settings ask for.
+	Policy func(sender.Settings) sender.EffectivePolicy
+
 	// Refresh is how often open pages load what has changed, by their script. The
 	// default is 15 s; negative: never.
 	Refresh time.Duration

@@ -11,8 +11,8 @@
 //
 // Give Backend what the program has besides: Customers, so that names stand where the
 // library knows ids alone and there is a list of customers, and Jobs. Set
-// Config.DisableAfter to the dispatcher's, so that pages say when a failing subscription
-// will be disabled, and Config.Portal if your customers have pages of their own.
+// Config.Policy to the dispatcher's PolicyOf, so that pages say when a subscription is tried,
+// and when one that fails will be disabled, and Config.Portal if your customers have pages of their own.
 //
 // # Who may see it
 //

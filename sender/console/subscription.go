@@ -22,6 +22,7 @@ type subscriptionView struct {
 	Spans      []span
 	Attempts   figure
 	Whole      history.SubscriptionRollup // of the span
+	Policy     []fact                     // what is done about its failures
 	DisabledOn time.Time                  // when it is disabled if nothing succeeds; zero: not known
 }
 
@@ -42,9 +43,9 @@ func (c *Console) subscription(ctx context.Context, r *http.Request) (view, erro
 	if err != nil {
 		return view{}, err
 	}
-	v := subscriptionView{subscriptionRow: rows[0], Spans: hourlySpans, Span: hourlySpanOf(r.URL.Query().Get("range")), Headers: slices.Sorted(maps.Keys(s.Settings.Headers))}
+	v := subscriptionView{subscriptionRow: rows[0], Spans: hourlySpans, Span: hourlySpanOf(r.URL.Query().Get("range")), Headers: slices.Sorted(maps.Keys(s.Settings.Headers)), Policy: c.policy(&s.Settings)}
 	if v.Way >= 0 {
-		v.DisabledOn = s.Health.FailingSince.Add(c.cfg.DisableAfter)
+		v.DisabledOn = c.disabledOn(&s)
 	}
 	if v.Attempts, v.Whole, err = c.hourly(ctx, s.ID, v.Span); err != nil {
 		return view{}, err

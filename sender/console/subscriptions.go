@@ -80,9 +80,11 @@ func (c *Console) rows(ctx context.Context, list []sender.Subscription) ([]subsc
 
 func (c *Console) row(s sender.Subscription) subscriptionRow {
 	r := subscriptionRow{Subscription: s, State: look.Subscription(s), Way: -1}
-	if since := s.Health.FailingSince; !since.IsZero() && c.cfg.DisableAfter > 0 && s.Status == sender.SubscriptionActive {
-		failing := max(0, c.cfg.Now().Sub(since))
-		r.Way, r.Left = min(1, failing.Seconds()/c.cfg.DisableAfter.Seconds()), max(0, c.cfg.DisableAfter-failing)
+	if since := s.Health.FailingSince; !since.IsZero() && s.Status == sender.SubscriptionActive {
+		if after := c.disableAfter(&s); after > 0 {
+			failing := max(0, c.cfg.Now().Sub(since))
+			r.Way, r.Left = min(1, failing.Seconds()/after.Seconds()), max(0, after-failing)
+		}
 	}
 	return r
 }

@@ -65,7 +65,12 @@ func (p *Portal) endpoints(ctx context.Context, r *http.Request) (view, error) {
 }
 
 func (p *Portal) givesUp(e *sender.Subscription) time.Time {
-	if since := e.Health.FailingSince; p.cfg.DisableAfter > 0 && !since.IsZero() && e.Status == sender.SubscriptionActive {
+	since := e.Health.FailingSince
+	switch {
+	case since.IsZero() || e.Status != sender.SubscriptionActive:
+	case p.cfg.Policy != nil:
+		return p.cfg.Policy(e.Settings).DisabledAt(e.Health)
+	case p.cfg.DisableAfter > 0:
 		return since.Add(p.cfg.DisableAfter)
 	}
 	return time.Time{}

@@ -83,6 +83,10 @@ type Config struct {
 	// reads when no more is tried. 0: it is not said.
 	DisableAfter time.Duration
 
+	// Policy is the Dispatcher's PolicyOf, for endpoints that have a policy of their own:
+	// DisableAfter is not looked at then. Nil: all have that one.
+	Policy func(sender.Settings) sender.EffectivePolicy
+
 	// Session is how long a session lasts. The default is 2 h, the most 24 h.
 	Session time.Duration
 

@@ -37,7 +37,6 @@ var (
 	authorize           console.Authorize
 	customers           console.Customers
 	workers             *jobs.Jobs[pgx.Tx]
-	disableAfter        time.Duration
 	newKey, oldKey      []byte
 	key                 sender.SealingKey
 )
