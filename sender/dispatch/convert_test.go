@@ -185,6 +185,54 @@ func TestPinnedWithoutACatalogue(t *testing.T) {
 	})
 }
 
+// A subscription from before there was a catalogue gets the oldest version of a process that
+// has one, and then the same bytes of one that has none yet.
+func TestBytesNeverChangeWithoutAPin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		before, err := sender.NewRegistry[*memory.Tx](v.Store, v.Keys, &sender.RegistryConfig{Network: bedtest.Private})
+		require.NoError(t, err)
+		v.Registry = before
+		v.subscribe("unpinned", "")
+		v.publish(newestData)
+		first := v.run(v.convert, v.Store, time.Second, http.StatusServiceUnavailable)["unpinned"]
+		require.Len(t, first, 1)
+		require.Contains(t, first[0], firstData)
+		require.Equal(t, first, v.run(nil, v.Store, 12*time.Hour, http.StatusOK)["unpinned"])
+	})
+}
+
+// keepsInVain keeps bodies, and loses the answer once.
+type keepsInVain struct {
+	dispatch.Store
+	lost bool
+}
+
+func (s *keepsInVain) KeepBodies(ctx context.Context, all []dispatch.KeptBody) (map[dispatch.DeliveryKey][]byte, error) {
+	kept, err := s.Store.KeepBodies(ctx, all)
+	if !s.lost && err == nil {
+		s.lost = true
+		return nil, errors.New("the connection is lost")
+	}
+	return kept, err
+}
+
+// What was kept is sent, also if the subscription has moved to a newer version before the
+// first attempt: history shows it.
+func TestBodyThatWasKeptAndNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		id := v.subscribe("old", shop.First)
+		v.publish(newestData)
+		require.Empty(t, v.run(v.convert, &keepsInVain{Store: v.Store}, 10*time.Second, http.StatusOK)["old"])
+		_, err := v.Registry.Update(t.Context(), id, sender.SubscriptionChange{Settings: &sender.Settings{PayloadVersion: shop.Second}})
+		require.NoError(t, err)
+		got := v.run(v.convert, v.Store, 2*time.Minute, http.StatusOK)["old"]
+		require.Len(t, got, 1)
+		require.Equal(t, got[0], v.body(id), "history shows what was posted")
+	})
+}
+
 // keepsNothing fails to keep bodies, a number of times.
 type keepsNothing struct {
 	dispatch.Store

@@ -43,7 +43,17 @@ var ofLines = []Defect{
 	{
 		Name: "what was superseded is lost, on SQLite",
 		File: "sender/sqlite/line.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
-		Old: "\treturn b.endAll(h, rest, rules.Superseded)\n}\n\nfunc", New: "\treturn b.endAll(h, rest[:0], rules.Superseded)\n}\n\nfunc",
+		Old: "return b.endAll(h, rest, rules.Superseded)", New: "return b.endAll(h, rest[:0], rules.Superseded)",
+	},
+	{
+		Name: "the first of a line comes out, whatever the order is now",
+		File: "sender/rules/line.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "return order == sender.OrderLatest && l.First < l.Newest", New: "return order == sender.OrderLatest && l.First > l.Newest",
+	},
+	{
+		Name: "a dead letter amid a line comes out, on SQLite",
+		File: "sender/sqlite/line.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
+		Old: "\tif dead {\n", New: "\tif dead && line.Dead {\n",
 	},
 	{
 		Name: "two of an object are leased at a time after a release, on PostgreSQL",

@@ -269,6 +269,21 @@ var ofDecisions = []Defect{
 
 var ofStores = []Defect{
 	{
+		Name: "a deleted operator loses what is on its way, on SQLite",
+		File: "sender/sqlite/registry_cache.go", Tests: []string{"./sender/sqlite"}, Run: "^TestStore$/^immediate$/^life$",
+		Old: "w.everSubscriber(sender.Operator)", New: "w.subscriberNo(sender.Operator)",
+	},
+	{
+		Name: "a deleted operator loses what is on its way, on PostgreSQL",
+		File: "sender/postgres/match.go", Tests: []string{"./sender/postgres"}, Run: "^TestStore$/^pgx_read_committed$/^life$",
+		Old: "surehook_subscribers WHERE id = $7)", New: "surehook_subscribers WHERE id = $7 AND deleted = 0)",
+	},
+	{
+		Name: "what a replay has admitted does not count, in memory",
+		File: "sender/memory/heads.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "return int64(len(sub.live.items) + len(sub.replayed.items) + len(sub.behind))", New: "return int64(len(sub.live.items) + len(sub.behind))",
+	},
+	{
 		Name: "a late result is recorded, in memory",
 		File: "sender/memory/record.go", Tests: []string{"./sender/memory"},
 		Old: "d.live.token == token", New: "token > 0",
