@@ -241,7 +241,7 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 				text := expression(in.Body.Filter)
 				change.Filter = &text
 			}
-			if in.Body.any() {
+			if in.Body.any() && sub.Settings.Unreadable() == nil { // else the registry refuses: what is stored would be lost
 				settings := in.Body.settings(sub.Settings)
 				change.Settings = &settings
 			}

@@ -73,6 +73,13 @@ func TestImplicit(t *testing.T) {
 	v.done(v.post("/endpoints/"+c.Subscription, "description", "Jobs", "url", "https://else.example.com/"), "/endpoints/"+c.Subscription, "Saved.")
 	require.Equal(t, "https://once.example.com/", b.endpoint(c.Subscription).URL)
 	require.Equal(t, "Jobs", b.endpoint(c.Subscription).Description)
+	require.NotContains(t, v.get("/endpoints/"+c.Subscription).text, `name="filter"`)
+	v.done(v.post("/endpoints/"+c.Subscription, "description", "Jobs", "order", "latest", "filter", `{"data.a": 1}`), "/endpoints/"+c.Subscription, "Saved.")
+	require.Equal(t, sender.OrderLatest, b.endpoint(c.Subscription).Settings.Order)
+	require.Nil(t, b.endpoint(c.Subscription).Filter)
+	p := v.post("/endpoints/"+c.Subscription+"/preview", "filter", `{"data.a": 1}`)
+	require.Equal(t, http.StatusUnprocessableEntity, p.status)
+	p.has(t, "it gets what is addressed to it")
 }
 
 func TestPauseResumeTest(t *testing.T) {

@@ -63,6 +63,7 @@
 //
 // # What it costs
 //
-// Every page reads a bounded number of rows, however large the database is. The preview and
-// the beginning of a replay are the exception: they count all dead letters.
+// Every page reads a bounded number of rows, however large the database is. To try a filter
+// reads the last 100 events that it could pass, one by one. The preview and the
+// beginning of a replay are the exception: they count all dead letters.
 package portal

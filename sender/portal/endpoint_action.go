@@ -37,6 +37,9 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 // settingsTyped are an endpoint's settings after the form, and whether that changes them. What
 // the form leaves out stays as it is.
 func settingsTyped(form url.Values, typed *entries, s sender.Settings) (_ sender.Settings, changed bool) {
+	if s.Unreadable() != nil { // the registry refuses the change: what is stored would be lost
+		return s, false
+	}
 	if form.Has("order") && typed.Order != s.Order {
 		s, changed = typed.settings(s), true
 	}
