@@ -30,7 +30,7 @@ func (v *Verifier) Diagnose(m Message) []string {
 	var outside *TimestampError
 	var header *HeaderError
 	switch {
-	case err == nil || len(v.schemes) == 0:
+	case err == nil || len(v.schemes) == 0 || v.keys == nil:
 		return nil
 	case errors.As(err, &outside):
 		return []string{whySkewed(outside.Skew)}

@@ -47,6 +47,13 @@ type Scheme interface {
 	Sign(h http.Header, id string, at time.Time, body []byte, keys *Keyring) error
 }
 
+// OwnKeys is a [Scheme] that has its keys itself, such as the certificates of its sender. A
+// verifier of such schemes alone needs no keyring: NewVerifier(nil, …).
+type OwnKeys interface {
+	Scheme
+	OwnKeys()
+}
+
 // DefaultSchemes returns the schemes with which every delivery is signed, in the order in
 // which a verifier looks for them: [StandardWebhooks] and [TimestampBody].
 func DefaultSchemes() []Scheme {

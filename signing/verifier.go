@@ -162,7 +162,7 @@ type checker interface{ check(*Keyring) error }
 
 func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 	var problems []error
-	if v.keys == nil {
+	if v.keys == nil && !ownKeys(schemes) {
 		problems = append(problems, errors.New("signing: a verifier needs a keyring: make one with NewKeyring"))
 	}
 	if v.tolerance < time.Second {
@@ -189,6 +189,15 @@ func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+func ownKeys(schemes []Scheme) bool {
+	for _, s := range schemes {
+		if _, own := s.(OwnKeys); !own {
+			return false
+		}
+	}
+	return true
 }
 
 // checkWith reports why a scheme can verify nothing: its names are wrong, or no key of

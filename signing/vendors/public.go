@@ -1,6 +1,10 @@
 package vendors
 
-import "github.com/surehook/surehook/signing"
+import (
+	"time"
+
+	"github.com/surehook/surehook/signing"
+)
 
 // public are the senders that sign with a private key, and Twilio, whose scheme is its own.
 func public() []Vendor {
@@ -28,6 +32,11 @@ func public() []Vendor {
 			Retries: "up to 24 h", Success: "2xx", Docs: "https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features",
 			Evidence: Published, Read: compared, Source: "sendgrid-nodejs and sendgrid-go, test values",
 			Note: "A request has a list of events.",
+		},
+		{
+			Name: "sns", Title: "Amazon SNS", Kind: SNS, Key: Certificate, Body: PlainJSON, DataField: "Message", Challenge: OwnURL, Window: 65 * time.Minute,
+			Retries: "3 times, 20 s apart; as the topic's delivery policy says, for an hour at most", Success: "2xx within 15 s", Docs: "https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html",
+			Note: "The scheme is package signing/sns, with the topics that count. It fetches Amazon's certificates. Scheme.Confirm opens the URL of a SubscriptionConfirmation.",
 		},
 		{
 			Name: "twilio", Title: "Twilio", Kind: Twilio, Body: JSONOrForm, Retries: "none by default", Success: "2xx within 15 s", EmptyAnswer: true, Docs: "https://www.twilio.com/docs/usage/security#validating-requests",
