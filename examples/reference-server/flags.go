@@ -40,6 +40,7 @@ type given struct {
 	horizon, disableAfter   time.Duration
 	jitter                  float64
 	keepEvents, keepDead    time.Duration
+	ownPolicies             bool
 	databaseFile, tokenFile string
 	secretKeyFile           string
 }
@@ -70,6 +71,7 @@ func (g *given) flags(usage io.Writer) *flag.FlagSet {
 	f.Float64Var(&g.jitter, "jitter", 0.2, "each delay is varied by up to this `fraction`")
 	f.DurationVar(&g.timeout, "timeout", maxTimeout, "per attempt, from dial to the end of the response: at most 10s")
 	f.DurationVar(&g.disableAfter, "disable-after", 120*time.Hour, "continuous failure for this long disables a subscription")
+	f.BoolVar(&g.ownPolicies, "own-policies", false, "subscriptions may have retry delays (from 10s, up to 30 attempts), a horizon (up to -horizon) and a time until disabling (up to -disable-after) of their own")
 	f.DurationVar(&g.keepEvents, "keep-events", 30*day, "how long events, and the records of deliveries that have ended, are kept")
 	f.DurationVar(&g.keepDead, "keep-dead-letters", 365*day, "how long dead letters are kept")
 	f.IntVar(&g.limits.subscriptions, "max-subscriptions", 100, "subscriptions of one subscriber; 0: no limit")
@@ -111,6 +113,9 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 		Backoff:      backoff.Policy{Schedule: delays, Horizon: g.horizon, Jitter: jitterOf(g.jitter)},
 		DisableAfter: g.disableAfter,
 	}
+	if g.ownPolicies {
+		g.policy.Own = sender.PolicyBounds{Allowed: true, MaxHorizon: g.horizon, MaxDisableAfter: g.disableAfter}
+	}
 	g.retention = sender.Retention{Events: g.keepEvents, Delivered: g.keepEvents, DeadLetters: g.keepDead}
 	// A delivery that is not kept cannot be sent again.
 	g.retention.Reach = min(g.retention.WithDefaults().Reach, g.keepEvents, g.keepDead)
@@ -128,6 +133,7 @@ func (g *given) problems() (errs []error) {
 	bad(g.timeout <= 0 || g.timeout > maxTimeout, "-timeout is %v: it must be above 0 and at most %v", g.timeout, maxTimeout)
 	bad(g.horizon <= 0, "-horizon is %v: it must be above 0", g.horizon)
 	bad(g.disableAfter <= 0, "-disable-after is %v: it must be above 0", g.disableAfter)
+	bad(g.ownPolicies && (g.horizon < time.Minute || g.disableAfter < time.Hour), "-own-policies needs a -horizon of at least 1m and a -disable-after of at least 1h: they are %v and %v", g.horizon, g.disableAfter)
 	bad(g.jitter < 0 || g.jitter > 1 || g.jitter != g.jitter, "-jitter is %v: it must be from 0 to 1", g.jitter)
 	bad(g.operatorToken != "" && len(g.operatorToken) < minOperatorToken,
 		"-operator-token has %d characters: it must have at least %d, so that nobody can guess it (openssl rand -hex 32 makes one)", len(g.operatorToken), minOperatorToken)

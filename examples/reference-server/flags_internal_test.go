@@ -35,6 +35,8 @@ func TestBadFlags(t *testing.T) {
 		{args: []string{"-schedule", "1m,soon"}, says: []string{"-schedule", "soon"}},
 		{args: []string{"-schedule", "-1m", "-jitter", "2", "-horizon", "0s"}, says: []string{"-schedule", "-jitter", "-horizon"}},
 		{args: []string{"-disable-after", "-1h"}, says: []string{"-disable-after"}},
+		{args: []string{"-own-policies", "-horizon", "59s"}, says: []string{"-own-policies", "at least 1m"}},
+		{args: []string{"-own-policies", "-disable-after", "59m"}, says: []string{"-own-policies", "at least 1h"}},
 		{args: []string{"-operator-token", "eleven-char"}, says: []string{"-operator-token", "11", "at least 12"}},
 		{args: []string{"-operator-token", "a token with spaces"}, says: []string{"-operator-token", "visible"}},
 		{args: []string{"-operator-token-file", "/nowhere/token"}, says: []string{"-operator-token-file", "/nowhere/token"}},

@@ -51,7 +51,7 @@ func (s *server) newPortal() (*portal.Portal, error) {
 		return nil, err
 	}
 	return portal.New(portal.Backend{Registry: portalRegistry{s.registry, s.service}, History: s.history, Replays: s.replays}, keys, &portal.Config{
-		Name: "Surehook reference server", Catalogue: types, DisableAfter: s.options.policy.DisableAfter, Logger: s.log,
+		Name: "Surehook reference server", Catalogue: types, Policy: s.options.policy.Of, Logger: s.log,
 	})
 }
 

@@ -216,8 +216,9 @@ func located(err error) []Detail {
 	var field *sender.FieldError
 	if errors.As(err, &field) {
 		name := field.Field
-		if name == "hold_for" {
-			name = "hold_for_seconds"
+		switch name {
+		case "hold_for", "retry_delays", "horizon", "disable_after":
+			name += "_seconds"
 		}
 		return []Detail{{Location: "body." + name, Message: field.Reason}}
 	}

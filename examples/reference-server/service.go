@@ -104,7 +104,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	if err != nil {
 		return err
 	}
-	config := sender.RegistryConfig{Network: network, Retention: s.options.retention, PayloadVersion: types.Newest()}
+	config := sender.RegistryConfig{Network: network, Retention: s.options.retention, PayloadVersion: types.Newest(), OwnPolicies: s.options.policy.Own}
 	if s.options.challenge {
 		s.challenger, err = challenge.New(&challenge.Config{Network: network, Timeout: s.options.timeout, UserAgent: userAgent()})
 		errs = append(errs, err)

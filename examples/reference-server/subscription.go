@@ -25,25 +25,33 @@ type Subscription struct {
 	HoldForSeconds int64           `json:"hold_for_seconds" doc:"With the order object: after how many seconds. 0: when its schedule ends."`
 	HoldDead       bool            `json:"hold_dead" doc:"With the order object: a dead letter goes on to hold back the later versions of its object."`
 	PayloadVersion *string         `json:"payload_version" doc:"The date whose versions of the events' data it gets; null: there is one version of each."`
-	Description    string          `json:"description" doc:"For people."`
-	Implicit       bool            `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
-	Status         string          `json:"status" enum:"active,paused,disabled,closing" doc:"While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends."`
-	CreatedAt      time.Time       `json:"created_at" doc:"When it was registered."`
-	FailingSince   *time.Time      `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
-	DisabledAt     *time.Time      `json:"disabled_at" doc:"When it was disabled; null unless it is."`
-	DisabledReason *string         `json:"disabled_reason" doc:"Why it was disabled; null unless it is."`
-	LastSuccessAt  *time.Time      `json:"last_success_at" doc:"When an attempt succeeded last, to about a minute; null if none did."`
-	LastFailureAt  *time.Time      `json:"last_failure_at" doc:"When an attempt failed last; null if none did."`
-	Backlog        int64           `json:"backlog" doc:"How many of its deliveries have not ended."`
-	DeadLettered   int64           `json:"dead_lettered" doc:"How many dead letters are kept."`
+
+	RetryDelaysSeconds  []int64 `json:"retry_delays_seconds" nullable:"false" doc:"How long the attempts of a delivery that fails wait for each other; empty: as for all."`
+	HorizonSeconds      int64   `json:"horizon_seconds" doc:"For how long after its first attempt a delivery is tried. 0: as for all."`
+	DisableAfterSeconds int64   `json:"disable_after_seconds" doc:"After how long without a success it is disabled. 0: as for all."`
+	Gone                string  `json:"gone" enum:"failure,stop" doc:"What the answer 410 Gone does: see NewSubscription."`
+
+	Description    string     `json:"description" doc:"For people."`
+	Implicit       bool       `json:"implicit" doc:"It stands for the callback URLs of one origin, of jobs."`
+	Status         string     `json:"status" enum:"active,paused,disabled,closing" doc:"While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends."`
+	CreatedAt      time.Time  `json:"created_at" doc:"When it was registered."`
+	FailingSince   *time.Time `json:"failing_since" doc:"Since when no attempt has succeeded; kept while it is disabled."`
+	DisabledAt     *time.Time `json:"disabled_at" doc:"When it was disabled; null unless it is."`
+	DisabledReason *string    `json:"disabled_reason" doc:"Why it was disabled; null unless it is."`
+	LastSuccessAt  *time.Time `json:"last_success_at" doc:"When an attempt succeeded last, to about a minute; null if none did."`
+	LastFailureAt  *time.Time `json:"last_failure_at" doc:"When an attempt failed last; null if none did."`
+	Backlog        int64      `json:"backlog" doc:"How many of its deliveries have not ended."`
+	DeadLettered   int64      `json:"dead_lettered" doc:"How many dead letters are kept."`
 }
 
 func viewSubscription(s sender.Subscription) Subscription {
 	return Subscription{
 		ID: s.ID, SubscriberID: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Filter: viewFilter(s.Filter), Description: s.Description,
 		Order: viewOrder(s.Settings.Order), HoldTries: s.Settings.HoldTries, HoldForSeconds: int64(s.Settings.HoldFor / time.Second), HoldDead: s.Settings.HoldDead,
-		PayloadVersion: orNull(s.Settings.PayloadVersion),
-		Implicit:       s.Implicit, Status: string(s.Status), CreatedAt: s.CreatedAt.UTC(), FailingSince: timeOrNull(s.Health.FailingSince),
+		PayloadVersion:     orNull(s.Settings.PayloadVersion),
+		RetryDelaysSeconds: viewDelays(s.Settings.RetryDelays), HorizonSeconds: int64(s.Settings.Horizon / time.Second),
+		DisableAfterSeconds: int64(s.Settings.DisableAfter / time.Second), Gone: viewGone(s.Settings.Gone),
+		Implicit: s.Implicit, Status: string(s.Status), CreatedAt: s.CreatedAt.UTC(), FailingSince: timeOrNull(s.Health.FailingSince),
 		DisabledAt: timeOrNull(s.DisabledAt), DisabledReason: orNull(s.DisabledReason),
 		LastSuccessAt: timeOrNull(s.Health.LastSuccess), LastFailureAt: timeOrNull(s.Health.LastFailure),
 		Backlog: s.Backlog, DeadLettered: s.DeadLettered,
@@ -74,6 +82,7 @@ type NewSubscription struct {
 	Filter      json.RawMessage `json:"filter,omitempty" doc:"Which events of these types it gets, by their content, such as {\"data.status\": \"paid\", \"data.amount\": {\"gte\": 100}}: see the documentation of filters. Left out or null: all of them."`
 	Description string          `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
 	Ordering
+	Failing
 	SubscriberID string `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose it is. Without it an operator's subscription gets the events of all."`
 }
 
@@ -84,6 +93,7 @@ type SubscriptionChange struct {
 	Filter      json.RawMessage `json:"filter,omitempty" doc:"Another filter on the events' content; null removes it."`
 	Description *string         `json:"description,omitempty" doc:"For people: up to 1024 bytes."`
 	Ordering
+	Failing
 	Status string `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
 	Resume string `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
 }
@@ -159,7 +169,7 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 			return Subscription{}, err
 		}
 		made, err := s.subscribeTx(ctx, tx, sender.NewSubscription{
-			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description, Settings: in.Body.settings(sender.Settings{}),
+			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description, Settings: in.Body.failing(in.Body.settings(sender.Settings{})),
 		})
 		if errors.Is(err, sender.ErrNotFound) {
 			return Subscription{}, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
@@ -235,14 +245,14 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 		if sub, err = s.own(ctx, tx, c, in.ID); err != nil {
 			return err
 		}
-		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Filter != nil || in.Body.Description != nil || in.Body.any() {
+		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Filter != nil || in.Body.Description != nil || in.Body.any() || in.Body.fails() {
 			change := sender.SubscriptionChange{URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description}
 			if in.Body.Filter != nil {
 				text := expression(in.Body.Filter)
 				change.Filter = &text
 			}
-			if in.Body.any() && sub.Settings.Unreadable() == nil { // else the registry refuses: what is stored would be lost
-				settings := in.Body.settings(sub.Settings)
+			if (in.Body.any() || in.Body.fails()) && sub.Settings.Unreadable() == nil { // else the registry refuses: what is stored would be lost
+				settings := in.Body.failing(in.Body.settings(sub.Settings))
 				change.Settings = &settings
 			}
 			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, changeWithoutOwn(&sub, change)); err != nil {
