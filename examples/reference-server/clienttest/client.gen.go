@@ -257,6 +257,24 @@ func (e NewJobKind) Valid() bool {
 	}
 }
 
+// Defines values for NewSubscriptionGone.
+const (
+	NewSubscriptionGoneFailure NewSubscriptionGone = "failure"
+	NewSubscriptionGoneStop    NewSubscriptionGone = "stop"
+)
+
+// Valid indicates whether the value is a known member of the NewSubscriptionGone enum.
+func (e NewSubscriptionGone) Valid() bool {
+	switch e {
+	case NewSubscriptionGoneFailure:
+		return true
+	case NewSubscriptionGoneStop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for NewSubscriptionOrder.
 const (
 	NewSubscriptionOrderLatest  NewSubscriptionOrder = "latest"
@@ -341,6 +359,24 @@ func (e ReplayDeliveriesStatus) Valid() bool {
 	}
 }
 
+// Defines values for SubscriptionGone.
+const (
+	SubscriptionGoneFailure SubscriptionGone = "failure"
+	SubscriptionGoneStop    SubscriptionGone = "stop"
+)
+
+// Valid indicates whether the value is a known member of the SubscriptionGone enum.
+func (e SubscriptionGone) Valid() bool {
+	switch e {
+	case SubscriptionGoneFailure:
+		return true
+	case SubscriptionGoneStop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SubscriptionOrder.
 const (
 	SubscriptionOrderLatest  SubscriptionOrder = "latest"
@@ -380,6 +416,24 @@ func (e SubscriptionStatus) Valid() bool {
 	case SubscriptionStatusDisabled:
 		return true
 	case SubscriptionStatusPaused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SubscriptionChangeGone.
+const (
+	SubscriptionChangeGoneFailure SubscriptionChangeGone = "failure"
+	SubscriptionChangeGoneStop    SubscriptionChangeGone = "stop"
+)
+
+// Valid indicates whether the value is a known member of the SubscriptionChangeGone enum.
+func (e SubscriptionChangeGone) Valid() bool {
+	switch e {
+	case SubscriptionChangeGoneFailure:
+		return true
+	case SubscriptionChangeGoneStop:
 		return true
 	default:
 		return false
@@ -1065,11 +1119,17 @@ type NewSubscription struct {
 	// Description For people: up to 1024 bytes.
 	Description *string `json:"description,omitempty"`
 
+	// DisableAfterSeconds After how long without a success the subscription is disabled, within the same bounds. 0: as for all.
+	DisableAfterSeconds *int64 `json:"disable_after_seconds,omitempty"`
+
 	// EventTypes Exact types, prefix.* or *, which is the default when it is left out. A notice's event never goes to the subscription that it is about: one that names such a type has a clause in its filter that keeps its own out.
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Filter Which events of these types it gets, by their content, such as {"data.status": "paid", "data.amount": {"gte": 100}}: see the documentation of filters. Left out or null: all of them.
 	Filter interface{} `json:"filter,omitempty"`
+
+	// Gone What the answer 410 Gone does. failure: it is one like any other. stop: the subscription is disabled at once; nothing is lost, and what is held is sent when it is active again.
+	Gone *NewSubscriptionGone `json:"gone,omitempty"`
 
 	// HoldDead With the order object: a dead letter goes on to hold back the later versions of its object, until it is redelivered, replayed or passed over.
 	HoldDead *bool `json:"hold_dead,omitempty"`
@@ -1080,11 +1140,17 @@ type NewSubscription struct {
 	// HoldTries With the order object: after how many attempts a failing delivery is dead-lettered, so that it holds its object back no longer. 0: when its schedule ends.
 	HoldTries *int64 `json:"hold_tries,omitempty"`
 
+	// HorizonSeconds For how long after its first attempt a delivery is tried, within the same bounds. 0: as for all.
+	HorizonSeconds *int64 `json:"horizon_seconds,omitempty"`
+
 	// Order How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
 	Order *NewSubscriptionOrder `json:"order,omitempty"`
 
 	// PayloadVersion The date whose versions of the events' data it gets. It can only rise.
 	PayloadVersion *string `json:"payload_version,omitempty"`
+
+	// RetryDelaysSeconds How long the attempts of a delivery that fails wait for each other: the last delay is repeated until the horizon. An empty list: as for all. Only where the server allows policies of their own, and within its bounds.
+	RetryDelaysSeconds *[]int64 `json:"retry_delays_seconds,omitempty"`
 
 	// SubscriberId For the operator: whose it is. Without it an operator's subscription gets the events of all.
 	SubscriberId *string `json:"subscriber_id,omitempty"`
@@ -1092,6 +1158,9 @@ type NewSubscription struct {
 	// Url Where events are posted to.
 	Url string `json:"url"`
 }
+
+// NewSubscriptionGone What the answer 410 Gone does. failure: it is one like any other. stop: the subscription is disabled at once; nothing is lost, and what is held is sent when it is active again.
+type NewSubscriptionGone string
 
 // NewSubscriptionOrder How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
 type NewSubscriptionOrder string
@@ -1346,6 +1415,9 @@ type Subscription struct {
 	// Description For people.
 	Description string `json:"description"`
 
+	// DisableAfterSeconds After how long without a success it is disabled. 0: as for all.
+	DisableAfterSeconds int64 `json:"disable_after_seconds"`
+
 	// DisabledAt When it was disabled; null unless it is.
 	DisabledAt *time.Time `json:"disabled_at"`
 
@@ -1361,6 +1433,9 @@ type Subscription struct {
 	// Filter Which events of these types it gets, by their content; null: all of them.
 	Filter interface{} `json:"filter"`
 
+	// Gone What the answer 410 Gone does: see NewSubscription.
+	Gone SubscriptionGone `json:"gone"`
+
 	// HoldDead With the order object: a dead letter goes on to hold back the later versions of its object.
 	HoldDead bool `json:"hold_dead"`
 
@@ -1369,6 +1444,9 @@ type Subscription struct {
 
 	// HoldTries With the order object: after how many attempts a failing delivery holds its object back no longer. 0: when its schedule ends.
 	HoldTries int64 `json:"hold_tries"`
+
+	// HorizonSeconds For how long after its first attempt a delivery is tried. 0: as for all.
+	HorizonSeconds int64 `json:"horizon_seconds"`
 
 	// Id The subscription's id.
 	Id string `json:"id"`
@@ -1388,6 +1466,9 @@ type Subscription struct {
 	// PayloadVersion The date whose versions of the events' data it gets; null: there is one version of each.
 	PayloadVersion *string `json:"payload_version"`
 
+	// RetryDelaysSeconds How long the attempts of a delivery that fails wait for each other; empty: as for all.
+	RetryDelaysSeconds []int64 `json:"retry_delays_seconds"`
+
 	// Status While it is paused or disabled, its deliveries are held. closing: it gets what was committed before its subscriber was deleted, and ends.
 	Status SubscriptionStatus `json:"status"`
 
@@ -1397,6 +1478,9 @@ type Subscription struct {
 	// Url Where events are posted to.
 	Url string `json:"url"`
 }
+
+// SubscriptionGone What the answer 410 Gone does: see NewSubscription.
+type SubscriptionGone string
 
 // SubscriptionOrder How the deliveries about one object wait for each other: see NewSubscription.
 type SubscriptionOrder string
@@ -1409,11 +1493,17 @@ type SubscriptionChange struct {
 	// Description For people: up to 1024 bytes.
 	Description *string `json:"description,omitempty"`
 
+	// DisableAfterSeconds After how long without a success the subscription is disabled, within the same bounds. 0: as for all.
+	DisableAfterSeconds *int64 `json:"disable_after_seconds,omitempty"`
+
 	// EventTypes Exact types, prefix.* or *.
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Filter Another filter on the events' content; null removes it.
 	Filter interface{} `json:"filter,omitempty"`
+
+	// Gone What the answer 410 Gone does. failure: it is one like any other. stop: the subscription is disabled at once; nothing is lost, and what is held is sent when it is active again.
+	Gone *SubscriptionChangeGone `json:"gone,omitempty"`
 
 	// HoldDead With the order object: a dead letter goes on to hold back the later versions of its object, until it is redelivered, replayed or passed over.
 	HoldDead *bool `json:"hold_dead,omitempty"`
@@ -1424,6 +1514,9 @@ type SubscriptionChange struct {
 	// HoldTries With the order object: after how many attempts a failing delivery is dead-lettered, so that it holds its object back no longer. 0: when its schedule ends.
 	HoldTries *int64 `json:"hold_tries,omitempty"`
 
+	// HorizonSeconds For how long after its first attempt a delivery is tried, within the same bounds. 0: as for all.
+	HorizonSeconds *int64 `json:"horizon_seconds,omitempty"`
+
 	// Order How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
 	Order *SubscriptionChangeOrder `json:"order,omitempty"`
 
@@ -1433,12 +1526,18 @@ type SubscriptionChange struct {
 	// Resume With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339).
 	Resume *string `json:"resume,omitempty"`
 
+	// RetryDelaysSeconds How long the attempts of a delivery that fails wait for each other: the last delay is repeated until the horizon. An empty list: as for all. Only where the server allows policies of their own, and within its bounds.
+	RetryDelaysSeconds *[]int64 `json:"retry_delays_seconds,omitempty"`
+
 	// Status active also enables a disabled one.
 	Status *SubscriptionChangeStatus `json:"status,omitempty"`
 
 	// Url Another one. Attempts that begin later go there.
 	Url *string `json:"url,omitempty"`
 }
+
+// SubscriptionChangeGone What the answer 410 Gone does. failure: it is one like any other. stop: the subscription is disabled at once; nothing is lost, and what is held is sent when it is active again.
+type SubscriptionChangeGone string
 
 // SubscriptionChangeOrder How the deliveries about one object wait for each other. relaxed: a version that failed is passed by later ones. object: a version waits until every earlier one of its object has ended. latest: a newer version ends the earlier ones that were not delivered, as superseded.
 type SubscriptionChangeOrder string
