@@ -25,6 +25,12 @@ type Config struct {
 	// Defaults to nil: events of this module.
 	Envelope *Envelope
 
+	// Handshake answers the questions of senders that are no signed events, such as Meta's,
+	// Dropbox's, X's and Asana's; see [Handshake]. Handler, WrapState and WrapFact use it:
+	// route GET to them, too.
+	// Defaults to nil: a GET is answered with 405.
+	Handshake *Handshake
+
 	// MaxBodyBytes is the largest size of a body that is accepted.
 	// Defaults to 1 MiB.
 	MaxBodyBytes int64
@@ -95,7 +101,7 @@ func (c *Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	var problems []error
+	problems := []error{c.Handshake.check()}
 	if c.MaxBodyBytes < 0 {
 		problems = append(problems, fmt.Errorf("receiver: MaxBodyBytes is %d: it must be positive", c.MaxBodyBytes))
 	}

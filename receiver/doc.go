@@ -32,7 +32,8 @@
 // answer is written after the commit and only then.
 //
 // [Envelope] is for events of other senders, such as Stripe, GitHub and Slack, whose
-// bodies have other forms.
+// bodies have other forms; [VendorEnvelope] makes one for each sender of package
+// signing/vendors.
 // [Secrets] is for receivers of many senders, whose keys depend on the request.
 // [Group] lets concurrent requests share transactions.
 // [Router] gives each type of event a function of its own and decodes its data.
@@ -67,7 +68,8 @@
 // signed event of the type webhook.challenge, and the answer must return its token. Once
 // verified, such an event is answered with 200 and {"token":"…"} by the receiver itself:
 // no transaction begins and nothing is stored. The application's function never sees
-// events of that type. [Envelope].Challenge answers the questions of other senders.
+// events of that type. [Envelope].Challenge answers the signed questions of other senders,
+// and Config.Handshake those that nobody has signed.
 //
 // # The application's function
 //

@@ -18,6 +18,9 @@ func (r *Receiver[Tx]) Handler(w Work[Tx]) http.Handler {
 
 func (r *Receiver[Tx]) handler(todo order[Tx]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.handshake(w, req) {
+			return
+		}
 		res, err := r.serve(w, req, todo)
 		r.writeAnswer(w, res, err)
 	})

@@ -33,6 +33,9 @@ func (r *Receiver[Tx]) WrapFact(next http.Handler) http.Handler {
 
 func (r *Receiver[Tx]) wrap(kind taskKind, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.handshake(w, req) {
+			return
+		}
 		var held heldAnswer
 		apply := func(ctx context.Context, tx Tx, ev Event) error {
 			// Each run of the transaction has an answer of its own.

@@ -122,7 +122,7 @@ func described() []Vendor {
 					"x-contentful-timestamp:{timestamp};x-contentful-topic:{header:X-Contentful-Topic}\n{body}",
 				TypeHeader: "X-Contentful-Topic",
 			},
-			Body: AnyJSON, ObjectType: "sys.type", ObjectID: "sys.id", Version: "sys.revision", Window: 30 * time.Second,
+			Body: OwnJSON, Media: "application/vnd.contentful.management.v1+json", ObjectType: "sys.type", ObjectID: "sys.id", Version: "sys.revision", Window: 30 * time.Second,
 			Retries: "twice, 30 s apart, on 429 and 5xx", Success: "2xx within 30 s", Docs: "https://www.contentful.com/developers/docs/webhooks/request-verification/",
 			Evidence: Published, Read: compared, Source: "a value of @contentful/node-apps-toolkit's signRequest",
 			Note: "The headers that a webhook signs are those that it is configured with: this entry has content-type and x-contentful-topic.",
@@ -167,7 +167,7 @@ func described() []Vendor {
 		},
 		{
 			Name: "dwolla", Title: "Dwolla", Description: facts(with(bodyOnly("dwolla", "X-Request-Signature-Sha-256", "", signing.Hex), func(d *signing.Description) { d.TypeHeader = "X-Dwolla-Topic" }), "id", "topic", "timestamp"),
-			Body: AnyJSON, ObjectType: "=resource", ObjectID: "resourceId", Retries: "8 times over 72 h", Success: "2xx within 10 s", Docs: "https://developers.dwolla.com/docs/webhook-events",
+			Body: OwnJSON, Media: "application/vnd.dwolla.v1.hal+json", ObjectType: "=resource", ObjectID: "resourceId", Retries: "8 times over 72 h", Success: "2xx within 10 s", Docs: "https://developers.dwolla.com/docs/webhook-events",
 		},
 		{
 			Name: "elevenlabs", Title: "ElevenLabs",

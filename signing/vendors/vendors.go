@@ -39,7 +39,8 @@ type Vendor struct {
 	Key         Key
 
 	// Body says how its events come.
-	Body BodyForm
+	Body  BodyForm
+	Media string
 	// DataField is the path to what changed, in a JSON body. "" is the whole body.
 	DataField string
 	// ObjectType and ObjectID are the paths to what the event is about, and Version the one
@@ -103,7 +104,7 @@ const (
 	Form
 	JSONOrForm
 	PlainJSON // JSON that comes as text/plain
-	AnyJSON   // JSON under a media type of the vendor's own, or under none
+	OwnJSON   // JSON under a media type of the vendor's own: Media
 )
 
 // Challenge is a question with which a vendor finds out whether a URL wants its events.

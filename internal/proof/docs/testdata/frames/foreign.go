@@ -18,7 +18,9 @@ var (
 	inTx  = receiver.SQL(db, nil)
 	store = sqlite.New()
 	keys  *signing.Keyring
-	work  receiver.Work[*sql.Tx]
+
+	verifier *signing.Verifier
+	work     receiver.Work[*sql.Tx]
 )
 
 func lookUp(ctx context.Context, name string) (secret signing.Secret, tenant string, err error) {

@@ -1,0 +1,77 @@
+package receiver
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/signing/vendors"
+)
+
+// VendorEnvelope returns an Envelope that reads the events of a sender of package vendors: its
+// media types, where its data are, which object they are about, and the object's version
+// where it has one. It is yours to change. UnsignedType and UnsignedID stay false, and
+// Challenge nil except for Slack: [ZoomChallenge] is Zoom's.
+//
+// Where a signature covers parts of the body alone (see [vendors.Vendor.UnsignedBody]), the
+// Data are not signed either: fetch what the event says.
+func VendorEnvelope(v vendors.Vendor) *Envelope {
+	if v.Challenge == vendors.SlackJSON {
+		return SlackEnvelope()
+	}
+	e := &Envelope{DataField: v.DataField, EmptyAnswer: v.EmptyAnswer}
+	switch v.Body {
+	case vendors.Form:
+		e.ContentTypes = []string{mediaForm}
+	case vendors.JSONOrForm:
+		e.ContentTypes = []string{mediaJSON, mediaForm}
+	case vendors.PlainJSON:
+		e.ContentTypes = []string{"text/plain", mediaJSON}
+	case vendors.OwnJSON:
+		e.ContentTypes = []string{v.Media, mediaJSON}
+	}
+	if v.ObjectID != "" && !v.UnsignedBody() {
+		e.Read = func(ev *Event) error {
+			readObject(ev, v)
+			return nil
+		}
+	}
+	return e
+}
+
+// readObject leaves out an object whose type or id has not the form of ours, and a version
+// without one.
+func readObject(ev *Event, v vendors.Vendor) {
+	if !validJSON(ev.Body) {
+		return
+	}
+	kind, fixed := strings.CutPrefix(v.ObjectType, "=")
+	if !fixed {
+		kind = scalarAt(ev.Body, kind)
+	}
+	object := dedup.Object{Type: kind, ID: scalarAt(ev.Body, v.ObjectID)}
+	if ident.ObjectType(object.Type) != nil || ident.ObjectID(object.ID) != nil {
+		return
+	}
+	ev.Object = object
+	if v.Version == "" {
+		return
+	}
+	if version, err := strconv.ParseInt(scalarAt(ev.Body, v.Version), 10, 64); err == nil && ident.Version(version) == nil {
+		ev.Version = version
+	}
+}
+
+// scalarAt returns a text or a plain number at a path, or "".
+func scalarAt(body []byte, path string) string {
+	raw := memberAt(body, path)
+	if len(raw) > 0 && raw[0] >= '0' && raw[0] <= '9' && !strings.ContainsAny(string(raw), ".eE") {
+		return string(raw)
+	}
+	s, err := text(raw)
+	if err != nil {
+		return ""
+	}
+	return s
+}

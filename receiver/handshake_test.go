@@ -1,0 +1,260 @@
+package receiver_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/vendors"
+)
+
+const verifyToken = "a token that nobody guesses"
+
+func ask(t *testing.T, h http.Handler, method, target string, header http.Header) *http.Response {
+	t.Helper()
+	req := httptest.NewRequest(method, target, strings.NewReader("{}"))
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return w.Result()
+}
+
+func bodyText(t *testing.T, r *http.Response) string {
+	t.Helper()
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func hmacOf(key, text string) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// Each question gets its answer, by Handler and by the middleware, and nothing is stored.
+func TestHandshakes(t *testing.T) {
+	b, _ := onSQLite(t)
+	token := "hub.mode=subscribe&hub.verify_token=" + url.QueryEscape(verifyToken)
+	for what, c := range map[string]struct {
+		handshake receiver.Handshake
+		query     string
+		status    int
+		body      string
+	}{
+		"Meta":                     {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=1158201444", 200, "1158201444"},
+		"Meta, wrong token":        {receiver.Handshake{VerifyToken: verifyToken}, "hub.mode=subscribe&hub.verify_token=x&hub.challenge=1", 401, ""},
+		"Meta, no token":           {receiver.Handshake{VerifyToken: verifyToken}, "hub.mode=subscribe&hub.challenge=1", 401, ""},
+		"Meta, another mode":       {receiver.Handshake{VerifyToken: verifyToken}, strings.Replace(token, "subscribe", "unsubscribe", 1) + "&hub.challenge=1", 401, ""},
+		"Meta, token twice":        {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.verify_token=x&hub.challenge=1", 401, ""},
+		"Meta, markup":             {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=<script>", 401, ""},
+		"Meta, challenge twice":    {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=1&hub.challenge=2", 401, ""},
+		"Meta, long":               {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=" + strings.Repeat("1", 257), 401, ""},
+		"Meta, very long":          {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=" + strings.Repeat("1", 3000), 405, ""},
+		"Meta, not set":            {receiver.Handshake{EchoChallenge: true}, token + "&hub.challenge=1", 405, ""},
+		"Dropbox":                  {receiver.Handshake{EchoChallenge: true}, "challenge=aB3_-.~", 200, "aB3_-.~"},
+		"Dropbox, markup":          {receiver.Handshake{EchoChallenge: true}, "challenge=%3Cb%3E", 401, ""},
+		"Dropbox, empty":           {receiver.Handshake{EchoChallenge: true}, "challenge=", 401, ""},
+		"Dropbox, line feed":       {receiver.Handshake{EchoChallenge: true}, "challenge=a%0Ab", 401, ""},
+		"Dropbox, not set":         {receiver.Handshake{VerifyToken: verifyToken}, "challenge=a", 405, ""},
+		"X":                        {receiver.Handshake{CRC: foreignSecret}, "crc_token=MTYwMTA0&nonce=1", 200, `{"response_token":"sha256=` + base64.StdEncoding.EncodeToString(hmacOf(foreignSecret.Reveal(), "MTYwMTA0")) + `"}`},
+		"X, a body to be signed":   {receiver.Handshake{CRC: foreignSecret}, "crc_token=" + url.QueryEscape(`{"for_user_id":"1"}`), 401, ""},
+		"X, a number to be signed": {receiver.Handshake{CRC: foreignSecret}, "crc_token=1601", 401, ""},
+		"X, null":                  {receiver.Handshake{CRC: foreignSecret}, "crc_token=null", 401, ""},
+		"X, a form to be signed":   {receiver.Handshake{CRC: foreignSecret}, "crc_token=a%26b", 401, ""},
+		"X, not set":               {receiver.Handshake{EchoChallenge: true}, "crc_token=a", 405, ""},
+		"no question":              {receiver.Handshake{VerifyToken: verifyToken}, "", 405, ""},
+		"no query":                 {receiver.Handshake{EchoChallenge: true}, "challenge=%zz", 405, ""},
+	} {
+		rcv, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &c.handshake, Logger: new(buffer).logger()})
+		require.NoError(t, err, what)
+		before := b.rows(t)
+		for _, h := range []http.Handler{rcv.Handler(receiver.State(b.effect)), rcv.WrapFact(http.NotFoundHandler())} {
+			res := ask(t, h, http.MethodGet, "/hooks?"+c.query, nil)
+			require.Equal(t, c.status, res.StatusCode, what)
+			if c.status == 200 {
+				require.Equal(t, c.body, bodyText(t, res), what)
+				if !strings.HasPrefix(c.body, "{") {
+					require.Equal(t, "text/plain; charset=utf-8", res.Header.Get("Content-Type"), what)
+					require.Equal(t, "nosniff", res.Header.Get("X-Content-Type-Options"), what)
+				}
+			}
+		}
+		want := map[int][2]uint64{200: {2, 0}, 401: {0, 2}, 405: {0, 2}}[c.status]
+		require.EqualValues(t, want[0], rcv.Stats().Challenged, what)
+		require.EqualValues(t, want[1], rcv.Stats().Rejected, what)
+		require.Equal(t, before, b.rows(t))
+	}
+}
+
+func githubVerifier(t testing.TB) *signing.Verifier {
+	t.Helper()
+	keys, err := signing.NewKeyring(signing.Key{Secret: foreignSecret})
+	require.NoError(t, err)
+	v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{signing.GitHub()}, Deduplicated: true})
+	require.NoError(t, err)
+	return v
+}
+
+// Asana's secret is taken only if the application expects one.
+func TestHookSecret(t *testing.T) {
+	b, _ := onSQLite(t)
+	const theirs = "asana-secret-of-32-characters-00"
+	log := new(buffer)
+	for what, c := range map[string]struct {
+		header http.Header
+		take   error
+		status int
+		asked  bool
+	}{
+		"expected":            {http.Header{"X-Hook-Secret": {theirs}}, nil, 200, true},
+		"in any case":         {http.Header{"x-hook-secret": {theirs}}, nil, 200, true},
+		"not expected":        {http.Header{"X-Hook-Secret": {theirs}}, errors.New("no webhook is made now"), 401, true},
+		"short":               {http.Header{"X-Hook-Secret": {"short"}}, nil, 401, false},
+		"twice":               {http.Header{"X-Hook-Secret": {theirs, theirs}}, nil, 401, false},
+		"with a signature":    {http.Header{"X-Hook-Secret": {theirs}, "X-Hook-Signature": {"00"}}, nil, 400, false},
+		"none":                {http.Header{"Content-Type": {"application/json"}}, nil, 400, false},
+		"with a line feed in": {http.Header{"X-Hook-Secret": {theirs + "\n x"}}, nil, 401, false},
+	} {
+		asked := false
+		rcv, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Logger: log.logger(), Handshake: &receiver.Handshake{
+			HookSecret: func(_ context.Context, m signing.Message, secret signing.Secret) error {
+				asked = true
+				require.Equal(t, "/hooks/7?x", m.URL)
+				require.Equal(t, theirs, secret.Reveal())
+				return c.take
+			},
+		}})
+		require.NoError(t, err)
+		c.header["Content-Type"] = []string{"application/json"}
+		res := ask(t, rcv.Handler(receiver.State(b.effect)), http.MethodPost, "/hooks/7?x", c.header)
+		require.Equal(t, c.status, res.StatusCode, what)
+		require.Equal(t, c.asked, asked, what)
+		if c.status == 200 {
+			require.Equal(t, theirs, res.Header.Get("X-Hook-Secret"), what)
+		} else {
+			require.Empty(t, res.Header.Get("X-Hook-Secret"), what)
+		}
+	}
+	require.NotContains(t, log.String(), theirs)
+	rcv, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Logger: log.logger(), Handshake: &receiver.Handshake{
+		HookSecret: func(context.Context, signing.Message, signing.Secret) error { panic("oh") },
+	}})
+	require.NoError(t, err)
+	res := ask(t, rcv.Handler(receiver.State(b.effect)), http.MethodPost, "/", http.Header{"X-Hook-Secret": {theirs}})
+	require.Equal(t, 401, res.StatusCode)
+}
+
+func TestHandshakeIsChecked(t *testing.T) {
+	b, _ := onSQLite(t)
+	_, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &receiver.Handshake{VerifyToken: "short", CRC: foreignSecret, EchoChallenge: true}})
+	require.ErrorContains(t, err, "VerifyToken has 5 bytes")
+	require.ErrorContains(t, err, "set one")
+}
+
+func FuzzHandshake(f *testing.F) {
+	for _, query := range []string{"hub.mode=subscribe&hub.verify_token=x&hub.challenge=1", "challenge=a", "crc_token=abc", "crc_token=%7B%7D", "challenge=%0d%0a", "crc_token=1e5", ""} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		for _, h := range []*receiver.Handshake{{VerifyToken: verifyToken}, {EchoChallenge: true}, {CRC: foreignSecret}} {
+			a, is, err := h.Answer(t.Context(), signing.Message{Method: http.MethodGet, URL: "/?" + query})
+			if !is || err != nil {
+				continue
+			}
+			values, _ := url.ParseQuery(query)
+			if h.VerifyToken != "" && values.Get("hub.verify_token") != verifyToken {
+				t.Fatalf("%q is answered without the token", query)
+			}
+			if strings.ContainsAny(string(a.Body), "<>&\r\n") || len(a.Body) > 512 {
+				t.Fatalf("%q is answered with %q", query, a.Body)
+			}
+			if h.CRC != (signing.Secret{}) && strings.ContainsAny(values.Get("crc_token"), `{[" `) {
+				t.Fatalf("%q gets a signature of a body", query)
+			}
+		}
+	})
+}
+
+// Zoom's question is answered only if Zoom has signed it.
+func TestZoom(t *testing.T) {
+	b, _ := onSQLite(t)
+	v, found := vendors.Find("zoom")
+	require.True(t, found)
+	scheme, err := v.Scheme("")
+	require.NoError(t, err)
+	envelope := receiver.VendorEnvelope(v)
+	envelope.Challenge = receiver.ZoomChallenge(foreignSecret)
+	rcv, _ := foreign(t, b, scheme, "zoom", receiver.Config{Envelope: envelope}, "")
+	const body = `{"payload":{"plainToken":"qgg8vlvZRS6UYooatFL8Aw"},"event_ts":1654503849680,"event":"endpoint.url_validation"}`
+	post := func(body, signedBody string) receiver.Answer {
+		h := http.Header{"Content-Type": {"application/json"}}
+		keys, err := signing.NewKeyring(signing.Key{Secret: foreignSecret})
+		require.NoError(t, err)
+		require.NoError(t, scheme.Sign(h, "", time.Now(), []byte(signedBody), keys))
+		res, err := rcv.Receive(t.Context(), signing.Message{Method: "POST", Header: h, Body: []byte(body)}, receiver.Fact(b.effect))
+		return receiver.AnswerTo(res, err)
+	}
+	a := post(body, body)
+	require.Equal(t, 200, a.Status)
+	require.JSONEq(t, fmt.Sprintf(`{"plainToken":"qgg8vlvZRS6UYooatFL8Aw","encryptedToken":"%s"}`, hex.EncodeToString(hmacOf(foreignSecret.Reveal(), "qgg8vlvZRS6UYooatFL8Aw"))), string(a.Body))
+	require.Equal(t, 401, post(body, "{}").Status)
+	const event = `{"payload":{"object":{"id":"7"}},"event":"meeting.started"}`
+	require.JSONEq(t, `{"result":"applied"}`, string(post(event, event).Body))
+}
+
+// The envelope of a vendor finds the object and the version, and leaves out what has not the
+// form of ours.
+func TestVendorEnvelope(t *testing.T) {
+	for _, c := range []struct {
+		vendor, body string
+		object       dedup.Object
+		version      int64
+	}{
+		{"stripe", stripeBody, dedup.Object{}, 0},
+		{"stripe", `{"data":{"object":{"id":"in_1","object":"invoice"}}}`, dedup.Object{Type: "invoice", ID: "in_1"}, 0},
+		{"contentful", `{"sys":{"type":"Entry","id":"e1","revision":7}}`, dedup.Object{Type: "Entry", ID: "e1"}, 7},
+		{"contentful", `{"sys":{"type":"Entry","id":"e1","revision":-7}}`, dedup.Object{Type: "Entry", ID: "e1"}, 0},
+		{"jira", `{"issue":{"id":10001}}`, dedup.Object{Type: "issue", ID: "10001"}, 0},
+		{"jira", `{"issue":{"id":1.5}}`, dedup.Object{}, 0},
+		{"mailgun", `{"event-data":{"id":"x"}}`, dedup.Object{}, 0},
+	} {
+		v, found := vendors.Find(c.vendor)
+		require.True(t, found)
+		e := receiver.VendorEnvelope(v)
+		require.Equal(t, v.DataField, e.DataField)
+		ev := receiver.Event{Body: []byte(c.body)}
+		if e.Read != nil {
+			require.NoError(t, e.Read(&ev))
+		}
+		require.Equal(t, c.object, ev.Object, c.body)
+		require.Equal(t, c.version, ev.Version, c.body)
+	}
+	b, _ := onSQLite(t)
+	for _, v := range vendors.All() {
+		_, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Envelope: receiver.VendorEnvelope(v)})
+		require.NoError(t, err, v.Name)
+	}
+	slack, _ := vendors.Find("slack")
+	require.NotNil(t, receiver.VendorEnvelope(slack).Challenge)
+	dwolla, _ := vendors.Find("dwolla")
+	require.Contains(t, receiver.VendorEnvelope(dwolla).ContentTypes, "application/vnd.dwolla.v1.hal+json")
+}
