@@ -9,10 +9,10 @@ import (
 
 func verifyCommand() command {
 	return command{
-		name: "verify", summary: "say by which scheme a captured request was signed, or why it does not verify",
+		name: "verify", summary: "name the sender of a captured request, or say why it does not verify",
 		args: "[FILE]", arguments: [2]int{0, 1},
-		about: `FILE (or standard input) has a request, as raw HTTP or as a curl command. Every scheme
-of package signing whose signature header the request has is tried, with each secret.`,
+		about: `FILE (or standard input) has a request, as raw HTTP or as a curl command. The scheme of
+every known sender whose signature header the request has is tried, with each secret.`,
 		example: "surehook verify -secret-file secret.txt request.http",
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			var o verify.Options

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/vendors"
 )
 
 // Report says for each scheme that a request's headers could be whether it verifies, or
@@ -20,6 +22,7 @@ type Report struct {
 	Refused  string   `json:"refused,omitempty"` // why no scheme was tried
 	Schemes  []Scheme `json:"schemes"`
 	Verified bool     `json:"verified"` // by one of the schemes
+	Senders  []string `json:"senders"`  // who signs like that
 }
 
 // Scheme is what came of one.
@@ -52,7 +55,7 @@ func (r *Report) Print(out io.Writer) {
 
 func report(c capture, o *Options) Report {
 	m := c.message
-	r := Report{Method: m.Method, URL: m.URL, Bytes: len(m.Body), Notes: c.notes, Schemes: []Scheme{}}
+	r := Report{Method: m.Method, URL: m.URL, Bytes: len(m.Body), Notes: c.notes, Schemes: []Scheme{}, Senders: []string{}}
 	url := o.url
 	if url == "" {
 		url = m.URL
@@ -61,22 +64,45 @@ func report(c capture, o *Options) Report {
 	switch {
 	case err != nil:
 		r.Refused = err.Error()
-	case len(schemes) == 0:
+	case len(schemes) == 0 && whatIsSNS(m.Header) == "":
 		r.Refused = "no header of the request carries a signature that a scheme here knows"
 	}
-	for _, s := range schemes {
-		good, lines := judge(s, m, o)
+	if text := whatIsSNS(m.Header); text != "" {
+		r.Notes = append(r.Notes, text)
+	}
+	for _, c := range schemes {
+		good, lines := judge(c, m, o)
+		if good && c.vendor.Name != "" {
+			r.Senders = append(append(r.Senders, c.vendor.Title), c.others...)
+			lines = append(whoIsIt(c), lines...)
+		}
 		r.Verified = r.Verified || good
-		r.Schemes = append(r.Schemes, Scheme{s.Name(), good, lines})
+		r.Schemes = append(r.Schemes, Scheme{c.name, good, lines})
 	}
 	return r
 }
 
+// whoIsIt names the sender.
+func whoIsIt(c candidate) []string {
+	lines := []string{fmt.Sprintf("%s signs like that: %s", c.vendor.Title, c.vendor.Docs)}
+	if len(c.others) > 0 {
+		lines = append(lines, "and so do "+strings.Join(c.others, ", "))
+	}
+	if c.vendor.Evidence == vendors.Unverified {
+		lines = append(lines, "its entry was not compared with a value of its own before: you have just done that")
+	}
+	if c.vendor.UnsignedBody() {
+		lines = append(lines, "the signature does not cover the body: fetch what it says")
+	}
+	return lines
+}
+
 // judge tries a scheme with each secret alone, so that it can say which one matched.
-func judge(s signing.Scheme, m signing.Message, o *Options) (good bool, lines []string) {
+func judge(c candidate, m signing.Message, o *Options) (good bool, lines []string) {
+	s := c.scheme
 	now := o.now()
 	for _, n := range o.secrets {
-		keys, err := keyring(s, n)
+		keys, err := keyring(c, n)
 		if err != nil {
 			lines = append(lines, err.Error())
 			continue
@@ -102,7 +128,7 @@ func judge(s signing.Scheme, m signing.Message, o *Options) (good bool, lines []
 // verifier deduplicates nothing, and need not: what it accepts has no effect here.
 func verifier(s signing.Scheme, keys *signing.Keyring, now time.Time, tolerance time.Duration) (*signing.Verifier, error) {
 	return signing.NewVerifier(keys, &signing.VerifierConfig{
-		Schemes: []signing.Scheme{s}, Tolerance: tolerance, Deduplicated: true, Now: func() time.Time { return now },
+		Schemes: []signing.Scheme{s}, Tolerance: tolerance, Deduplicated: true, UnsignedBody: true, Now: func() time.Time { return now },
 	})
 }
 

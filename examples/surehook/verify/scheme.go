@@ -4,39 +4,143 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/vendors"
 )
 
+// candidate is a scheme by which a request may have been signed.
+type candidate struct {
+	name    string
+	header  string // the one with the signature; "" if it is in the body
+	scheme  signing.Scheme
+	vendor  vendors.Vendor // zero for schemes of this module's own
+	others  []string       // further senders that sign in the same way
+	refusal error          // what Precheck says
+}
+
 // candidates are the schemes whose signature header is in the request, of all that
-// package signing has. url is what Square and Twilio were told to post to.
-func candidates(m signing.Message, url string) ([]signing.Scheme, error) {
-	all := []signing.Scheme{
-		signing.TimestampBody{}, signing.StandardWebhooks{}, signing.Svix(), signing.Stripe(), signing.GitHub(), signing.Meta(),
-		signing.Slack(), signing.Shopify(), signing.Paddle(), signing.Zendesk(), signing.Linear(), signing.Discord(),
-		signing.Hook0(), signing.Hook0Body(), signing.ConvoySimple(), signing.ConvoyAdvanced(),
+// packages signing and vendors have. url is what a sender that signs it was told to post to.
+func candidates(m signing.Message, url string) ([]candidate, error) {
+	var present []candidate
+	var problems []error
+	for _, c := range all() {
+		if c.header != "" && len(m.Header.Values(c.header)) == 0 && !anyOf(m.Header, c.vendor.Description.MoreSignatureHeaders) {
+			continue
+		}
+		if c.scheme == nil {
+			own := ""
+			if c.vendor.NeedsURL() {
+				own = url
+			}
+			var err error
+			if c.scheme, err = c.vendor.Scheme(own); err != nil {
+				problems = append(problems, err)
+				continue
+			}
+		}
+		c.refusal = c.scheme.Precheck(m.Header, time.Time{}, signing.DefaultTolerance)
+		present = append(present, c)
 	}
-	square, squareErr := signing.NewSquare(url)
-	if squareErr == nil {
-		all = append(all, square)
+	if problems != nil {
+		return nil, fmt.Errorf("the sender has signed the URL, too: give -url as it is registered there: %w", errors.Join(problems...))
 	}
-	twilio, twilioErr := signing.NewTwilio(url)
-	if twilioErr == nil {
-		all = append(all, twilio)
+	return fitting(present, m), nil
+}
+
+// all are the schemes of this module's own and those of the vendors. Where several vendors
+// have one scheme, it is there once.
+func all() []candidate {
+	list := []candidate{
+		{name: "timestamp-body", header: "Webhook-Hmac-Sha256", scheme: signing.TimestampBody{}},
+		{name: "hook0-body", header: "X-Hook0-Signature", scheme: signing.Hook0Body()},
 	}
-	var present []signing.Scheme
-	for _, s := range all {
-		if err := s.Precheck(m.Header, time.Time{}, signing.DefaultTolerance); !errors.Is(err, signing.ErrNotSigned) {
-			present = append(present, s)
+	shared := map[vendors.Kind]int{}
+	for _, v := range sorted() {
+		c := candidate{name: v.SchemeName(), header: v.Description.SignatureHeader, vendor: v}
+		switch v.Kind {
+		case vendors.Standard, vendors.Svix:
+			if i, there := shared[v.Kind]; there {
+				list[i].others = append(list[i].others, v.Title)
+				continue
+			}
+			shared[v.Kind] = len(list)
+			c.header = map[vendors.Kind]string{vendors.Standard: "Webhook-Signature", vendors.Svix: "Svix-Signature"}[v.Kind]
+		case vendors.Twilio:
+			c.header = "X-Twilio-Signature"
+		case vendors.SNS:
+			continue // see whatIsSNS
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// sorted has the specification itself before those that follow it.
+func sorted() (list []vendors.Vendor) {
+	for _, name := range []string{"standard-webhooks", "svix"} {
+		if v, found := vendors.Find(name); found {
+			list = append(list, v)
 		}
 	}
-	if err := errors.Join(squareErr, twilioErr); err != nil && signsURL(m.Header) {
-		return nil, fmt.Errorf("the sender has signed the URL, too: give -url as it is registered there: %w", err)
+	for _, v := range vendors.All() {
+		if v.Name != "standard-webhooks" && v.Name != "svix" {
+			list = append(list, v)
+		}
 	}
-	return present, nil
+	return list
+}
+
+func anyOf(h http.Header, names []string) bool {
+	for _, name := range names {
+		if len(h.Values(name)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fitting leaves out the schemes whose form a header has not, if it has the form of another
+// one's, and a signature in the body where there is one in a header.
+func fitting(present []candidate, m signing.Message) (left []candidate) {
+	fits := map[string]bool{}
+	inHeader := false
+	for _, c := range present {
+		well := !isHeaderError(c.refusal)
+		fits[c.header] = fits[c.header] || well
+		inHeader = inHeader || c.header != ""
+	}
+	for _, c := range present {
+		switch {
+		case c.header == "" && (inHeader || !strings.Contains(string(m.Body), `"signature"`)):
+		case c.header != "" && fits[c.header] && isHeaderError(c.refusal):
+		default:
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+func isHeaderError(err error) bool {
+	var header *signing.HeaderError
+	return errors.As(err, &header)
+}
+
+// whatIsSNS explains why Amazon's notifications are not judged here.
+func whatIsSNS(h http.Header) string {
+	if len(h.Values("X-Amz-Sns-Message-Type")) == 0 {
+		return ""
+	}
+	return "this is a notification of Amazon SNS, whose signature is judged with a certificate of Amazon's: this command asks nobody, package signing/sns does"
 }
 
 func signsURL(h http.Header) bool {
-	return len(h.Values("X-Square-Hmacsha256-Signature"))+len(h.Values("X-Twilio-Signature")) > 0
+	for _, c := range all() {
+		if c.vendor.NeedsURL() && len(h.Values(c.header)) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -31,19 +31,14 @@ func secretLines(file string) (texts []string, err error) {
 	return texts, err
 }
 
-// keyring reads a secret in the way that the scheme's documentation says.
-func keyring(s signing.Scheme, n namedText) (*signing.Keyring, error) {
+// keyring reads a secret in the way that its sender shows it.
+func keyring(c candidate, n namedText) (*signing.Keyring, error) {
 	read := signing.ParseSecret
-	switch s := s.(type) {
-	case *signing.Twilio:
+	switch {
+	case c.vendor.Name != "":
+		read = c.vendor.Secret
+	case c.name != "timestamp-body":
 		read = signing.ParseTextSecret
-	case *signing.Described:
-		switch d := s.Description(); {
-		case d.Algorithm == signing.Ed25519:
-			read = signing.ParseHexPublicKey
-		case d.Key == signing.TextKey:
-			read = signing.ParseTextSecret
-		}
 	}
 	secret, err := read(n.text)
 	if err != nil {

@@ -41,7 +41,7 @@ func (o *Options) Flags(flags *flag.FlagSet) {
 		return err
 	})
 	flags.DurationVar(&o.tolerance, "tolerance", signing.DefaultTolerance, "how far a timestamp may be from the clock")
-	flags.StringVar(&o.url, "url", "", "the `URL` as it is registered at Square or Twilio (default: the request's own)")
+	flags.StringVar(&o.url, "url", "", "the `URL` as it is registered at a sender that signs it, such as Square, Twilio and HubSpot (default: the request's own)")
 }
 
 // Check takes the secret of the environment, too, and returns all that is wrong with the
