@@ -19,12 +19,12 @@ type breakage struct {
 	batch        func(b *dispatch.Batch)                     // before it is handed to the store
 	claims       func(b *dispatch.Batch, c *dispatch.Claims) // after that
 	decide       func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision
-	numbered     bool // a token is the attempt's number, and a release is repeated
-	commits      bool // an event of a transaction that should roll back
-	relaxed      bool // subscriptions have no order
-	redelivers   bool // an event that no subscription has asked for
-	silent       bool // only claims store beats
-	greedy       bool // the leases of other processes are taken over, too
+	numbered     bool                            // a token is the attempt's number, and a release is repeated
+	commits      bool                            // an event of a transaction that should roll back
+	order        func(sender.Order) sender.Order // that subscriptions get
+	redelivers   sender.Status                   // what nobody has asked for
+	silent       bool                            // only claims store beats
+	greedy       bool                            // the leases of other processes are taken over, too
 }
 
 type decideFunc = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision
@@ -122,8 +122,27 @@ var breakages = []breakage{
 	{name: "who lives is taken over", breaks: "I5", silent: true},
 	{name: "what others hold is taken over", breaks: "I5", greedy: true},
 	{name: "what is rolled back is committed", breaks: "I2", commits: true},
-	{name: "the order of a subscription is not stored", breaks: "I15", relaxed: true},
-	{name: "what was delivered is sent again", breaks: "I6", redelivers: true},
+	{name: "the order of a subscription is not stored", breaks: "I15", order: func(sender.Order) sender.Order { return sender.OrderRelaxed }},
+	{name: "the latest order is not stored", breaks: "I16", order: func(o sender.Order) sender.Order {
+		if o == sender.OrderLatest {
+			return sender.OrderRelaxed
+		}
+		return o
+	}},
+	{name: "the latest order is that of objects", breaks: "I16", order: func(o sender.Order) sender.Order {
+		if o == sender.OrderLatest {
+			return sender.OrderObject
+		}
+		return o
+	}},
+	{name: "the order of objects is the latest", breaks: "I16", order: func(o sender.Order) sender.Order {
+		if o == sender.OrderObject {
+			return sender.OrderLatest
+		}
+		return o
+	}},
+	{name: "what was delivered is sent again", breaks: "I6", redelivers: sender.StatusDelivered},
+	{name: "what was superseded is sent again", breaks: "I16", redelivers: sender.StatusSuperseded},
 }
 
 // broken is a database in memory with a breakage.
@@ -187,8 +206,8 @@ func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispa
 }
 
 func (s *brokenStore) CreateSubscriptionTx(ctx context.Context, tx *memory.Tx, n sender.Subscription) error {
-	if s.how.relaxed {
-		n.Settings.Order = sender.OrderRelaxed
+	if s.how.order != nil {
+		n.Settings.Order = s.how.order(n.Settings.Order)
 	}
 	return s.Store.CreateSubscriptionTx(ctx, tx, n)
 }
@@ -232,8 +251,8 @@ func (s *brokenStore) InTx(ctx context.Context, fn func(*memory.Tx) error) error
 }
 
 func (s *brokenStore) Sweep(ctx context.Context, limit int) (int, error) {
-	if s.how.redelivers {
-		ended, _, err := s.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDelivered, Limit: 1})
+	if s.how.redelivers != "" {
+		ended, _, err := s.Deliveries(ctx, history.DeliveryQuery{Status: s.how.redelivers, Limit: 1})
 		if err != nil {
 			return 0, err
 		}

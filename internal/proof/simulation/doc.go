@@ -15,6 +15,6 @@
 //
 // The simulation checks the invariants all the time against its own records of the
 // published events, of the posts on the wire, and of the results of the store's calls.
-// Each invariant has a file of its own, i01_… to i14_…. In the end the faults stop, and
+// Each invariant has a file of its own, i01_… to i16_…. In the end the faults stop, and
 // everything must come to an end, with each effect once.
 package simulation

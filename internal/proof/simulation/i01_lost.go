@@ -5,8 +5,9 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered or
-// cancelled, or it is still pending, awaiting retry or held. A delivery counts as
+// I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered,
+// cancelled or, under the latest order, superseded, or it is still pending, awaiting retry or
+// held. A delivery counts as
 // delivered only if it was answered with 2xx. It is given up at its horizon, neither
 // earlier nor later. It is cancelled or held only by the owner's will.
 
@@ -22,7 +23,7 @@ func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Dec
 			}
 			d.delivered = true
 		}
-		if age := w.now.Sub(d.firstLeast); r.Class == sender.ClassInterrupted && age < horizon {
+		if age := w.now.Sub(d.firstLeast); r.Class == sender.ClassInterrupted && age < horizon && !w.overtaken(d.event, d.sub) {
 			w.violated("I1", "%s was sent again, and that ends after %v with an attempt that was lost", d.name, age)
 		}
 		if !d.delivered {
@@ -71,7 +72,7 @@ func (w *world) missing() (names []string) {
 	for _, e := range w.events {
 		for _, s := range w.subs {
 			if s.gets(e) && !there[key{e, s}] {
-				if name := e.name + "→" + s.name; !w.skipped(e, s) {
+				if name := e.name + "→" + s.name; !w.skipped(e, s) && !w.supersededUnseen(e, s) {
 					names = append(names, name)
 				}
 			}

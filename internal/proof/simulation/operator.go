@@ -160,6 +160,9 @@ func (w *world) redeliver(d *delivery) {
 	d.redeliver = true
 	d.hurry()
 	w.look(d)
+	if d.status == sender.StatusSuperseded { // at once: a newer version has not ended
+		d.redeliver = false
+	}
 }
 
 // replay replays a subscription's deliveries of one final status.
@@ -168,10 +171,14 @@ func (w *world) replay(s *subscription) {
 	if w.rand.IntN(2) == 0 {
 		n.Filter.Status = sender.StatusDelivered
 		n.Filter.Since = w.now.Add(-w.between(time.Second, w.lasts/4))
+	} else if s.settings.Order == sender.OrderLatest && w.rand.IntN(3) == 0 {
+		n.Filter.Status = sender.StatusSuperseded
+		s.replayed = true
 	}
 	if w.rand.IntN(3) == 0 {
 		n.Rate = 1
 	}
+	w.lookAt(s) // some may be superseded
 	r, err := w.replays.Create(w.ctx, n)
 	if err != nil {
 		w.fail(err)
@@ -179,7 +186,7 @@ func (w *world) replay(s *subscription) {
 	}
 	w.say("%d of %s are replayed", r.Matched, s.name)
 	for _, d := range w.deliveries {
-		if d.sub == s && !d.live && !d.gone {
+		if d.sub == s && !d.live && !d.gone && (d.status != sender.StatusSuperseded || n.Filter.Status == sender.StatusSuperseded) {
 			d.replayable = true
 		}
 	}

@@ -204,6 +204,7 @@ func (p *process) exchanged(b *dispatch.Batch, c *dispatch.Claims) {
 	}
 	for i := range c.Claimed {
 		w.checkLine(w.byKey[c.Claimed[i].Key])
+		w.checkLatest(w.byKey[c.Claimed[i].Key])
 	}
 }
 
@@ -263,6 +264,7 @@ func (w *world) holdIf(s *subscription, dec *dispatch.Decision) {
 // claimed notes that a delivery was claimed.
 func (w *world) claimed(p *process, d *delivery, c *dispatch.Claimed, term time.Duration, owner int64) {
 	w.checkClaim(d, c)
+	w.checkNeverSuperseded(d)
 	w.checkDue(d, "claimed")
 	w.checkToldSpared(d, c)
 	if d.firstMost.IsZero() {
@@ -349,6 +351,7 @@ func (w *world) look(d *delivery) {
 	w.checkPosts(d)
 	w.checkStatus(d, &got)
 	w.checkTerminal(d, got.Status)
+	w.checkSuperseded(d, got.Status)
 	before := d.status
 	d.status = got.Status
 	if live := !terminal(got.Status); live != d.live {
@@ -364,7 +367,7 @@ func (w *world) look(d *delivery) {
 }
 
 func terminal(s sender.Status) bool {
-	return s == sender.StatusDelivered || s == sender.StatusDeadLettered || s == sender.StatusCancelled
+	return s == sender.StatusDelivered || s == sender.StatusDeadLettered || s == sender.StatusCancelled || s == sender.StatusSuperseded
 }
 
 // lookAround looks at a random delivery.

@@ -20,7 +20,8 @@ func (r *Report) Add(other Report) {
 func Happens() []string {
 	all := []string{
 		"disabled by failing", "result lost", "interrupted", "taken over", "own network", "spared", "not spared again", "Retry-After", "forgotten", "beside a large event",
-		"end delivered", "end dead_lettered", "end cancelled", ends[effected], ends[stale], ends[deadLettered],
+		"claimed in a line", "claimed of the latest", "superseded after an attempt", "newest of an object",
+		"end delivered", "end dead_lettered", "end cancelled", "end superseded", ends[effected], ends[stale], ends[deadLettered],
 	}
 	for k, o := range often {
 		if kind(k) < brokenLink {

@@ -28,13 +28,15 @@ func (w *world) forgotten(d *delivery) {
 		last = d.lastAt
 	}
 	switch age, keep := w.now.Sub(last), w.config.Retention.Delivered; {
-	case d.live && !d.mayCancel, d.leased != nil, d.status == sender.StatusDeadLettered:
+	case d.live && !d.mayCancel && !w.overtaken(d.event, d.sub), d.leased != nil, d.status == sender.StatusDeadLettered:
 		w.violated("I1", "%s is there no more, and was %s", d.name, d.status)
 	case age < keep:
 		w.violated("retention", "%s is there no more after %v, and is to be kept for %v", d.name, age, keep)
 	}
-	if d.live {
-		d.status, d.live = sender.StatusCancelled, false
+	if d.live { // it has ended since it was looked at
+		if d.status, d.live = sender.StatusCancelled, false; !d.mayCancel {
+			d.status = sender.StatusSuperseded
+		}
 	}
 	d.gone = true
 	w.counts["forgotten"]++

@@ -76,12 +76,17 @@ func (w *world) ended() {
 				w.violated("I1", "%s is delivered, and its receiver knows nothing of it", d.name)
 			}
 		case sender.StatusCancelled:
+		case sender.StatusSuperseded:
+			if d.sub.settings.Order != sender.OrderLatest {
+				w.violated("I16", "%s is %s in the end, and its subscription wants all versions", d.name, d.status)
+			}
 		default:
 			w.violated("I1", "%s is %s in the end", d.name, d.status)
 		}
 		d.sub.compare(d.event)
 		w.counts[ends[d.sub.ends[d.event.id]]]++
 	}
+	w.checkNewest()
 	w.checkRollups()
 	w.say("the end")
 }

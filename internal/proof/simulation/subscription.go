@@ -37,6 +37,7 @@ type subscription struct {
 	types    []string
 	settings sender.Settings           // as it began
 	upgraded bool                      // to the newer payload version
+	replayed bool                      // what of it was superseded: never claimed deliveries too
 	status   sender.SubscriptionStatus // as it should be
 	resumes  []resumed
 	warnedAt time.Time // for the last time before the end
@@ -57,8 +58,11 @@ func (w *world) addSubscription(i int) error {
 		n.Settings.Rate = float64(1 + w.rand.IntN(50))
 	}
 	n.Settings.PayloadVersion = []string{olderVersion, newerVersion}[w.rand.IntN(2)]
-	if w.rand.IntN(3) == 0 {
+	switch w.rand.IntN(6) {
+	case 0, 1:
 		n.Settings.Order = sender.OrderObject
+	case 2, 3:
+		n.Settings.Order = sender.OrderLatest
 	}
 	s.settings = n.Settings
 	got, err := w.registry.Subscribe(w.ctx, n)
