@@ -258,3 +258,18 @@ func TestVendorEnvelope(t *testing.T) {
 	dwolla, _ := vendors.Find("dwolla")
 	require.Contains(t, receiver.VendorEnvelope(dwolla).ContentTypes, "application/vnd.dwolla.v1.hal+json")
 }
+
+// Keys can depend on the request with the scheme of every vendor.
+func TestSecretsOfEveryVendor(t *testing.T) {
+	for _, v := range vendors.All() {
+		if v.Kind == vendors.SNS {
+			continue
+		}
+		scheme, err := v.Scheme(map[bool]string{true: "https://example.com/x"}[v.NeedsURL()])
+		require.NoError(t, err)
+		_, err = receiver.NewSecrets(receiver.NameInPath, func(context.Context, string) (receiver.Keyholder, error) {
+			return receiver.Keyholder{}, receiver.ErrUnknownKey
+		}, &receiver.SecretsConfig{Verifier: signing.VerifierConfig{Schemes: []signing.Scheme{scheme}, Deduplicated: true, UnsignedBody: true}})
+		require.NoError(t, err, v.Name)
+	}
+}

@@ -3,9 +3,13 @@ package receiver
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -143,7 +147,8 @@ func NewSecrets(nameOf func(signing.Message) string, lookup Lookup, cfg *Secrets
 }
 
 // newStranger makes a verifier that refuses everything at the cost of the others. It
-// serves checks that need no key, and names that have no keyholder.
+// serves checks that need no key, and names that have no keyholder. Whatever the schemes
+// are, one of its keys suits each: the text of 64 hex digits is also base64 and base64url.
 func newStranger(cfg signing.VerifierConfig) (*signing.Verifier, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -153,11 +158,33 @@ func newStranger(cfg signing.VerifierConfig) (*signing.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := signing.NewKeyring(signing.Key{Secret: edwards}, signing.Key{Secret: signing.GenerateSecret()})
+	curve, err := strangersECDSA()
+	if err != nil {
+		return nil, err
+	}
+	var random [32]byte
+	rand.Read(random[:]) // never fails
+	hmac, err := signing.ParseSecret(hex.EncodeToString(random[:]))
+	if err != nil {
+		return nil, err
+	}
+	keys, err := signing.NewKeyring(signing.Key{Secret: edwards}, signing.Key{Secret: curve}, signing.Key{Secret: hmac})
 	if err != nil {
 		return nil, err
 	}
 	return signing.NewVerifier(keys, &cfg)
+}
+
+func strangersECDSA() (signing.Secret, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return signing.Secret{}, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		return signing.Secret{}, err
+	}
+	return signing.ParseECDSAPublicKey(base64.StdEncoding.EncodeToString(der))
 }
 
 // NameInPath takes the last segment of the URL's path as the name, as in POST

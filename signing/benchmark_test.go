@@ -102,3 +102,25 @@ func BenchmarkSign(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkVerifyDescribed is for comparison with BenchmarkBareHMAC, too.
+func BenchmarkVerifyDescribed(b *testing.B) {
+	for _, scheme := range []signing.Scheme{signing.Stripe(), signing.GitHub(), signing.Slack()} {
+		b.Run(scheme.Name()+"/1KiB", func(b *testing.B) {
+			keys := ring(b, signing.Key{Secret: textSecret(b, secretA)})
+			benchmarkVerify(b, scheme, keys, delivery(b, scheme, keys, 1<<10))
+		})
+	}
+}
+
+func benchmarkVerify(b *testing.B, scheme signing.Scheme, keys *signing.Keyring, m signing.Message) {
+	b.Helper()
+	v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}, Tolerance: time.Hour, Deduplicated: true})
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.Verify(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -356,6 +357,30 @@ func TestDescriptionsThatReachTooFar(t *testing.T) {
 		d.Name = "x"
 		_, err := signing.NewDescribed(d)
 		require.ErrorContains(t, err, problem)
+	}
+}
+
+// What reaches beyond the body costs no allocation, except for parts of the body by
+// themselves.
+func TestReachAllocatesNothing(t *testing.T) {
+	keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
+	for _, d := range []signing.Description{
+		{Signed: "{body}{timestamp}", TimestampHeader: "X-Time"},
+		{Signed: "{method}{url}{body}{timestamp}", TimestampHeader: "X-Time", URL: "https://example.com/"},
+		{Signed: "{body}.{header:Content-Type}.{timestamp}", TimestampHeader: "X-Time"},
+		{Signed: "{body}", MoreSignatureHeaders: []string{"X-Sig-2"}},
+		{Signed: "{body}", SignatureRepeats: true, Encoding: signing.Base64URL},
+		{Signed: "{timestamp}.{body}", SignatureLabel: "v1", TimestampLabel: "t", SpacedList: true, Key: signing.HexKey, Encoding: signing.HexAnyCase},
+	} {
+		s := described(t, d)
+		m := delivery(t, s, keys, 1<<10)
+		v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{s}, Deduplicated: true})
+		require.NoError(t, err)
+		allocs := testing.AllocsPerRun(200, func() { _, err = v.Verify(m) })
+		require.NoError(t, err)
+		if !race.Enabled {
+			require.Zero(t, allocs, d.Signed)
+		}
 	}
 }
 
