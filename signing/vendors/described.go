@@ -113,6 +113,7 @@ func described() []Vendor {
 		{
 			Name: "coinbase-commerce", Title: "Coinbase Commerce", Description: facts(bodyOnly("coinbase-commerce", "X-Cc-Webhook-Signature", "", signing.Hex), "event.id", "event.type", "event.created_at"),
 			DataField: "event.data", ObjectType: "=charge", ObjectID: "event.data.id", Retries: "up to 3 days with backoff", Success: "2xx", Docs: "https://docs.cdp.coinbase.com/commerce/docs/webhooks-security",
+			Evidence: Published, Read: compared, Source: "coinbase-commerce-node, test values",
 		},
 		{
 			Name: "contentful", Title: "Contentful",
@@ -176,6 +177,7 @@ func described() []Vendor {
 				TypeField: "type", TimeField: "event_timestamp",
 			},
 			DataField: "data", Window: 30 * time.Minute, Success: "200", Docs: "https://elevenlabs.io/docs/overview/administration/webhooks",
+			Evidence: Library, Read: compared, Source: "@elevenlabs/elevenlabs-js 2.73 verifies it",
 		},
 		{
 			Name: "frameio", Title: "Frame.io",
@@ -468,6 +470,7 @@ func described() []Vendor {
 				Signed: "{timestamp}.{body}", IDField: "id", TypeField: "event", TimeField: "created_at",
 			},
 			DataField: "data", ObjectType: "data.object", ObjectID: "data.id", Window: 3 * time.Minute, Retries: "6 times over 3 days", Success: "200", Docs: "https://workos.com/docs/events/data-syncing/webhooks",
+			Evidence: Library, Read: compared, Source: "@workos-inc/node 8.13 verifies it",
 		},
 		{
 			Name: "x", Title: "X (Twitter)", Description: bodyOnly("x", "X-Twitter-Webhooks-Signature", "sha256=", signing.Base64),

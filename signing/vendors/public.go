@@ -22,6 +22,7 @@ func public() []Vendor {
 				IDField: "data.id", TypeField: "data.event_type", TimeField: "data.occurred_at",
 			},
 			DataField: "data.payload", ObjectType: "data.record_type", ObjectID: "data.payload.id", Window: minutes5, Retries: "3 times", Success: "2xx within 2 s", Docs: "https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks",
+			Evidence: Library, Read: compared, Source: "telnyx (npm) 5.51 verifies it",
 		},
 		{
 			Name: "sendgrid", Title: "SendGrid Event Webhook", Key: ECDSA,
