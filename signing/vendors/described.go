@@ -125,8 +125,8 @@ func described() []Vendor {
 			},
 			Body: OwnJSON, Media: "application/vnd.contentful.management.v1+json", ObjectType: "sys.type", ObjectID: "sys.id", Version: "sys.revision", Window: 30 * time.Second,
 			Retries: "twice, 30 s apart, on 429 and 5xx", Success: "2xx within 30 s", Docs: "https://www.contentful.com/developers/docs/webhooks/request-verification/",
-			Evidence: Published, Read: compared, Source: "a value of @contentful/node-apps-toolkit's signRequest",
-			Note: "The headers that a webhook signs are those that it is configured with: this entry has content-type and x-contentful-topic.",
+			Evidence: Published, Read: compared, Source: "a value of @contentful/node-apps-toolkit, whose version 3.16 makes it, too",
+			Note: "The headers that a webhook signs are those that it is configured with: this entry has content-type and x-contentful-topic. Contentful escapes the query of the URL before it signs it: give it a URL without one.",
 		},
 		{
 			Name: "convoy", Title: "Convoy", Description: signing.ConvoyAdvanced().Description(), Key: Text,
@@ -314,6 +314,7 @@ func described() []Vendor {
 		{
 			Name: "onfido", Title: "Onfido", Description: facts(bodyOnly("onfido", "X-Sha2-Signature", "", signing.Hex), "", "payload.action", "payload.object.completed_at_iso8601"),
 			DataField: "payload", ObjectType: "payload.resource_type", ObjectID: "payload.object.id", Retries: "5 times", Success: "2xx", Docs: "https://documentation.onfido.com/api/latest/#webhooks",
+			Evidence: Library, Read: compared, Source: "@onfido/api 6.2 verifies it",
 		},
 		{
 			Name: "paddle", Title: "Paddle Billing", Description: signing.Paddle().Description(), DataField: "data", ObjectType: "=entity", ObjectID: "data.id",
@@ -346,6 +347,7 @@ func described() []Vendor {
 		{
 			Name: "pusher", Title: "Pusher Channels", Description: facts(bodyOnly("pusher", "X-Pusher-Signature", "", signing.Hex), "", "", "time_ms"),
 			Retries: "for 5 min with backoff", Success: "2xx", Docs: "https://pusher.com/docs/channels/server_api/webhooks/",
+			Evidence: Library, Read: compared, Source: "pusher (npm) 5.3 verifies it",
 			Note: "A request has a list of events.",
 		},
 		{
@@ -456,6 +458,7 @@ func described() []Vendor {
 				Name: "webflow", SignatureHeader: "X-Webflow-Signature", TimestampHeader: "X-Webflow-Timestamp", TimestampFormat: signing.UnixMillis, Signed: "{timestamp}:{body}", TypeField: "triggerType",
 			},
 			DataField: "payload", ObjectType: "=item", ObjectID: "payload.id", Window: minutes5, Retries: "3 times, 10 min apart", Success: "200", Docs: "https://developers.webflow.com/data/docs/working-with-webhooks",
+			Evidence: Library, Read: compared, Source: "webflow-api (npm) 3.3 verifies it",
 		},
 		{
 			Name: "woocommerce", Title: "WooCommerce", Description: with(bodyOnly("woocommerce", "X-Wc-Webhook-Signature", "", signing.Base64), func(d *signing.Description) {
