@@ -312,7 +312,8 @@ func (s *Described) readBodyParts(body []byte, r *stated) bool {
 	for _, parts := range [...][]part{s.text.head, s.text.tail} {
 		for i := range parts {
 			p := &parts[i]
-			value, found := "", true
+			var value string
+			var found bool
 			switch p.kind {
 			case partField:
 				value, found = jsonText(body, p.literal)
@@ -320,8 +321,7 @@ func (s *Described) readBodyParts(body []byte, r *stated) bool {
 				if form == nil {
 					form = formOf(body)
 				}
-				value, found = "", len(form[p.literal]) == 1
-				if found {
+				if found = len(form[p.literal]) == 1; found {
 					value = form[p.literal][0]
 				}
 			case partDigest:

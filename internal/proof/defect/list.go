@@ -63,6 +63,36 @@ var ofSigning = []Defect{
 		File: "signing/standard_webhooks.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestRotationWhileEventsFlow$",
 		Old: "keys.listed(at)", New: "keys.signing(at)",
 	},
+	{
+		Name: "a signed header may have the byte that ends it",
+		File: "signing/header.go", Tests: []string{"./signing"},
+		Old: "if !visible(rune(c)) && c != ' ' || byte(c) == separator {", New: "if !visible(rune(c)) && c != ' ' {",
+	},
+	{
+		Name: "what stands behind the body is not signed",
+		File: "signing/mac.go", Tests: []string{"./signing"},
+		Old: "if len(s.tail) > 0 {", New: "if len(s.tail) > 1<<20 {",
+	},
+	{
+		Name: "a notification of anybody's topic is taken",
+		File: "signing/sns/sns.go", Tests: []string{"./signing/sns"},
+		Old: `!slices.Contains(s.topics, msg.fields["TopicArn"])`, New: `len(s.topics) == 0`,
+	},
+	{
+		Name: "a certificate may come from another region's host",
+		File: "signing/sns/certificates.go", Tests: []string{"./signing/sns"},
+		Old: `host := "sns." + parts[3] + ".amazonaws.com"`, New: `host := "sns.us-east-1.amazonaws.com"`,
+	},
+	{
+		Name: "X's question has a body signed",
+		File: "receiver/handshake.go", Tests: []string{"./receiver"}, Run: "Handshake",
+		Old: "json.Valid([]byte(token))", New: "json.Valid(nil)",
+	},
+	{
+		Name: "Asana's secret is taken although nobody expects one",
+		File: "receiver/handshake.go", Tests: []string{"./receiver"}, Run: "HookSecret",
+		Old: "if refused != nil {", New: "if refused != nil && is {",
+	},
 }
 
 var ofRotation = []Defect{
