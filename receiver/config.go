@@ -27,7 +27,8 @@ type Config struct {
 
 	// Handshake answers the questions of senders that are no signed events, such as Meta's,
 	// Dropbox's, X's and Asana's; see [Handshake]. Handler, WrapState and WrapFact use it:
-	// route GET to them, too.
+	// route GET to them, too. With a server other than net/http, call [Handshake.Answer]
+	// before Receive.
 	// Defaults to nil: a GET is answered with 405.
 	Handshake *Handshake
 
