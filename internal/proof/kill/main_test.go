@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	killtest.Serve(
 		dedupOnSQLite, dedupOnPostgres, receiving, takingOnSQLite, takingOnPostgres, catchingUp, repairingOnSQLite, repairingOnPostgres,
-		stepping, replayingOnSQLite, replayingOnPostgres, working, producingOnSQLite, producingOnPostgres,
+		stepping, replayingOnSQLite, replayingOnPostgres, working, producingOnSQLite, producingOnPostgres, orderingOnSQLite, orderingOnPostgres,
 	)
 	os.Exit(m.Run())
 }
