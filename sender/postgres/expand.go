@@ -143,13 +143,13 @@ func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *a
 	if err := e.findMatches(found, all); err != nil {
 		return nil, err
 	}
+	e.x.More = len(found) >= events
 	if err := e.readFilters(found, all); err != nil {
 		return nil, err
 	}
 	e.madeFor = map[int64]int{}
 	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
 	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]timestamp, 0, len(found)), []int64{}
-	e.x.More = len(found) >= events
 	if err := e.decide(found, all, plan); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -18,7 +19,8 @@ import (
 // not remembered; without such subscriptions there is none. That trip holds the expander's
 // lock, so it reads no more than fits into the buffers of a connection whose process has
 // stopped to read. The bodies of the events behind those are read before the next step,
-// while nothing is locked.
+// while nothing is locked; and if filters ask for most bodies and there are more events,
+// those of the events that the next step finds.
 
 const (
 	// filteredNow bounds the bodies that one expansion reads for filters.
@@ -32,13 +34,15 @@ const (
 type ahead struct {
 	sync.Mutex
 	wanted []int64
+	behind int64 // where in the outbox the next expansion begins; 0: it needs no bodies
+	most   int   // and how many events it takes
 	read   map[int64]dispatch.Payload
 }
 
-func (a *ahead) want(events []int64) {
+func (a *ahead) want(events []int64, behind int64, most int) {
 	a.Lock()
 	defer a.Unlock()
-	a.wanted, a.read = events, nil
+	a.wanted, a.behind, a.most, a.read = events, behind, most, nil
 }
 
 // readAhead reads the bodies that the last expansion has left. An event that is redacted
@@ -47,19 +51,28 @@ func (c *core) readAhead(ctx context.Context) (map[int64]dispatch.Payload, error
 	a := &c.ahead
 	a.Lock()
 	defer a.Unlock()
-	if len(a.wanted) == 0 {
+	if len(a.wanted) == 0 && a.behind == 0 {
 		return a.read, nil
 	}
 	p := newPayloads(len(a.wanted))
 	err := c.dispatching().read(ctx, func(w *work) error {
-		return w.each(func(r rows) (bool, error) { return true, p.scan(r) }, selectArrived, a.wanted)
+		qs := []query{w.query(selectArrived, a.wanted).rows(p.scan)}
+		if a.behind > 0 {
+			qs = append(qs, w.query(selectBehind, a.behind, a.most, filteredAhead).rows(p.scan))
+		}
+		return w.send(qs...)
 	})
 	if err != nil {
 		return nil, fail("reading bodies for filters", err)
 	}
-	a.wanted, a.read = nil, p.byPosition()
+	a.wanted, a.behind, a.read = nil, 0, p.byPosition()
 	return a.read, nil
 }
+
+// selectBehind reads the events behind a place in the outbox.
+const selectBehind = `SELECT e.no, ` + payloadColumns + ` FROM (
+		SELECT event, sum(bytes) OVER (ORDER BY seq) AS total FROM (SELECT seq, event, bytes FROM surehook_outbox WHERE seq > $1 ORDER BY seq LIMIT $2) f) o
+	CROSS JOIN LATERAL (SELECT * FROM surehook_events WHERE no = o.event OFFSET 0) e WHERE o.total <= $3`
 
 const selectFilters = `SELECT no, version, filter FROM surehook_subscriptions WHERE no = ANY($1)`
 
@@ -127,13 +140,14 @@ func (e *expansion) readFilters(found []unexpanded, all *matches) error {
 // must be. It counts how many of the events are decided in this step.
 func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, unknown map[int64]bool) {
 	e.filters, unknown = map[int64]*filter.Filter{}, map[int64]bool{}
-	size := 0
+	size, asked := 0, 0
 	for i := range found {
 		ev := &found[i]
 		filtered := all.filtered(ev)
 		if len(filtered) == 0 {
 			continue
 		}
+		asked++
 		if _, read := e.early[ev.event]; !read {
 			if size += int(ev.bytes); size > filteredNow {
 				e.unread = i
@@ -143,7 +157,11 @@ func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, un
 		}
 		e.remembered(filtered, unknown)
 	}
-	e.core.ahead.want(e.toReadAhead(found[e.unread:], all))
+	behind := int64(0)
+	if e.x.More && 2*asked > e.unread {
+		behind = slices.MaxFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
+	}
+	e.core.ahead.want(e.toReadAhead(found[e.unread:], all), behind, len(found))
 	return bodies, unknown
 }
 
