@@ -163,8 +163,8 @@ func TestPolicyBoundsRefused(t *testing.T) {
 	}
 }
 
-// What is stored of settings without a policy is what releases before policies have stored,
-// and those keep a policy that they do not know.
+// Settings without a policy are stored as releases before policies have stored them, and
+// those releases keep a policy that they do not know.
 func TestStoredPolicy(t *testing.T) {
 	text, err := json.Marshal(sender.Settings{RetryDelays: []time.Duration{}})
 	require.NoError(t, err)

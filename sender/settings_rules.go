@@ -40,8 +40,8 @@ type settingsLimits struct {
 	policies       PolicyBounds
 }
 
-// check reports everything that is wrong with the settings, but for a policy of their own. No
-// value of a header is in its errors, and no name that cannot be one.
+// check reports everything that is wrong with the settings, but for a policy of their own.
+// Its errors quote no value of a header, and no name that cannot be one.
 func (s Settings) check(limits settingsLimits) error {
 	var errs []error
 	bad := func(wrong bool, field, format string, args ...any) {

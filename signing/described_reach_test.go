@@ -360,8 +360,7 @@ func TestDescriptionsThatReachTooFar(t *testing.T) {
 	}
 }
 
-// What reaches beyond the body costs no allocation, except for parts of the body by
-// themselves.
+// Parts that reach beyond the body cost no allocation. Parts of the body by themselves do.
 func TestReachAllocatesNothing(t *testing.T) {
 	keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
 	for _, d := range []signing.Description{
@@ -441,7 +440,7 @@ func TestECDSA(t *testing.T) {
 	_, err = s.Verify(signing.Message{Header: h, Body: body}, ring(t, signing.Key{Secret: another}), now, tolerance)
 	require.ErrorIs(t, err, signing.ErrSignatureMismatch)
 	require.ErrorIs(t, s.Sign(http.Header{}, "", now, body, keys), signing.ErrSecretUnsuited)
-	// Who knows the public key can sign nothing with it.
+	// A public key is of no use to somebody who wants to sign with it.
 	for _, scheme := range []signing.Scheme{signing.GitHub(), signing.StandardWebhooks{}, signing.TimestampBody{}, signing.Discord()} {
 		_, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}, Deduplicated: true})
 		require.ErrorIs(t, err, signing.ErrSecretUnsuited, scheme.Name())

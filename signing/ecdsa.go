@@ -34,7 +34,7 @@ func decodeECDSA(room *[maxECDSA]byte, text string) ([]byte, bool) {
 // of its DER alone, which is how SendGrid shows it (SubjectPublicKeyInfo, RFC 5480). It
 // verifies and does not sign. The errors match [ErrSecret].
 //
-// What [Secret.Reveal] gives back is to be read with this function again.
+// Use this function too to read the text that [Secret.Reveal] gives back.
 func ParseECDSAPublicKey(text string) (Secret, error) {
 	key, err := ecdsaPublic(text)
 	if err != nil {

@@ -24,7 +24,7 @@ func FuzzDescription(f *testing.F) {
 	f.Add("X-Sig", "", "v,1", "", "{timestamp}.{body}", "", "t", "", "", "", uint32(0))
 	f.Add("X-Sig", "", "t", "", "{timestamp}.{body}", "", "t", "", "", "", uint32(0))
 	f.Add("X-Sig", "", "", "", "{body}", "X-Time", "", "", "", "", uint32(0))
-	// What stands behind the body, fields, digests, other encodings, and several headers.
+	// Parts behind the body, fields, digests, other encodings, and several headers.
 	f.Add("X-Sig", "", "", "", "{method}{url}{body}{timestamp}", "X-Time", "", "", "", "https://example.com", uint32(0x14))
 	f.Add("X-Sig", "s=", "", "", "{digest:sha256:hex}.{field:type}|{id}/{body}.{header:X-Sig-2}", "", "", "", "X-Id", "", uint32(0x08))
 	f.Add("X-Sig", "", "v1", "", "{path}\n{timestamp}{body}", "", "t", "", "", "https://example.com?x", uint32(0x70c))

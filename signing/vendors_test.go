@@ -218,7 +218,7 @@ func vendorSecret(tb testing.TB, v vendors.Vendor, text string) signing.Secret {
 	return textSecret(tb, text)
 }
 
-// Of every vendor, a request verifies as it was sent. With a byte of its body, of a header
+// A request of every vendor verifies as it was sent. With a byte of its body, of a header
 // that is signed, or of the signature changed, with another key, or outside of the window
 // where a time is signed, it does not.
 func TestPropertyTamperingWithAnyVendorsRequestIsRefused(t *testing.T) {

@@ -53,7 +53,7 @@ func TestNoticeIsNotPostedToWhomItIsAbout(t *testing.T) {
 		}
 		s.deliveries(c.token, about, "delivered", len(all))
 
-		// What was made is read and sent back as it is.
+		// A client reads the filter that was made, and can send it back as it is.
 		read := s.get(c.token, "/subscriptions/"+named).is(http.StatusOK)["filter"]
 		require.Equal(t, read, s.patch(c.token, "/subscriptions/"+named, object{"filter": read}).is(http.StatusOK)["filter"])
 		require.Nil(t, s.patch(c.token, "/subscriptions/"+named, object{"event_types": []string{"order.paid"}}).is(http.StatusOK)["filter"])

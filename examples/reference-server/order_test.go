@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is left out is as it always was, and a change of one field leaves the others alone.
+// A field that is left out has its old meaning, and a change of one leaves the others alone.
 func TestOrderIsSetAndRead(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
@@ -113,7 +113,7 @@ func TestPassOver(t *testing.T) {
 	})
 }
 
-// What a newer version has ended is listed and replayed by its status.
+// Superseded deliveries are listed and replayed by their status.
 func TestSuperseded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -38,7 +38,7 @@ func TestPortal(t *testing.T) {
 		require.Contains(t, page, `<span class="path">/c</span>`)
 		require.NotContains(t, page, `<span class="path">/d</span>`)
 		require.True(t, strings.HasPrefix(res.Request.URL.Path, "/portal/s/"))
-		// What a visitor asks for by name is kept from telling an endpoint of itself, as in the API.
+		// An endpoint that a visitor makes for notices is not told of itself, as in the API.
 		root := res.Request.URL.Path
 		_, page = v.ask(http.MethodGet, root+"endpoints/new", nil)
 		form := regexp.MustCompile(`name="form" value="([^"]+)"`).FindStringSubmatch(page)[1]

@@ -217,8 +217,8 @@ func (s *keepsInVain) KeepBodies(ctx context.Context, all []dispatch.KeptBody) (
 	return kept, err
 }
 
-// What was kept is sent, also if the subscription has moved to a newer version before the
-// first attempt: history shows it.
+// A kept body is sent, also if the subscription has moved to a newer version before the
+// first attempt: history shows that body.
 func TestBodyThatWasKeptAndNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVersioned(t)

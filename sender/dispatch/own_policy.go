@@ -44,7 +44,7 @@ func (p Policy) within(s *sender.Settings) Policy {
 	return p
 }
 
-// Of is what the policy does about the failures of a subscription that has these settings.
+// Of says what the policy does about the failures of a subscription that has these settings.
 // Under sender.OrderObject, HoldTries and HoldFor may end it sooner.
 func (p Policy) Of(s sender.Settings) sender.EffectivePolicy {
 	e := sender.EffectivePolicy{Gone: s.Gone, Own: s.Gone != sender.GoneFails}

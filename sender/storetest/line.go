@@ -465,7 +465,7 @@ func lineChangedToLatest[Tx any](w *world[Tx]) {
 	w.record(result(w.claims("as the first one has ended", e[3])[0], sender.ClassNone))
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog")
 
-	// Of the rest, one waits behind another, one is a dead letter, and one came after that.
+	// Three more: one waits behind another, one is a dead letter, and one came after that.
 	owner, sub = w.ordered(holding)
 	e = w.versions(owner, sub, "a", "a", "a", "a")
 	for _, event := range e[:2] {

@@ -24,8 +24,8 @@ import (
 
 // certificates fetches certificates and keeps them.
 //
-// Who knows a topic's name can make a request name any file on Amazon's host. So what is not
-// there is remembered, too, a few fetches are made in a row, and then one at intervals.
+// Anybody who knows a topic's name can make a request name any file on Amazon's host. So the
+// files that are not there are remembered too, a few fetches are made in a row, and then one at intervals.
 type certificates struct {
 	client *http.Client
 	now    func() time.Time

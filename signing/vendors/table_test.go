@@ -100,7 +100,7 @@ func signed(v vendors.Vendor) string {
 	return text
 }
 
-// What a caller does with an entry changes nothing for others.
+// A caller may change an entry that it got: others do not see it.
 func TestEntriesAreCopies(t *testing.T) {
 	v, _ := vendors.Find("box")
 	v.Description.MoreSignatureHeaders[0] = "X-Other"

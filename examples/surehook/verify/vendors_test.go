@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/signing/vendors"
 )
 
-// Of each value that a vendor has published, the command names the vendor.
+// The command names the vendor of each value that one has published.
 func TestNamesTheVendor(t *testing.T) {
 	text, err := os.ReadFile("../../../signing/testdata/known.json")
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ type subscription struct {
 	types    []string
 	settings sender.Settings           // as it began
 	upgraded bool                      // to the newer payload version
-	replayed bool                      // what of it was superseded: never claimed deliveries too
+	replayed bool                      // its superseded deliveries were, those too that nobody had claimed
 	status   sender.SubscriptionStatus // as it should be
 	resumes  []resumed
 	warnedAt time.Time // for the last time before the end
