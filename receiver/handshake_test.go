@@ -262,7 +262,8 @@ func TestVendorEnvelope(t *testing.T) {
 // Keys can depend on the request with the scheme of every vendor.
 func TestSecretsOfEveryVendor(t *testing.T) {
 	for _, v := range vendors.All() {
-		if v.Kind == vendors.SNS {
+		switch v.Kind {
+		case vendors.SNS, vendors.UnsignedToken, vendors.PlainHash: // others make their schemes
 			continue
 		}
 		scheme, err := v.Scheme(map[bool]string{true: "https://example.com/x"}[v.NeedsURL()])

@@ -45,6 +45,13 @@ var (
 // NewDescribed returns the scheme of a description. Its error names all problems of the
 // description.
 func NewDescribed(d Description) (*Described, error) {
+	if d.Algorithm == PlainSHA256 {
+		return nil, fmt.Errorf("signing: description of %q: PlainSHA256 is no HMAC and weaker than one: if you accept that, make the scheme with NewPlainHash", d.Name)
+	}
+	return newDescribed(d)
+}
+
+func newDescribed(d Description) (*Described, error) {
 	d.MoreSignatureHeaders = slices.Clone(d.MoreSignatureHeaders)
 	if err := d.check(); err != nil {
 		return nil, err
@@ -120,6 +127,10 @@ func (s *Described) ReplayDefence() ReplayDefence {
 	return DedupAlone
 }
 
+func (s *Described) coversBody() bool { return s.text.covers() || s.d.Name == "" }
+
+func (s *Described) inBodyAlone() bool { return s.signature == "" && s.d.Name != "" }
+
 func (s *Described) check(keys *Keyring) error {
 	if s.d.Name == "" {
 		return errors.New("signing: a Described that was not made by NewDescribed describes nothing")
@@ -172,7 +183,7 @@ func (s *Described) verify(m *Message, keys *Keyring, now time.Time, tolerance t
 	if err := s.read(m.Header, now, tolerance, &r); err != nil {
 		return err
 	}
-	if s.looks && !s.readMessage(m, &r) {
+	if s.looks && !s.readMessage(m, &r) || s.d.Algorithm == PlainSHA256 && !unextended(m.Body) {
 		return ErrSignatureMismatch
 	}
 	try := keys.verifying(now)

@@ -48,6 +48,9 @@ func (s *Described) toSign(h http.Header, id string, at time.Time, body []byte) 
 	if s.d.Name == "" {
 		return nil, errors.New("signing: a Described that was not made by NewDescribed describes nothing")
 	}
+	if s.d.Algorithm == PlainSHA256 {
+		return nil, fmt.Errorf("signing: %s has no signatures but plain hashes, which are not made here: sign with StandardWebhooks", s.d.Name)
+	}
 	if s.d.SignatureField != "" {
 		return nil, fmt.Errorf("signing: the signature of %s is in the body, which Sign does not change", s.d.Name)
 	}

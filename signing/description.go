@@ -123,12 +123,13 @@ const (
 	HMACSHA256 Algorithm = iota
 	HMACSHA512
 	HMACSHA1
+	PlainSHA256 // no HMAC: SHA-256 of the secret and the text; for [NewPlainHash] alone
 	Ed25519
-	ECDSAP256      // of the text's SHA-256, in ASN.1 (RFC 3279 section 2.2.3) and base64
-	hmacAlgorithms = Ed25519
+	ECDSAP256       // of the text's SHA-256, in ASN.1 (RFC 3279 section 2.2.3) and base64
+	keyedAlgorithms = Ed25519
 )
 
-func (a Algorithm) size() int { return [...]int{32, 64, 20, 64, 64}[a] }
+func (a Algorithm) size() int { return [...]int{32, 64, 20, 32, 64, 64}[a] }
 
 // public algorithms have one key for signing and another one for verifying.
 func (a Algorithm) public() bool { return a == Ed25519 || a == ECDSAP256 }

@@ -3,6 +3,7 @@ package signing
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -55,6 +56,22 @@ func jsonMember(doc []byte, name string) (value []byte) {
 		i = jsonSpace(doc, jsonSpace(doc, end)+1) // behind the comma
 	}
 	return value
+}
+
+// jsonElements yields the elements of a list, which must be valid JSON. Anything else has none.
+func jsonElements(list []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if len(list) == 0 || list[0] != '[' {
+			return
+		}
+		for i := jsonSpace(list, 1); i < len(list) && list[i] != ']'; {
+			end := jsonValue(list, i)
+			if !yield(list[i:end]) {
+				return
+			}
+			i = jsonSpace(list, jsonSpace(list, end)+1) // behind the comma
+		}
+	}
 }
 
 func jsonNamed(quoted []byte, name string) bool {

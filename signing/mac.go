@@ -14,7 +14,7 @@ import (
 // itself is reachable only from the pools' closures, where no printer that walks
 // values by reflection finds it.
 type hmacKey struct {
-	states [hmacAlgorithms]sync.Pool // of *macState
+	states [keyedAlgorithms]sync.Pool // of *macState
 }
 
 type macState struct {
@@ -30,10 +30,15 @@ type digest [sha512.Size]byte
 // newHMACKey keeps key: the caller must not change it afterwards.
 func newHMACKey(key []byte) *hmacKey {
 	k := new(hmacKey)
-	for algorithm, newHash := range [hmacAlgorithms]func() hash.Hash{HMACSHA256: sha256.New, HMACSHA512: sha512.New, HMACSHA1: sha1.New} {
+	for algorithm, newHash := range [keyedAlgorithms]func() hash.Hash{HMACSHA256: sha256.New, HMACSHA512: sha512.New, HMACSHA1: sha1.New} {
 		k.states[algorithm].New = func() any {
 			return &macState{mac: hmac.New(newHash, key), head: make([]byte, 0, 160)}
 		}
+	}
+	k.states[PlainSHA256].New = func() any {
+		s := &macState{mac: &prefixed{sha256.New(), key}}
+		s.mac.Reset()
+		return s
 	}
 	return k
 }

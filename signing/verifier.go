@@ -34,9 +34,10 @@ type VerifierConfig struct {
 	// stops a captured request from being sent again.
 	Deduplicated bool
 	// UnsignedBody must be set for a scheme whose signature covers parts of the body alone,
-	// such as Mailgun's, and means nothing to others. It says that the user of the verifier
-	// takes nothing from the body but the [Facts] that are not Unsigned: whoever has
-	// captured one request can change all else, so that a receiver fetches it.
+	// such as Mailgun's, or nothing, as an [UnsignedToken], and means nothing to others. It
+	// says that the user of the verifier takes nothing from the body but the [Facts] that
+	// are not Unsigned: whoever has captured one request can change all else, so that a
+	// receiver fetches it.
 	UnsignedBody bool
 	// Now is this side's clock. Defaults to time.Now.
 	Now func() time.Time
@@ -176,19 +177,32 @@ func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 		if s, ok := s.(checker); ok {
 			problems = append(problems, s.check(v.keys))
 		}
-		if d, ok := s.(*Described); ok && d.d.Name != "" {
-			if !d.text.covers() && !c.UnsignedBody {
-				problems = append(problems, fmt.Errorf("signing: the signatures of %s do not cover the body, so that whoever captures a request can change it: take nothing from it but what Facts says is signed, and set VerifierConfig.UnsignedBody", d.d.Name))
-			}
-			if d.signature == "" && i < len(schemes)-1 {
-				problems = append(problems, fmt.Errorf("signing: the signatures of %s are in the body, so that no header says whose a request is: it must be the last scheme", d.d.Name))
-			}
-		}
-		if says, ok := s.(replayDefender); ok && says.ReplayDefence() == DedupAlone && !c.Deduplicated {
-			problems = append(problems, fmt.Errorf("signing: the signatures of %s cover no time, so that a captured request stays valid: deduplicate by Facts.DedupKey and set VerifierConfig.Deduplicated", s.Name()))
-		}
+		problems = append(problems, checkCoverage(s, c), checkPlace(s, schemes[i+1:], len(schemes) > 1))
 	}
 	return errors.Join(problems...)
+}
+
+// checkCoverage asks whoever takes a weak scheme to say that they know.
+func checkCoverage(s Scheme, c *VerifierConfig) error {
+	var body, time error
+	if covers, ok := s.(interface{ coversBody() bool }); ok && !covers.coversBody() && !c.UnsignedBody {
+		body = fmt.Errorf("signing: the signatures of %s do not cover the body, so that whoever captures a request can change it: take nothing from it but what Facts says is signed, and set VerifierConfig.UnsignedBody", s.Name())
+	}
+	if says, ok := s.(replayDefender); ok && says.ReplayDefence() == DedupAlone && !c.Deduplicated {
+		time = fmt.Errorf("signing: the signatures of %s cover no time, so that a captured request stays valid: deduplicate by Facts.DedupKey and set VerifierConfig.Deduplicated", s.Name())
+	}
+	return errors.Join(body, time)
+}
+
+// checkPlace refuses schemes that other ones cannot stand beside, or behind.
+func checkPlace(s Scheme, behind []Scheme, beside bool) error {
+	if _, token := s.(*UnsignedToken); token && beside {
+		return fmt.Errorf("signing: requests of %s show the secret, with which anybody could sign under another scheme: it must be the only scheme", s.Name())
+	}
+	if in, ok := s.(interface{ inBodyAlone() bool }); ok && in.inBodyAlone() && len(behind) > 0 {
+		return fmt.Errorf("signing: the signatures of %s are in the body, so that no header says whose a request is: it must be the last scheme", s.Name())
+	}
+	return nil
 }
 
 func ownKeys(schemes []Scheme) bool {

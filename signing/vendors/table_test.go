@@ -41,6 +41,12 @@ func TestTable(t *testing.T) {
 
 func table() string {
 	var b strings.Builder
+	counts := map[vendors.Evidence]int{}
+	for _, v := range vendors.All() {
+		counts[v.Evidence]++
+	}
+	fmt.Fprintf(&b, "%d senders: %d entries were compared with a published value, %d with the vendor's library, and %d with neither.\n\n",
+		len(vendors.All()), counts[vendors.Published], counts[vendors.Library], counts[vendors.Unverified])
 	b.WriteString("| name | sender | signed | key | window | answer that it wants | without one it sends again | question | compared |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, v := range vendors.All() {
@@ -85,11 +91,15 @@ func signed(v vendors.Vendor) string {
 		return "the URL and the form, or the body's digest"
 	case vendors.SNS:
 		return "fields of the body"
+	case vendors.UnsignedToken:
+		return "**nothing**: it holds the secret"
 	}
 	text := "`" + strings.ReplaceAll(v.Description.Signed, "\n", "\\n") + "`"
 	switch v.Description.Algorithm {
 	case signing.HMACSHA1:
 		text += ", SHA-1"
+	case signing.PlainSHA256:
+		text += ", **no HMAC**"
 	case signing.HMACSHA512:
 		text += ", SHA-512"
 	case signing.Ed25519:

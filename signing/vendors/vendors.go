@@ -69,11 +69,13 @@ type Kind uint8
 
 // The kinds. The zero value is Described.
 const (
-	Described Kind = iota // the Description
-	Standard              // Standard Webhooks 1.0.0, with its own headers
-	Svix                  // the same with Svix's headers
-	Twilio                // signing.NewTwilio
-	SNS                   // package signing/sns: certificates
+	Described     Kind = iota // the Description
+	Standard                  // Standard Webhooks 1.0.0, with its own headers
+	Svix                      // the same with Svix's headers
+	Twilio                    // signing.NewTwilio
+	SNS                       // package signing/sns: certificates
+	UnsignedToken             // signing.NewUnsignedToken of the Description: no signature at all
+	PlainHash                 // signing.NewPlainHash of the Description: a hash with the secret, and no HMAC
 )
 
 // Key says how the text of a secret is read.
@@ -112,18 +114,20 @@ type Challenge uint8
 
 // The challenges. The zero value is NoChallenge.
 const (
-	NoChallenge  Challenge = iota
-	HubChallenge           // GET with hub.mode, hub.verify_token and hub.challenge, which is returned (Meta)
-	EchoQuery              // GET with challenge, which is returned (Dropbox)
-	CRC                    // GET with crc_token, of which an HMAC is returned (X)
-	EchoHeader             // POST with X-Hook-Secret, which is returned as a header (Asana)
-	SlackJSON              // a signed event with a challenge, which is returned (Slack)
-	ZoomJSON               // a signed event with a plainToken, of which an HMAC is returned (Zoom)
-	OwnURL                 // the vendor shows or posts a URL or a token that a person or a program of yours opens
+	NoChallenge     Challenge = iota
+	HubChallenge              // GET with hub.mode, hub.verify_token and hub.challenge, which is returned (Meta)
+	EchoQuery                 // GET with challenge, which is returned (Dropbox)
+	CRC                       // GET with crc_token, of which an HMAC is returned (X)
+	EchoHeader                // POST with X-Hook-Secret, which is returned as a header (Asana)
+	SlackJSON                 // a signed event with a challenge, which is returned (Slack)
+	ZoomJSON                  // a signed event with a plainToken, of which an HMAC is returned (Zoom)
+	ValidationToken           // POST with validationToken in the query, which is returned (Microsoft Graph)
+	OktaHeader                // GET with X-Okta-Verification-Challenge, which is returned as JSON (Okta)
+	OwnURL                    // the vendor shows or posts a URL or a token that a person or a program of yours opens
 )
 
 func (c Challenge) String() string {
-	return [...]string{"", "GET hub.challenge", "GET challenge", "GET crc_token", "header X-Hook-Secret", "POST url_verification", "POST endpoint.url_validation", "yours to confirm"}[c]
+	return [...]string{"", "GET hub.challenge", "GET challenge", "GET crc_token", "header X-Hook-Secret", "POST url_verification", "POST endpoint.url_validation", "POST validationToken", "GET x-okta-verification-challenge", "yours to confirm"}[c]
 }
 
 // Evidence says against what an entry was compared.
@@ -142,7 +146,7 @@ func (e Evidence) String() string {
 
 // All returns every vendor, by name.
 func All() []Vendor {
-	all := slices.Concat(described(), standard(), public())
+	all := slices.Concat(described(), standard(), public(), weak())
 	slices.SortFunc(all, func(a, b Vendor) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -177,7 +181,9 @@ func (v *Vendor) SchemeName() string {
 
 // Scheme returns the vendor's scheme. url is where it sends, as it was told, if NeedsURL says
 // that it signs it, and must be empty otherwise. The scheme of SNS is made by package
-// signing/sns.
+// signing/sns. Scheme makes no weak scheme, so that whoever takes one has its name in their
+// program: [signing.NewUnsignedToken] makes those of the kind UnsignedToken, and
+// [signing.NewPlainHash] those of PlainHash.
 func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
 	if needs := v.NeedsURL(); needs != (url != "") {
 		if needs {
@@ -192,6 +198,10 @@ func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
 		return signing.Svix(), nil
 	case Twilio:
 		return signing.NewTwilio(url)
+	case UnsignedToken:
+		return nil, fmt.Errorf("vendors: %s signs nothing: if you accept a secret that each request shows, make the scheme with signing.NewUnsignedToken(v.Description)", v.Title)
+	case PlainHash:
+		return nil, fmt.Errorf("vendors: %s makes no HMAC: if you accept a plain hash, make the scheme with signing.NewPlainHash(v.Description), with its URL where NeedsURL says so", v.Title)
 	case SNS:
 		return nil, errors.New("vendors: the scheme of SNS fetches certificates: make it with sns.New of package signing/sns")
 	}
@@ -221,9 +231,11 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 	return signing.ParseTextSecret(text)
 }
 
-// UnsignedBody reports whether the signature covers only parts of the body, so that a
-// verifier asks for VerifierConfig.UnsignedBody.
-func (v *Vendor) UnsignedBody() bool { return v.Description.SignatureField != "" }
+// UnsignedBody reports whether the signature covers only parts of the body, or nothing, so
+// that a verifier asks for VerifierConfig.UnsignedBody.
+func (v *Vendor) UnsignedBody() bool {
+	return v.Description.SignatureField != "" || v.Kind == UnsignedToken
+}
 
 // SignsTime reports whether the signature covers the time of signing.
 func (v *Vendor) SignsTime() bool {

@@ -67,8 +67,10 @@ func report(c capture, o *Options) Report {
 	case len(schemes) == 0 && whatIsSNS(m.Header) == "":
 		r.Refused = "no header of the request carries a signature that a scheme here knows"
 	}
-	if text := whatIsSNS(m.Header); text != "" {
-		r.Notes = append(r.Notes, text)
+	for _, text := range []string{whatIsSNS(m.Header), whatIsWeak(m.Header)} {
+		if text != "" {
+			r.Notes = append(r.Notes, text)
+		}
 	}
 	for _, c := range schemes {
 		good, lines := judge(c, m, o)

@@ -70,8 +70,8 @@ func all() []candidate {
 			c.header = map[vendors.Kind]string{vendors.Standard: "Webhook-Signature", vendors.Svix: "Svix-Signature"}[v.Kind]
 		case vendors.Twilio:
 			c.header = "X-Twilio-Signature"
-		case vendors.SNS:
-			continue // see whatIsSNS
+		case vendors.SNS, vendors.UnsignedToken, vendors.PlainHash:
+			continue // see whatIsSNS and whatIsWeak
 		}
 		list = append(list, c)
 	}
@@ -134,6 +134,20 @@ func whatIsSNS(h http.Header) string {
 		return ""
 	}
 	return "this is a notification of Amazon SNS, whose signature is judged with a certificate of Amazon's: this command asks nobody, package signing/sns does"
+}
+
+// whatIsWeak says so of what is no signature. It is not judged, so that nobody takes it for
+// one.
+func whatIsWeak(h http.Header) string {
+	for _, v := range vendors.All() {
+		d := v.Description
+		weak := v.Kind == vendors.UnsignedToken || v.Kind == vendors.PlainHash
+		if !weak || d.SignatureHeader == "" || d.SignatureHeader == "Authorization" || len(h.Values(d.SignatureHeader)) == 0 {
+			continue
+		}
+		return fmt.Sprintf("the header %s is no signature but a token or a plain hash, which this command does not judge: see %s", d.SignatureHeader, v.Docs)
+	}
+	return ""
 }
 
 func signsURL(h http.Header) bool {
