@@ -30,6 +30,9 @@ const (
 	// The pump must look for events that are published without hints. For this long after
 	// it has found one it looks each MaxDelay, and then ever more seldom.
 	unhintedRest = time.Second
+	// A step can find an event before its hint comes, which other processes gather for some
+	// milliseconds. If no hint has come for this long after a step, what it found had none.
+	hintLate = 30 * time.Millisecond
 
 	maxErrorPause = 5 * time.Second
 )
@@ -40,6 +43,8 @@ type pacing struct {
 	hinted   bool          // the next step was asked for
 	lastHint time.Time     // when one was asked for last
 	unhinted time.Time     // when events without a hint were found last
+	early    time.Time     // when the first events were found whose hint may come yet; zero if there are none
+	probed   time.Time     // when a look was planned that may find events without a hint
 	idle     time.Duration // before the next look
 	dueAt    time.Time     // when something is due next, as far as is known
 }
@@ -58,19 +63,40 @@ func (c *pacing) looks(now time.Time) bool {
 	return c.caughtUp && !c.hinted && (c.dueAt.IsZero() || now.Before(c.dueAt))
 }
 
+// found takes in whether a step has expanded events that nobody hinted at.
+func (c *pacing) found(s *stepped, now time.Time) {
+	switch {
+	case s.expanded > 0 && !s.hinted && now.Sub(c.lastHint) > unhintedRest:
+		c.unhinted = now
+	case !c.early.IsZero() && now.Sub(c.early) >= hintLate:
+		c.unhinted, c.early = now, time.Time{}
+	case s.expanded > 0 && !s.hinted && c.early.IsZero():
+		c.early = now
+	}
+}
+
+// probe reports whether it is time for a look that nobody asked for. Some producers may
+// give hints and others none, so the steps that the hints cause find the events of all. One
+// hint for several events is a sign of that.
+func (c *pacing) probe(s *stepped, now time.Time) bool {
+	if !s.hinted || s.events < 2 || now.Sub(c.probed) < unhintedRest {
+		return false
+	}
+	c.probed = now
+	return true
+}
+
 // after says how long to wait after a step, unless something happens before.
 func (p *pump) after(s *stepped) time.Duration {
 	c, now := &p.pace, p.d.now()
 	cfg := &p.d.cfg
-	if s.expanded > 0 && !s.hinted && now.Sub(c.lastHint) > unhintedRest {
-		c.unhinted = now
-	}
+	c.found(s, now)
 	switch {
 	case !s.caughtUp && s.busy(): // something may be locked just now
 		c.idle = stepGap
 	case !s.caughtUp:
 		c.idle = max(stepGap, 2*c.idle)
-	case now.Sub(c.unhinted) < unhintedRest:
+	case now.Sub(c.unhinted) < unhintedRest || c.probe(s, now):
 		c.idle = cfg.MaxDelay
 	case s.hinted || s.busy():
 		c.idle = cfg.MaxIdle
@@ -115,7 +141,11 @@ func (p *pump) rest(ctx context.Context, most time.Duration) {
 
 // hint is when to make a step that was planned for until, because something may be due now.
 func (p *pump) hint(until time.Time) time.Time {
-	p.pace.hinted, p.pace.lastHint = true, p.d.now()
+	now := p.d.now()
+	p.pace.hinted, p.pace.lastHint = true, now
+	if now.Sub(p.pace.early) < hintLate {
+		p.pace.early = time.Time{}
+	}
 	if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {
 		return at
 	}

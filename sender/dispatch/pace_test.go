@@ -22,7 +22,8 @@ import (
 // calls.
 type stepsStore struct {
 	dispatch.Store
-	silent  bool // it never signals that something may be due
+	silent  bool // it never signals that something may be due, unless by hints
+	hints   chan struct{}
 	mu      sync.Mutex
 	begins  time.Time
 	wrote   []time.Duration
@@ -85,7 +86,7 @@ func (s *stepsStore) steps() []time.Duration {
 
 func (s *stepsStore) Woken() <-chan struct{} {
 	if s.silent {
-		return nil
+		return s.hints
 	}
 	return s.Store.Woken()
 }
@@ -98,7 +99,7 @@ func paced(t *testing.T, cfg dispatch.Config, fn func(t *testing.T, b *bedtest.B
 func pacedOn(t *testing.T, s *stepsStore, cfg dispatch.Config, fn func(t *testing.T, b *bedtest.Bed, s *stepsStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
-		s.Store = b.Store
+		s.Store, s.hints = b.Store, make(chan struct{}) // of this test's bubble
 		if cfg.UnguardedTransport == nil {
 			cfg.UnguardedTransport = sendertest.NewRoundTripper()
 		}
@@ -181,6 +182,30 @@ func TestEventsWithoutHints(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, late, 10*time.Millisecond)
+	})
+}
+
+// Events without hints are found as soon beside others that have hints.
+func TestEventsWithoutHintsBesideOthers(t *testing.T) {
+	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{MaxDelay: 10 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		publish := func(during time.Duration) {
+			for i := range during / (5 * time.Millisecond) {
+				b.Publish("sub_a")
+				if i%10 == 0 {
+					s.hints <- struct{}{}
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		publish(2 * time.Second)
+		s.begin()
+		publish(10 * time.Second)
+		last := time.Duration(0)
+		for _, at := range s.steps() {
+			require.LessOrEqual(t, at-last, 20*time.Millisecond)
+			last = at
+		}
 	})
 }
 

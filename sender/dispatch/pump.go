@@ -210,7 +210,8 @@ func (p *pump) once(ctx context.Context) error {
 
 // stepped is the outcome of a step.
 type stepped struct {
-	expanded int
+	events   int // that were expanded as a whole
+	expanded int // the same, and deliveries of events that were expanded in part
 	recorded int
 	claimed  int
 	hinted   bool // the step was asked for
@@ -257,7 +258,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 		p.lastStep, p.pace.hinted = asked, s.hinted
 		return s, err
 	}
-	s.expanded = expanded.Events + expanded.Deliveries
+	s.events, s.expanded = expanded.Events, expanded.Events+expanded.Deliveries
 	s.recorded, s.claimed = len(done), len(claims.Claimed)+len(claims.Interrupted)
 	s.now, s.due = claims.Now, claims.NextDue
 	p.behind = !s.due.IsZero() && !s.due.After(s.now)
