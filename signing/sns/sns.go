@@ -119,7 +119,7 @@ func New(topics []string, cfg *Config) (*Scheme, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	s.certificates = newCertificates(s.cfg.Timeout, s.cfg.Now)
+	s.certificates = newCertificates(s.topics, s.cfg.Timeout, s.cfg.Now)
 	return s, nil
 }
 
@@ -215,7 +215,7 @@ func (s *Scheme) certificate(msg *message) (*x509.Certificate, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", signing.ErrSignatureMismatch, err)
 	}
-	cert, err := s.certificates.get(u)
+	cert, err := s.certificates.cache.Get(u)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", ErrCertificate, err)
 	}
