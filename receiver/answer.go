@@ -20,9 +20,8 @@ type Answer struct {
 func AnswerTo(res Result, err error) Answer {
 	a := Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
 	if err == nil {
-		if answer, ok := res.challengeAnswer(); ok {
-			a.Body = []byte(answer)
-			return a
+		if answer, is := res.challengeAnswer(); is {
+			return answer
 		}
 		a.Body = []byte(`{"result":"` + string(res) + `"}`)
 		return a

@@ -2,10 +2,10 @@ package receiver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 )
 
@@ -14,34 +14,46 @@ const (
 	// for a proof.
 	challengeType = "webhook.challenge"
 	// challengedPrefix begins the Result of a challenge. The answer follows, so that
-	// AnswerTo has it.
-	challengedPrefix = "challenged "
+	// AnswerTo has it: JSON, or plain text.
+	challengedPrefix     = "challenged "
+	challengedTextPrefix = "challenged-text "
 	// maxChallengeToken bounds what is sent back.
 	maxChallengeToken = 256
 )
 
 // Challenged reports whether the request was a sender's challenge: a signed event of the
-// type webhook.challenge, or a question that [Envelope].Challenge answered. With it, a
+// type webhook.challenge, or a question that [Envelope].Challenge or TextChallenge answered. With it, a
 // sender finds out whether the receiver has the secret and wants its events. Nothing was
 // stored and the function did not run. [AnswerTo] returns the answer that the sender
 // expects.
 func (r Result) Challenged() bool {
-	_, ok := r.challengeAnswer()
-	return ok
+	_, is := r.challengeAnswer()
+	return is
 }
 
-func (r Result) challengeAnswer() (string, bool) {
-	return strings.CutPrefix(string(r), challengedPrefix)
+// challengeAnswer returns what is sent back, with a media type under which no browser takes
+// it for a page.
+func (r Result) challengeAnswer() (a Answer, is bool) {
+	if text, is := strings.CutPrefix(string(r), challengedTextPrefix); is {
+		return plainText(text), true
+	}
+	text, is := strings.CutPrefix(string(r), challengedPrefix)
+	return harmless(mediaJSON, text), is
+}
+
+func plainText(text string) Answer { return harmless("text/plain; charset=utf-8", text) }
+
+func harmless(media, text string) Answer {
+	return Answer{Status: http.StatusOK, Body: []byte(text), Header: http.Header{"Content-Type": {media}, "X-Content-Type-Options": {"nosniff"}}}
 }
 
 // answerChallenge is the end of a verified challenge.
-func (r *Receiver[Tx]) answerChallenge(ctx context.Context, ev Event, answer json.RawMessage) Result {
+func (r *Receiver[Tx]) answerChallenge(ctx context.Context, ev Event) {
 	r.counts.add(&r.counts.Challenged)
 	r.log().LogAttrs(ctx, slog.LevelInfo, "receiver: challenge answered", eventAttrs(ev)...)
 	if hook := r.cfg.Hooks.Challenged; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })
 	}
-	return Result(challengedPrefix + string(answer))
 }
 
 // tokenOf accepts only characters that are harmless in an answer, since the token is sent

@@ -77,6 +77,12 @@ type Envelope struct {
 	// JSON value, is sent with status 200, and nothing is stored. It may be nil.
 	Challenge func(body []byte) (answer json.RawMessage, is bool)
 
+	// TextChallenge is Challenge for senders that want plain text, such as Twitch
+	// ([TwitchChallenge]). The answer is sent as text/plain. One that has other
+	// characters than letters, digits, "-", "_", "." and "~", or more than 256, is refused
+	// with 400.
+	TextChallenge func(body []byte) (answer string, is bool)
+
 	// EmptyAnswer answers 200 with an empty body, for senders that read more than an
 	// acknowledgement in a body; see [Receiver.WrapState] for answers of one's own.
 	EmptyAnswer bool

@@ -16,7 +16,7 @@ import (
 )
 
 // read reads an event that was just verified, or answers a challenge.
-func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer json.RawMessage, failure *Error) {
+func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer Result, failure *Error) {
 	ev = Event{Body: body, ID: eventID(f), Type: eventType(f.Type), OccurredAt: f.Time}
 	if e.UnsignedID && f.ID == "" {
 		ev.ID = deliveryID(f)
@@ -24,24 +24,40 @@ func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer json.Raw
 	if f.Type == "" && e.UnsignedType {
 		ev.Type = eventType(string(f.UnsignedType))
 	}
-	if e.Challenge != nil {
-		is := false
-		err := contain(func() error {
-			answer, is = e.Challenge(body)
-			return nil
-		})
-		if err != nil {
-			return ev, nil, fail(ReasonPanic, fmt.Errorf("Envelope.Challenge: %w", err))
-		}
-		if is {
-			return ev, answer, nil
-		}
+	if answer, failure = e.challenge(body); answer != "" || failure != nil {
+		return ev, answer, failure
 	}
 	if e.UnsignedID && f.ID == "" && f.UnsignedID == "" {
-		return ev, nil, fail(ReasonHeader, errors.New("the header with the delivery's id is missing or repeated, and Envelope.UnsignedID needs it"))
+		return ev, "", fail(ReasonHeader, errors.New("the header with the delivery's id is missing or repeated, and Envelope.UnsignedID needs it"))
 	}
 	ev, failure = e.complete(ev)
-	return ev, nil, failure
+	return ev, "", failure
+}
+
+// challenge returns the answer to a question, or "" for what is none.
+func (e *Envelope) challenge(body []byte) (answer Result, failure *Error) {
+	err := contain(func() error {
+		if e.Challenge != nil {
+			if own, is := e.Challenge(body); is {
+				answer = challengedPrefix + Result(own)
+				if !json.Valid(own) {
+					failure = fail(ReasonApply, errors.New("Envelope.Challenge returned no JSON: use TextChallenge for plain text"))
+				}
+				return nil
+			}
+		}
+		if e.TextChallenge != nil {
+			if own, is := e.TextChallenge(body); is {
+				answer = challengedTextPrefix + Result(own)
+				failure = checkEcho("the text of a challenge", own)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		failure = fail(ReasonPanic, fmt.Errorf("Envelope.Challenge: %w", err))
+	}
+	return answer, failure
 }
 
 // again reads an event that was verified before and kept with its id and its type, or

@@ -222,6 +222,7 @@ func TestForeignRefused(t *testing.T) {
 		{"a type that no route can have", "", `{"id":"evt_1","type":"a\n"}`, &receiver.Envelope{}, 400},
 		{"Read says no", "", stripeBody, reading(func(*receiver.Event) error { return errors.New("no") }), 400},
 		{"Read panics", "", stripeBody, reading(func(*receiver.Event) error { panic("no") }), 500},
+		{"Challenge has no JSON", "", stripeBody, &receiver.Envelope{Challenge: func([]byte) (json.RawMessage, bool) { return json.RawMessage("<b>"), true }}, 500},
 		{"Challenge panics", "", stripeBody, &receiver.Envelope{Challenge: func([]byte) (json.RawMessage, bool) { panic("no") }}, 500},
 		{"a version without an object", "", stripeBody, reading(func(ev *receiver.Event) error { ev.Version = 1; return nil }), 400},
 		{"half of an object", "", stripeBody, reading(func(ev *receiver.Event) error { ev.Object.ID = "a"; return nil }), 400},

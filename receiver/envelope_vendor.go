@@ -12,13 +12,16 @@ import (
 // VendorEnvelope returns an Envelope that reads the events of a sender of package vendors: its
 // media types, where its data are, which object they are about, and the object's version
 // where it has one. It is yours to change. UnsignedType and UnsignedID stay false, and
-// Challenge nil except for Slack: [ZoomChallenge] is Zoom's.
+// Challenge nil except for Slack and Twitch: [ZoomChallenge] is Zoom's.
 //
 // Where a signature covers parts of the body alone (see [vendors.Vendor.UnsignedBody]), the
 // Data are not signed either: fetch what the event says.
 func VendorEnvelope(v vendors.Vendor) *Envelope {
-	if v.Challenge == vendors.SlackJSON {
+	switch v.Challenge {
+	case vendors.SlackJSON:
 		return SlackEnvelope()
+	case vendors.TwitchText:
+		return TwitchEnvelope()
 	}
 	e := &Envelope{DataField: v.DataField, EmptyAnswer: v.EmptyAnswer}
 	switch v.Body {

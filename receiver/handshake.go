@@ -38,6 +38,30 @@ type Handshake struct {
 	// digits, "+", "/", "=", "-" and "_", is refused.
 	CRC signing.Secret
 
+	// ValidationToken answers Microsoft Graph: a POST with validationToken in its query gets
+	// it back as plain text.
+	ValidationToken bool
+
+	// OktaChallenge answers Okta: a GET with the header X-Okta-Verification-Challenge gets
+	// its value back as {"verification": …}.
+	OktaChallenge bool
+
+	// Head answers Trello: a HEAD gets 200 and nothing.
+	Head bool
+
+	// Origins answers CloudEvents' HTTP webhooks, such as those of Azure Event Grid: an
+	// OPTIONS whose WebHook-Request-Origin is one of these names may send. "*" is every
+	// name. WebHook-Request-Callback is not called: it would have this server post to
+	// whatever a stranger names.
+	//
+	// Source: HTTP 1.1 Web Hooks for Event Delivery 1.0.2, section 4.
+	Origins []string
+
+	// Rate is how many requests a minute these senders may make at most. The receiver does
+	// not enforce it.
+	// Defaults to 0: any number.
+	Rate int
+
 	// HookSecret answers Asana: a POST without a signature and with the header
 	// X-Hook-Secret, which has the secret of all that follows. The header is returned if
 	// HookSecret returns nil.
@@ -66,6 +90,14 @@ func (h *Handshake) check() error {
 	if h.CRC != (signing.Secret{}) && h.EchoChallenge {
 		problems = append(problems, errors.New("receiver: Handshake has CRC and EchoChallenge, which no sender asks for both: set one"))
 	}
+	for _, origin := range h.Origins {
+		if origin != "*" && (origin == "" || len(origin) > maxHandshakeAnswer || strings.ContainsFunc(origin, func(c rune) bool { return notInToken(c) && c != '.' })) {
+			problems = append(problems, fmt.Errorf("receiver: Handshake.Origins has %q: it must be a name like eventemitter.example.com, or *", origin))
+		}
+	}
+	if h.Rate < 0 {
+		problems = append(problems, fmt.Errorf("receiver: Handshake.Rate is %d: it must be a number of requests a minute, or 0 for any", h.Rate))
+	}
 	return errors.Join(problems...)
 }
 
@@ -76,20 +108,40 @@ func (h *Handshake) Answer(ctx context.Context, m signing.Message) (a Answer, is
 	if h == nil {
 		return a, false, nil
 	}
-	if m.Method == http.MethodPost {
-		return h.answerSecret(ctx, m)
+	switch m.Method {
+	case http.MethodPost:
+		if a, is, err = h.answerSecret(ctx, m); is {
+			return a, is, err
+		}
+		return h.answerValidation(m)
+	case http.MethodOptions:
+		return h.answerOrigin(m)
+	case http.MethodHead:
+		return Answer{Status: http.StatusOK}, h.Head, nil
+	case http.MethodGet:
+		return h.answerGet(m)
 	}
-	if m.Method != http.MethodGet {
-		return a, false, nil
-	}
+	return a, false, nil
+}
+
+// queryOf returns nil for a query that cannot be a handshake's.
+func queryOf(m signing.Message) url.Values {
 	_, query, found := strings.Cut(m.URL, "?")
 	if !found || len(query) > maxHandshakeQuery {
-		return a, false, nil
+		return nil
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return a, false, nil // no handshake: a GET is answered with 405
+		return nil
 	}
+	return values
+}
+
+func (h *Handshake) answerGet(m signing.Message) (a Answer, is bool, err error) {
+	if asked := canonical(m.Header)[oktaHeader]; h.OktaChallenge && len(asked) > 0 {
+		return answerOkta(asked)
+	}
+	values := queryOf(m)
 	switch {
 	case h.VerifyToken != "" && values.Has("hub.challenge"):
 		return h.answerHub(values)
@@ -115,15 +167,20 @@ func (h *Handshake) answerHub(values url.Values) (a Answer, is bool, err error) 
 // echo returns only characters that are harmless in an answer.
 func echo(values url.Values, name string) (a Answer, is bool, err error) {
 	text, err := once(values, name)
-	if err == nil && (text == "" || len(text) > maxHandshakeAnswer || strings.ContainsFunc(text, func(c rune) bool { return notInToken(c) && c != '.' && c != '~' })) {
-		err = fmt.Errorf("receiver: a handshake's %s must have 1 to %d letters, digits, hyphens, underscores, full stops and tildes", name, maxHandshakeAnswer)
-	}
 	if err != nil {
 		return a, true, err
 	}
-	return Answer{Status: http.StatusOK, Body: []byte(text), Header: http.Header{
-		"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
-	}}, true, nil
+	if failure := checkEcho("a handshake's "+name, text); failure != nil {
+		return a, true, failure
+	}
+	return plainText(text), true, nil
+}
+
+func checkEcho(what, text string) *Error {
+	if text == "" || len(text) > maxHandshakeAnswer || strings.ContainsFunc(text, func(c rune) bool { return notInToken(c) && c != '.' && c != '~' }) {
+		return fail(ReasonDecode, fmt.Errorf("%s must have 1 to %d letters, digits, hyphens, underscores, full stops and tildes", what, maxHandshakeAnswer))
+	}
+	return nil
 }
 
 func once(values url.Values, name string) (string, error) {
@@ -142,8 +199,7 @@ func (h *Handshake) answerCRC(values url.Values) (a Answer, is bool, err error) 
 	if err != nil {
 		return a, true, err
 	}
-	return Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {mediaJSON}},
-		Body: []byte(`{"response_token":"sha256=` + base64.StdEncoding.EncodeToString(macOf(h.CRC, token)) + `"}`)}, true, nil
+	return harmless(mediaJSON, `{"response_token":"sha256=`+base64.StdEncoding.EncodeToString(macOf(h.CRC, token))+`"}`), true, nil
 }
 
 func macOf(secret signing.Secret, text string) []byte {

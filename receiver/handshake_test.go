@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/receivertest"
 	"github.com/surehook/surehook/signing"
 	"github.com/surehook/surehook/signing/vendors"
 )
@@ -105,6 +107,89 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
+// The questions that are no GET with a query, and what is set for them.
+func TestHandshakesByMethodAndHeader(t *testing.T) {
+	b, _ := onSQLite(t)
+	const token = "Validation: Testing client application reachability for subscription Request-Id: 0f8fad5b-d9cb-469f-a165-70867728950e"
+	graph, okta := receiver.Handshake{ValidationToken: true}, receiver.Handshake{OktaChallenge: true}
+	events := receiver.Handshake{Origins: []string{"a.example.com", "eventemitter.example.com"}, Rate: 100}
+	anyone := receiver.Handshake{Origins: []string{"*"}}
+	origin := func(name string, more ...string) http.Header {
+		h := http.Header{"Webhook-Request-Origin": {name}}
+		if more != nil {
+			h["Webhook-Request-Rate"] = more
+		}
+		return h
+	}
+	asked := func(values ...string) http.Header { return http.Header{"X-Okta-Verification-Challenge": values} }
+	for what, c := range map[string]struct {
+		handshake receiver.Handshake
+		method    string
+		query     string
+		header    http.Header
+		status    int
+		body      string
+		answer    http.Header
+	}{
+		"Graph":                      {graph, "POST", "validationToken=" + url.QueryEscape(token), nil, 200, token, http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}}},
+		"Graph, markup":              {graph, "POST", "validationToken=%3Cscript%3Ealert(1)%3C/script%3E", nil, 401, "", nil},
+		"Graph, a tag's begin":       {graph, "POST", "validationToken=a%3Cb", nil, 401, "", nil},
+		"Graph, a tag's end":         {graph, "POST", "validationToken=a%3Eb", nil, 401, "", nil},
+		"Graph, an entity":           {graph, "POST", "validationToken=a%26lt", nil, 401, "", nil},
+		"Graph, a quote":             {graph, "POST", "validationToken=a%22b", nil, 401, "", nil},
+		"Graph, a line feed":         {graph, "POST", "validationToken=a%0d%0aSet-Cookie:b", nil, 401, "", nil},
+		"Graph, empty":               {graph, "POST", "validationToken=", nil, 401, "", nil},
+		"Graph, twice":               {graph, "POST", "validationToken=a&validationToken=b", nil, 401, "", nil},
+		"Graph, long":                {graph, "POST", "validationToken=" + strings.Repeat("a", 1025), nil, 401, "", nil},
+		"Graph, very long":           {graph, "POST", "validationToken=" + strings.Repeat("a", 3000), nil, 415, "", nil},
+		"Graph, an event":            {graph, "POST", "x=1", nil, 415, "", nil},
+		"Graph, GET":                 {graph, "GET", "validationToken=a", nil, 405, "", nil},
+		"Graph, not set":             {okta, "POST", "validationToken=a", nil, 415, "", nil},
+		"Okta":                       {okta, "GET", "", asked("my verification challenge"), 200, `{"verification":"my verification challenge"}`, http.Header{"Content-Type": {"application/json"}, "X-Content-Type-Options": {"nosniff"}}},
+		"Okta, lower case":           {okta, "GET", "", http.Header{"x-okta-verification-challenge": {"a"}}, 200, `{"verification":"a"}`, nil},
+		"Okta, markup":               {okta, "GET", "", asked("</script>"), 401, "", nil},
+		"Okta, twice":                {okta, "GET", "", asked("a", "b"), 401, "", nil},
+		"Okta, empty":                {okta, "GET", "", asked(""), 401, "", nil},
+		"Okta, long":                 {okta, "GET", "", asked(strings.Repeat("a", 257)), 401, "", nil},
+		"Okta, POST":                 {okta, "POST", "", asked("a"), 415, "", nil},
+		"Okta, no question":          {okta, "GET", "", nil, 405, "", nil},
+		"Okta, not set":              {graph, "GET", "", asked("a"), 405, "", nil},
+		"Trello":                     {receiver.Handshake{Head: true}, "HEAD", "", nil, 200, "", nil},
+		"Trello, not set":            {graph, "HEAD", "", nil, 405, "", nil},
+		"CloudEvents":                {events, "OPTIONS", "", origin("eventemitter.example.com", "120"), 200, "", http.Header{"Webhook-Allowed-Origin": {"eventemitter.example.com"}, "Webhook-Allowed-Rate": {"100"}, "Allow": {"POST"}}},
+		"CloudEvents, slow":          {events, "OPTIONS", "", origin("A.example.com", "7"), 200, "", http.Header{"Webhook-Allowed-Origin": {"a.example.com"}, "Webhook-Allowed-Rate": {"7"}}},
+		"CloudEvents, no rate":       {events, "OPTIONS", "", origin("a.example.com"), 200, "", http.Header{"Webhook-Allowed-Rate": {"100"}}},
+		"CloudEvents, anyone":        {anyone, "OPTIONS", "", origin("x.example.org"), 200, "", http.Header{"Webhook-Allowed-Origin": {"*"}, "Webhook-Allowed-Rate": {"*"}}},
+		"CloudEvents, anyone's rate": {anyone, "OPTIONS", "", origin("x.example.org", "5"), 200, "", http.Header{"Webhook-Allowed-Rate": {"5"}}},
+		"CloudEvents, a stranger":    {events, "OPTIONS", "", origin("x.example.org", "1"), 401, "", nil},
+		"CloudEvents, rate 0":        {events, "OPTIONS", "", origin("a.example.com", "0"), 401, "", nil},
+		"CloudEvents, no number":     {events, "OPTIONS", "", origin("a.example.com", "x"), 401, "", nil},
+		"CloudEvents, rate twice":    {events, "OPTIONS", "", origin("a.example.com", "1", "2"), 401, "", nil},
+		"CloudEvents, twice":         {anyone, "OPTIONS", "", http.Header{"Webhook-Request-Origin": {"a", "b"}}, 401, "", nil},
+		"CloudEvents, a browser's":   {anyone, "OPTIONS", "", http.Header{"Origin": {"https://example.com"}}, 405, "", nil},
+		"CloudEvents, not set":       {graph, "OPTIONS", "", origin("a.example.com"), 405, "", nil},
+	} {
+		rcv, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &c.handshake, Logger: new(buffer).logger()})
+		require.NoError(t, err, what)
+		before := b.rows(t)
+		res := ask(t, rcv.Handler(receiver.State(b.effect)), c.method, "/hooks?"+c.query, c.header)
+		require.Equal(t, c.status, res.StatusCode, what)
+		for name := range c.answer {
+			require.Equal(t, c.answer[name], res.Header[name], what)
+		}
+		text := bodyText(t, res)
+		if c.status == 200 {
+			require.Equal(t, c.body, text, what)
+			require.EqualValues(t, 1, rcv.Stats().Challenged, what)
+		} else {
+			require.NotContains(t, text, "script", what)
+			require.Empty(t, res.Header["Webhook-Allowed-Origin"], what)
+			require.Empty(t, res.Header["Set-Cookie"], what)
+		}
+		require.Equal(t, before, b.rows(t))
+	}
+}
+
 func githubVerifier(t testing.TB) *signing.Verifier {
 	t.Helper()
 	keys, err := signing.NewKeyring(signing.Key{Secret: foreignSecret})
@@ -168,10 +253,14 @@ func TestHandshakeIsChecked(t *testing.T) {
 	_, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &receiver.Handshake{VerifyToken: "short", CRC: foreignSecret, EchoChallenge: true}})
 	require.ErrorContains(t, err, "VerifyToken has 5 bytes")
 	require.ErrorContains(t, err, "set one")
+	_, err = receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &receiver.Handshake{Origins: []string{"a.example.com", "a b", ""}, Rate: -1}})
+	require.ErrorContains(t, err, `Origins has "a b"`)
+	require.ErrorContains(t, err, `Origins has ""`)
+	require.ErrorContains(t, err, "Rate is -1")
 }
 
 func FuzzHandshake(f *testing.F) {
-	for _, query := range []string{"hub.mode=subscribe&hub.verify_token=x&hub.challenge=1", "challenge=a", "crc_token=abc", "crc_token=%7B%7D", "challenge=%0d%0a", "crc_token=1e5", ""} {
+	for _, query := range []string{"hub.mode=subscribe&hub.verify_token=x&hub.challenge=1", "challenge=a", "crc_token=abc", "crc_token=%7B%7D", "challenge=%0d%0a", "crc_token=1e5", "validationToken=Validation%3A+x", "validationToken=%3Cb%3E", "120", ""} {
 		f.Add(query)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
@@ -189,6 +278,23 @@ func FuzzHandshake(f *testing.F) {
 			}
 			if h.CRC != (signing.Secret{}) && strings.ContainsAny(values.Get("crc_token"), `{[" `) {
 				t.Fatalf("%q gets a signature of a body", query)
+			}
+		}
+		// The same bytes where Graph, Okta and CloudEvents have theirs.
+		h := &receiver.Handshake{ValidationToken: true, OktaChallenge: true, Origins: []string{"*"}}
+		for _, m := range []signing.Message{
+			{Method: http.MethodPost, URL: "/?" + query},
+			{Method: http.MethodGet, Header: http.Header{"X-Okta-Verification-Challenge": {query}}},
+			{Method: http.MethodOptions, Header: http.Header{"Webhook-Request-Origin": {query}, "Webhook-Request-Rate": {query}}},
+		} {
+			a, is, err := h.Answer(t.Context(), m)
+			if is && err == nil && (strings.ContainsAny(string(a.Body), "<>&\r\n") || len(a.Body) > 1100 || strings.Contains(a.Header.Get("Content-Type"), "html") || a.Body != nil && a.Header.Get("X-Content-Type-Options") != "nosniff") {
+				t.Fatalf("%q is answered with %q and %q", query, a.Header, a.Body)
+			}
+			for name, values := range a.Header {
+				if strings.ContainsAny(values[0], "\r\n") {
+					t.Fatalf("%q makes the header %s %q", query, name, values)
+				}
 			}
 		}
 	})
@@ -219,6 +325,50 @@ func TestZoom(t *testing.T) {
 	require.Equal(t, 401, post(body, "{}").Status)
 	const event = `{"payload":{"object":{"id":"7"}},"event":"meeting.started"}`
 	require.JSONEq(t, `{"result":"applied"}`, string(post(event, event).Body))
+}
+
+// Twitch's question gets its text back, and its revocations are events of their own type.
+func TestTwitch(t *testing.T) {
+	b, _ := onSQLite(t)
+	v, found := vendors.Find("twitch")
+	require.True(t, found)
+	scheme, err := v.Scheme("")
+	require.NoError(t, err)
+	var taken []receiver.Event
+	rcv, snd := foreign(t, b, scheme, "twitch", receiver.Config{Envelope: receiver.VendorEnvelope(v)}, "")
+	work := receiver.Fact(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		taken = append(taken, ev)
+		return b.effect(ctx, tx, ev)
+	})
+	post := func(body string) receivertest.Answer {
+		return snd.Raw(fmt.Sprintf("id-%d", len(body)), []byte(body)).Serve(rcv.Handler(work))
+	}
+	const subscription = `"subscription":{"id":"f1c2a387","status":"%s","type":"channel.follow"}`
+	question := func(text string) string {
+		return `{"challenge":` + text + `,` + fmt.Sprintf(subscription, "webhook_callback_verification_pending") + `}`
+	}
+	a := post(question(`"pogchamp-kappa-360noscope-vohiyo"`))
+	require.Equal(t, 200, a.Status)
+	require.Equal(t, "pogchamp-kappa-360noscope-vohiyo", string(a.Body))
+	require.Equal(t, []string{"text/plain; charset=utf-8"}, a.Header["Content-Type"])
+	require.Equal(t, []string{"nosniff"}, a.Header["X-Content-Type-Options"])
+	require.Equal(t, "12345", string(post(question(`"12345"`)).Body), "also where the text is JSON")
+	require.Equal(t, 400, post(question(`"<script>alert(1)</script>"`)).Status)
+	require.Equal(t, 400, post(question(`"`+strings.Repeat("a", 257)+`"`)).Status)
+	require.Zero(t, b.rows(t))
+	for _, body := range []string{
+		`{` + fmt.Sprintf(subscription, "enabled") + `,"event":{"user_id":"1337"}}`,
+		`{` + fmt.Sprintf(subscription, "enabled") + `,"events":[{"id":"7"}]}`,
+		`{` + fmt.Sprintf(subscription, "authorization_revoked") + `}`,
+	} {
+		require.JSONEq(t, `{"result":"applied"}`, string(post(body).Body))
+	}
+	require.Equal(t, "channel.follow", taken[0].Type)
+	require.JSONEq(t, `{"user_id":"1337"}`, string(taken[0].Data))
+	require.Equal(t, "channel.follow", taken[1].Type)
+	require.JSONEq(t, `[{"id":"7"}]`, string(taken[1].Data))
+	require.Equal(t, receiver.TwitchRevocation, taken[2].Type)
+	require.Contains(t, string(taken[2].Data), "authorization_revoked")
 }
 
 // The envelope of a vendor finds the object and the version, and leaves out what has not the

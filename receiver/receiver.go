@@ -101,8 +101,9 @@ func (r *Receiver[Tx]) pass(ctx context.Context, in incoming, todo order[Tx]) (R
 	if hook := r.cfg.Hooks.Verified; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev) })
 	}
-	if answer != nil {
-		return r.answerChallenge(ctx, ev, answer), nil
+	if answer != "" {
+		r.answerChallenge(ctx, ev)
+		return answer, nil
 	}
 	res, cause, err := r.take(ctx, ev, in.deadline, todo)
 	if err != nil {

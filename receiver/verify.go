@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,28 +27,28 @@ type incoming struct {
 // every check of the header comes before the body is read.
 //
 // answer is the answer to a question of the sender's, which is no event.
-func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answer json.RawMessage, failure *Error) {
+func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answer Result, failure *Error) {
 	if in.method != http.MethodPost {
-		return ev, nil, fail(ReasonMethod, errors.New("the method is not POST"))
+		return ev, "", fail(ReasonMethod, errors.New("the method is not POST"))
 	}
 	if in.size > r.cfg.MaxBodyBytes {
-		return ev, nil, tooLarge(r.cfg.MaxBodyBytes)
+		return ev, "", tooLarge(r.cfg.MaxBodyBytes)
 	}
 	if failure = r.cfg.Envelope.checkContent(in.header); failure != nil {
-		return ev, nil, failure
+		return ev, "", failure
 	}
 	if err := r.verifier.Precheck(in.header); err != nil {
-		return ev, nil, r.diagnose(fail(reasonOf(err), err), in, nil)
+		return ev, "", r.diagnose(fail(reasonOf(err), err), in, nil)
 	}
 	body := in.body
 	if in.conn != nil {
 		if body, failure = r.readBody(in.conn); failure != nil {
-			return ev, nil, failure
+			return ev, "", failure
 		}
 	}
 	verified, facts, scope, err := r.checkSignature(ctx, in, body)
 	if err != nil {
-		return ev, nil, r.diagnose(fail(reasonOf(err), err), in, body)
+		return ev, "", r.diagnose(fail(reasonOf(err), err), in, body)
 	}
 	if r.cfg.Envelope == nil {
 		ev, answer, failure = readOwn(body, verified)
@@ -57,7 +56,7 @@ func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answe
 		ev, answer, failure = r.cfg.Envelope.read(body, facts)
 	}
 	if failure != nil {
-		return Event{}, nil, failure
+		return Event{}, "", failure
 	}
 	ev.Verified = verified
 	ev.Attempt = attemptOf(in.header)
@@ -68,22 +67,22 @@ func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answe
 }
 
 // readOwn reads an event, or a challenge, of this module's own form.
-func readOwn(body []byte, verified signing.Verified) (Event, json.RawMessage, *Error) {
+func readOwn(body []byte, verified signing.Verified) (Event, Result, *Error) {
 	ev, err := decode(body)
 	if err != nil {
-		return ev, nil, fail(ReasonDecode, err)
+		return ev, "", fail(ReasonDecode, err)
 	}
 	if verified.ID != "" && verified.ID != ev.ID {
-		return ev, nil, fail(ReasonIDMismatch, errors.New("the signed id in the header is not the one in the body"))
+		return ev, "", fail(ReasonIDMismatch, errors.New("the signed id in the header is not the one in the body"))
 	}
 	if ev.Type != challengeType {
-		return ev, nil, nil
+		return ev, "", nil
 	}
 	token, err := tokenOf(ev)
 	if err != nil {
-		return ev, nil, fail(ReasonDecode, fmt.Errorf("a challenge's data: %w", err))
+		return ev, "", fail(ReasonDecode, fmt.Errorf("a challenge's data: %w", err))
 	}
-	return ev, json.RawMessage(`{"token":"` + token + `"}`), nil
+	return ev, challengedPrefix + Result(`{"token":"`+token+`"}`), nil
 }
 
 func tooLarge(limit int64) *Error {

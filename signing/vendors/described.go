@@ -428,7 +428,7 @@ func described() []Vendor {
 				IDField: "action.id", TypeField: "action.type", TimeField: "action.date",
 			},
 			DataField: "action.data", ObjectType: "=model", ObjectID: "model.id", Retries: "3 times: after 30, 60 and 120 s", Success: "200", Docs: "https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/",
-			Note: "It first asks by HEAD whether the URL is there: answer that by a route of your own.",
+			Challenge: HEAD,
 		},
 		{
 			Name: "twitch", Title: "Twitch EventSub",
@@ -438,7 +438,7 @@ func described() []Vendor {
 				MaxTolerance: 10 * time.Minute, TypeHeader: "Twitch-Eventsub-Message-Type", TypeField: "subscription.type",
 			},
 			DataField: "event", Window: 10 * time.Minute, Success: "2xx within seconds", Docs: "https://dev.twitch.tv/docs/eventsub/handling-webhook-events/",
-			Note: "Its challenge is to be returned as text: answer it by a route of your own.", Challenge: OwnURL,
+			Challenge: TwitchText, Note: "A revocation is an event, too.",
 		},
 		{
 			Name: "typeform", Title: "Typeform", Description: facts(bodyOnly("typeform", "Typeform-Signature", "sha256=", signing.Base64), "event_id", "event_type", "form_response.submitted_at"),

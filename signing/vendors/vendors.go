@@ -123,11 +123,14 @@ const (
 	ZoomJSON                  // a signed event with a plainToken, of which an HMAC is returned (Zoom)
 	ValidationToken           // POST with validationToken in the query, which is returned (Microsoft Graph)
 	OktaHeader                // GET with X-Okta-Verification-Challenge, which is returned as JSON (Okta)
+	TwitchText                // a signed event with a challenge, which is returned as text (Twitch)
+	HEAD                      // HEAD, which is answered with 200 (Trello)
+	Options                   // OPTIONS with WebHook-Request-Origin (CloudEvents)
 	OwnURL                    // the vendor shows or posts a URL or a token that a person or a program of yours opens
 )
 
 func (c Challenge) String() string {
-	return [...]string{"", "GET hub.challenge", "GET challenge", "GET crc_token", "header X-Hook-Secret", "POST url_verification", "POST endpoint.url_validation", "POST validationToken", "GET x-okta-verification-challenge", "yours to confirm"}[c]
+	return [...]string{"", "GET hub.challenge", "GET challenge", "GET crc_token", "header X-Hook-Secret", "POST url_verification", "POST endpoint.url_validation", "POST validationToken", "GET x-okta-verification-challenge", "POST webhook_callback_verification", "HEAD", "OPTIONS WebHook-Request-Origin", "yours to confirm"}[c]
 }
 
 // Evidence says against what an entry was compared.
