@@ -151,18 +151,7 @@ func (s *Described) suits(m *material) bool {
 	return s.hmacKey(m) != nil
 }
 
-func (s *Described) hmacKey(m *material) *hmacKey {
-	switch s.d.Key {
-	case TextKey:
-		return m.text
-	case DecodedKey:
-		return m.decoded
-	case HexKey:
-		return m.hex
-	default:
-		return m.base64URL
-	}
-}
+func (s *Described) hmacKey(m *material) *hmacKey { return m.hmacKey(s.d.Key) }
 
 // Precheck implements [Scheme].
 func (s *Described) Precheck(h http.Header, now time.Time, tolerance time.Duration) error {

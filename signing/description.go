@@ -126,9 +126,12 @@ const (
 	PlainSHA256 // no HMAC: SHA-256 of the secret and the text; for [NewPlainHash] alone
 	Ed25519
 	ECDSAP256       // of the text's SHA-256, in ASN.1 (RFC 3279 section 2.2.3) and base64
+	RSASHA256       // RSASSA-PKCS1-v1_5 of the text's SHA-256 (RFC 8017 section 8.2); not in a Description
+	RSAPSSSHA512    // RSASSA-PSS of the text's SHA-512, with a salt of 64 bytes (RFC 8017 section 8.1); not in a Description
 	keyedAlgorithms = Ed25519
 )
 
+// size is that of a signature, of which RSA has none of its own.
 func (a Algorithm) size() int { return [...]int{32, 64, 20, 32, 64, 64}[a] }
 
 // public algorithms have one key for signing and another one for verifying.
@@ -220,7 +223,10 @@ func (d *Description) check() error {
 		}
 		seen[http.CanonicalHeaderKey(h.name)] = h.field
 	}
-	if d.Algorithm > ECDSAP256 || d.Encoding > Base64URL || d.Key > Base64URLKey || d.TimestampFormat > RFC3339Time || d.SignWith > EveryKey {
+	if d.Algorithm == RSASHA256 || d.Algorithm == RSAPSSSHA512 {
+		wrong("RSA is for schemes of other packages, such as httpsig: a Description has the algorithms up to ECDSAP256")
+	}
+	if d.Algorithm > RSAPSSSHA512 || d.Encoding > Base64URL || d.Key > Base64URLKey || d.TimestampFormat > RFC3339Time || d.SignWith > EveryKey {
 		wrong("its Algorithm, Encoding, Key, TimestampFormat and SignWith must be constants of this package")
 	}
 	if strings.HasPrefix(d.SignaturePrefix, " ") || strings.ContainsFunc(d.SignaturePrefix, func(r rune) bool { return r != ' ' && !visible(r) }) {

@@ -30,6 +30,9 @@
 //	[GitHub] [Meta] [Shopify] [ConvoySimple] sign the body and no time
 //	[NewSquare] [NewTwilio]                  sign the URL and the body and no time
 //
+// Package httpsig has HTTP Message Signatures (RFC 9421) with Content-Digest, for whoever signs
+// by them, and package sns has Amazon SNS's notifications.
+//
 // With a scheme that signs no time, everything rests on deduplication: its
 // [ReplayDefence] is [DedupAlone], and a verifier asks for VerifierConfig.Deduplicated.
 // [Verifier.VerifyFacts] returns the key of deduplication, and the facts of the event
@@ -63,6 +66,7 @@
 //
 //   - Standard Webhooks 1.0.0,
 //     https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+//   - RSA: RFC 8017.
 //   - HMAC: RFC 2104. HMAC-SHA256 test vectors: RFC 4231.
 //   - Ed25519: RFC 8032.
 package signing

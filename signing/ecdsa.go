@@ -5,7 +5,6 @@ import (
 	"crypto/elliptic"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 )
@@ -52,22 +51,13 @@ func ParseECDSAPublicKey(text string) (Secret, error) {
 }
 
 func ecdsaPublic(text string) (*ecdsa.PublicKey, error) {
-	if len(text) > maxSecretText {
-		return nil, fmt.Errorf("it has %d bytes: at most %d are allowed", len(text), maxSecretText)
-	}
-	der, err := strictBase64.DecodeString(text)
-	if block, rest := pem.Decode([]byte(text)); block != nil {
-		if block.Type != "PUBLIC KEY" || len(rest) > 0 {
-			return nil, errors.New("the PEM must have one block, a PUBLIC KEY, and nothing behind it")
-		}
-		der, err = block.Bytes, nil
-	}
+	der, kind, err := publicKeyDER(text, maxSecretText)
 	if err != nil {
-		return nil, errors.New("it is neither PEM nor base64: give the public key as its sender shows it")
+		return nil, err
 	}
 	parsed, err := x509.ParsePKIXPublicKey(der)
 	key, is := parsed.(*ecdsa.PublicKey)
-	if err != nil || !is || key.Curve != elliptic.P256() {
+	if err != nil || kind != publicKeyPEM || !is || key.Curve != elliptic.P256() {
 		return nil, errors.New("it is no ECDSA public key on the curve P-256 (SubjectPublicKeyInfo)")
 	}
 	return key, nil

@@ -70,6 +70,13 @@ func (e *HeaderError) Error() string {
 // Unwrap returns the sentinel that says what kind of problem it is.
 func (e *HeaderError) Unwrap() error { return e.kind }
 
+// NewHeaderError returns a *[HeaderError], for a [Scheme] of another package. kind is
+// [ErrMissingHeader], [ErrNotSigned], [ErrRepeatedHeader] or [ErrMalformedHeader]. The problem
+// follows the header's name in a sentence, and holds nothing of its value.
+func NewHeaderError(kind error, header, problem string) error {
+	return &HeaderError{Header: header, Problem: problem, kind: kind}
+}
+
 func malformed(header, problem string) error {
 	return &HeaderError{Header: header, Problem: problem, kind: ErrMalformedHeader}
 }

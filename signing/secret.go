@@ -41,7 +41,9 @@ const (
 //   - an Ed25519 private key: "whsk_" and a seed (32 bytes) or seed and public key
 //     (64 bytes) in base64, which signs and verifies;
 //   - an Ed25519 public key: "whpk_" and 32 bytes in base64, which verifies, or 64
-//     hex digits, from [ParseHexPublicKey].
+//     hex digits, from [ParseHexPublicKey];
+//   - a public key of ECDSA or RSA, which verifies, from [ParseECDSAPublicKey] or
+//     [ParseRSAPublicKey].
 //
 // A Secret is small, may be copied, and is safe for concurrent use. The zero value
 // is no secret and is refused by [NewKeyring]. Equality (==) is identity: two
@@ -67,7 +69,8 @@ type material struct {
 
 	hex, base64URL *hmacKey // keyed by what the text stands for; nil if it is none of them
 
-	ecdsa func(sum, signature []byte) bool // nil without an ECDSA public key
+	ecdsa func(sum, signature []byte) bool              // nil without an ECDSA public key
+	rsa   func(a Algorithm, sum, signature []byte) bool // nil without an RSA public key
 
 	sign   func(message []byte) []byte          // nil without an Ed25519 private key
 	verify func(message, signature []byte) bool // nil for HMAC

@@ -161,6 +161,13 @@ func suited(schemes []Scheme, keys *Keyring) []Scheme {
 // checker is a scheme that can say why it can verify nothing with a keyring.
 type checker interface{ check(*Keyring) error }
 
+// KeyChecker is a [Scheme] that can say why it can verify nothing with a keyring: then
+// [NewVerifier] says so, and not every request. The error matches [ErrSecretUnsuited].
+type KeyChecker interface {
+	Scheme
+	CheckKeys(*Keyring) error
+}
+
 func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 	var problems []error
 	if v.keys == nil && !ownKeys(schemes) {
@@ -176,6 +183,9 @@ func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 		}
 		if s, ok := s.(checker); ok {
 			problems = append(problems, s.check(v.keys))
+		}
+		if s, ok := s.(KeyChecker); ok && v.keys != nil {
+			problems = append(problems, s.CheckKeys(v.keys))
 		}
 		problems = append(problems, checkCoverage(s, c), checkPlace(s, schemes[i+1:], len(schemes) > 1))
 	}
