@@ -25,18 +25,19 @@ const (
 	selectNames  = `SELECT seq, ` + objectOf + ` FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
 	selectInLine = `SELECT object FROM surehook_lines WHERE subscription = ? AND event = ?`
 
-	// selectLine reads what rules.Line has.
-	selectLine = `SELECT coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 ORDER BY event LIMIT 1), 0),
-			coalesce((SELECT place = 3 FROM surehook_lines WHERE subscription = ?1 AND object = ?2 ORDER BY event LIMIT 1), 0),
-			coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND place = 0), 0),
-			EXISTS (SELECT 1 FROM surehook_lines o CROSS JOIN surehook_leases l ON l.subscription = o.subscription AND l.event = o.event
-				WHERE o.subscription = ?1 AND o.object = ?2 AND o.place = 0),
-			coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND place < 3 ORDER BY event DESC LIMIT 1), 0)`
+	// selectLines reads what rules.Line has, of those lines of [subscription, object] that are
+	// not empty.
+	selectLines = `WITH k AS MATERIALIZED (SELECT value ->> 0 AS subscription, value ->> 1 AS object FROM json_each(?))
+		SELECT k.subscription, k.object, l.event, l.place = 3,
+			coalesce((SELECT event FROM surehook_lines WHERE subscription = k.subscription AND object = k.object AND place = 0), 0),
+			EXISTS (SELECT 1 FROM surehook_lines o CROSS JOIN surehook_leases f ON f.subscription = o.subscription AND f.event = o.event
+				WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0),
+			coalesce((SELECT event FROM surehook_lines WHERE subscription = k.subscription AND object = k.object AND place < 3 ORDER BY event DESC LIMIT 1), 0)
+		FROM k CROSS JOIN surehook_lines l WHERE l.subscription = k.subscription AND l.object = k.object
+			AND l.event = (SELECT min(event) FROM surehook_lines WHERE subscription = k.subscription AND object = k.object)`
 	selectOvertaken = `SELECT event, number, single, epoch, place = 3 FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place > 0 ORDER BY event LIMIT ?4 + 0`
 	selectOut       = `SELECT 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT number, single, epoch FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
-	selectFirst = `SELECT event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared FROM surehook_lines
-		WHERE subscription = ? AND object = ? ORDER BY event LIMIT 1`
 
 	insertLine = `INSERT INTO surehook_lines (subscription, object, event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -47,7 +48,6 @@ const (
 	takeWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ? RETURNING due, number, tries, first_at, stood, single, epoch, rank, replay, spared`
 	insertAgain = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank, replay)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertPendingOne = `INSERT INTO surehook_pending (due, subscription, event) VALUES (?, ?, ?)`
 
 	deleteFromLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? RETURNING object, place`
 	leaveLineOf    = `DELETE FROM surehook_lines INDEXED BY surehook_lines_event WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2)) RETURNING object, place`
@@ -77,9 +77,28 @@ type waits struct {
 func nameOf(o sender.Object) string { return o.Type + " " + o.ID }
 
 // line reads a line.
-func (w *work) line(k lineKey) (l rules.Line, err error) {
-	err = w.row(selectLine, k.subscription, k.object).Scan(&l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
-	return l, err
+func (w *work) line(k lineKey) (rules.Line, error) {
+	lines, err := w.linesOf([]lineKey{k})
+	return lines[k], err
+}
+
+// linesOf reads those of several lines that are not empty.
+func (w *work) linesOf(keys []lineKey) (map[lineKey]rules.Line, error) {
+	lines := map[lineKey]rules.Line{}
+	if len(keys) == 0 {
+		return lines, nil
+	}
+	_, query, err := keysOf(keys)
+	if err != nil {
+		return nil, err
+	}
+	return lines, w.each(func(rows *sql.Rows) (bool, error) {
+		var k lineKey
+		var l rules.Line
+		err := rows.Scan(&k.subscription, &k.object, &l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
+		lines[k] = l
+		return true, err
+	}, selectLines, query)
 }
 
 // lineOf reads the line of a delivery that was in flight. It is empty if the delivery is in
@@ -232,7 +251,8 @@ func (b *batch) goOn(h *head, l *live, due int64, line *rules.Line) error {
 }
 
 // leave takes a delivery that has ended out of its line, unless it stays there as a dead
-// letter that holds back others.
+// letter that holds back others. It leaves when the lines are brought forward, together with
+// others: until then nothing looks at its line, in which nothing else was out.
 func (b *batch) leave(h *head, sub *subscription, event int64, status sender.Status) error {
 	if h.lined == 0 {
 		return nil
@@ -241,9 +261,11 @@ func (b *batch) leave(h *head, sub *subscription, event int64, status sender.Sta
 		_, err := b.left(h, stopLine, h.subscription, event)
 		return err
 	}
-	n, err := b.left(h, deleteFromLine, h.subscription, event)
-	h.lined -= n
-	return err
+	if b.leaving == nil {
+		b.leaving = map[*head][]int64{}
+	}
+	b.leaving[h] = append(b.leaving[h], event)
+	return nil
 }
 
 // left notes which lines a statement has changed. It counts what was behind.
@@ -260,72 +282,6 @@ func (b *batch) left(h *head, query string, args ...any) (n int64, err error) {
 		return true, err
 	}, query, args...)
 	return n, err
-}
-
-// advance lets the first come out of each line that has changed. A claim takes pending
-// deliveries by their range, so nothing comes out of a subscription's lines between the
-// time when it counts these deliveries and the time when it leases them.
-func (b *batch) advance() error {
-	moved := b.moved
-	b.moved = nil
-	for _, k := range moved {
-		h := b.heads.by[k.subscription]
-		if h.behind == 0 {
-			continue
-		}
-		if err := b.advanceOne(h, k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *batch) advanceOne(h *head, k lineKey) error {
-	line, err := b.line(k)
-	if err != nil || !line.Advances() {
-		return err
-	}
-	sub, err := b.known(k.subscription)
-	if err != nil {
-		return err
-	}
-	if sub.gone() {
-		return nil // all of it is swept
-	}
-	if line.Overtakes(sub.Settings.Order) {
-		if err := b.supersede(h, k, &line, line.Newest); err != nil {
-			return err
-		}
-	}
-	d := waits{live: live{subscription: k.subscription}}
-	var place int64
-	err = b.row(selectFirst, k.subscription, k.object).Scan(&d.event, &place, &d.due, &d.number, &d.tries, &d.firstAt, &d.stood, &d.single, &d.epoch, &d.rank, &d.replay, &d.spared)
-	if err != nil {
-		return err
-	}
-	h.behind--
-	if err := b.execs(setPlace, k.subscription, d.event, placeOut, 0); err != nil {
-		return err
-	}
-	if place == placeBehind {
-		h.pending++
-		h.lower(d.due)
-		return b.execs(insertPendingOne, d.due, k.subscription, d.event)
-	}
-	return b.comeOut(h, &d)
-}
-
-// comeOut makes a delivery wait that was behind. If it was there before the subscription was
-// resumed, a claim finds it among what is resumed, which may have been looked at up to there.
-func (b *batch) comeOut(h *head, d *waits) error {
-	if h.waiting++; d.epoch < h.epoch {
-		d.due = b.now
-		if h.resumedTo < 0 || h.resumedTo >= d.event {
-			h.resumedTo = d.event - 1
-		}
-	}
-	h.lower(d.due)
-	return b.execs(insertAgain, d.subscription, d.event, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, d.spared, d.epoch, d.rank, d.replay)
 }
 
 // known returns a subscription, where the registry may not have been needed so far.

@@ -49,8 +49,9 @@ type lining struct {
 	*expansion
 	orders map[int64]sender.Order
 	fresh  map[int64]int
-	by     map[lineKey]int64 // the last event of each line that was met
-	rows   []any             // of newLined
+	lines  map[lineKey]rules.Line // as they were before
+	by     map[lineKey]int64      // the last event of each line that was met
+	rows   []any                  // of newLined
 }
 
 func (l *lining) all(keys []dispatch.DeliveryKey) error {
@@ -60,8 +61,16 @@ func (l *lining) all(keys []dispatch.DeliveryKey) error {
 	}
 	over := map[*head][]live{}    // superseded within this step
 	newest := map[lineKey]int64{} // of this step
+	var stored []lineKey
 	for _, k := range keys {
-		newest[lineKey{k.Subscription, names[k.Event]}] = k.Event
+		key := lineKey{k.Subscription, names[k.Event]}
+		if newest[key] == 0 && l.heads.by[k.Subscription].lined > 0 {
+			stored = append(stored, key)
+		}
+		newest[key] = k.Event
+	}
+	if l.lines, err = l.linesOf(stored); err != nil {
+		return err
 	}
 	for _, k := range keys {
 		key := lineKey{k.Subscription, names[k.Event]}
@@ -104,12 +113,7 @@ func (l *lining) names(keys []dispatch.DeliveryKey) (map[int64]string, error) {
 func (l *lining) one(h *head, key lineKey, event int64) (err error) {
 	place := placeBehind
 	if l.by[key] == 0 { // else there is one before it
-		var line rules.Line
-		if h.lined > 0 {
-			if line, err = l.line(key); err != nil {
-				return err
-			}
-		}
+		line := l.lines[key]
 		e := line.Enter(l.orders[key.subscription], event)
 		switch {
 		case e.Superseded: // its version was given, and its event came late

@@ -37,6 +37,8 @@ var excepted = []step{
 	{selectReplayDelivered, "SCAN d", limited},
 	{selectReplayDeliveredOf, "SCAN d", limited},
 	{deleteReplayLate, "SEARCH surehook_replay_late USING PRIMARY KEY (replay=?)", "at the end of a replay: as many as became delivered while it ran"},
+	{selectFirsts, "SCAN k", ofCall},
+	{selectLines, "SCAN k", ofCall},
 	{selectAnyUnexpanded, "SCAN x", "surehook_expanded has one row"},
 	{selectAnyUnexpanded, "SEARCH surehook_events", oneRow},
 	{selectUnexpanded, "SCAN u", "large events, and a bounded number that wait for them"},

@@ -90,6 +90,7 @@ type batch struct {
 	ahead     map[int64]*decided // what filters say, as it was read before the transaction
 	undecided *undecided         // what the next step has to read
 	moved     []lineKey          // lines that something has left
+	leaving   map[*head][]int64  // what has ended, and leaves its line together with others
 }
 
 // Step implements dispatch.Store. With nothing to do it only reads.

@@ -19,12 +19,12 @@ func hot() []string {
 		updateOwner, selectLeasesEnd, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, upsertHour, storeBeat, selectPresent,
-		updateLined, selectNames, selectInLine, selectLine, selectFirst, insertLine, setPlace, takePending, goBehind, takeWaiting, insertPendingOne, deleteFromLine, stopLine,
+		updateLined, selectNames, selectInLine, selectLines, selectFirst, selectFirsts, insertLine, setPlace, comeOutOf, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
 	}
-	for _, m := range []*manyRows{newPending, newLined, newAttempts, newSucceeded} {
+	for _, m := range []*manyRows{newPending, newLined, pendingAgain, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {
 			statements = append(statements, c.query)
 		}
