@@ -351,7 +351,7 @@ func TestDescriptionsThatReachTooFar(t *testing.T) {
 		"it may have 15":                                  {SignatureHeader: "X-Sig", MoreSignatureHeaders: make([]string, 16), Signed: "{body}"},
 		"is the only one":                                 {SignatureHeader: "X-Sig", SignatureRepeats: true, Algorithm: signing.Ed25519, Signed: "{body}"},
 		"the Encoding of ECDSAP256 must be Base64":        {SignatureHeader: "X-Sig", Algorithm: signing.ECDSAP256, Signed: "{body}"},
-		"and SpacedList need a SignatureLabel":            {SignatureHeader: "X-Sig", SpacedList: true, Signed: "{body}"},
+		"SpacedList and List need a SignatureLabel":       {SignatureHeader: "X-Sig", SpacedList: true, Signed: "{body}"},
 		"it has more than 32 parts":                       {SignatureHeader: "X-Sig", Signed: manyParts()},
 	} {
 		d.Name = "x"

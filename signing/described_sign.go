@@ -153,6 +153,9 @@ func (s *Described) signatureValue(r *stated, signatures []string) string {
 	if s.d.SignatureLabel == "" {
 		return s.d.SignaturePrefix + signatures[0]
 	}
+	if s.d.List != LabelledList {
+		return s.listOf(r.timestamp, signatures)
+	}
 	var pairs []string
 	add := func(label, value string) {
 		if label != "" {
@@ -169,6 +172,27 @@ func (s *Described) signatureValue(r *stated, signatures []string) string {
 		separator += " "
 	}
 	return strings.Join(pairs, separator)
+}
+
+func (s *Described) listOf(timestamp string, signatures []string) string {
+	if s.d.List == TimeThenSignatures {
+		return strings.Join(append([]string{timestamp}, signatures...), ",")
+	}
+	var parts []string
+	for i, text := range signatures {
+		switch {
+		case s.d.List == KeyedSignatures:
+			parts = append(parts, fmt.Sprintf("%d/%s/%s", i+1, s.d.SignatureLabel, text))
+		case s.d.TimestampLabel != "":
+			parts = append(parts, fmt.Sprintf("%s=%s,%s=%s", s.d.TimestampLabel, timestamp, s.d.SignatureLabel, text))
+		default:
+			parts = append(parts, s.d.SignatureLabel+"="+text)
+		}
+	}
+	if s.d.List == GroupedList {
+		return strings.Join(parts, " ")
+	}
+	return strings.Join(parts, ",")
 }
 
 // setHeader replaces a header in any spelling of its name. Without a name it does

@@ -30,6 +30,9 @@ type Description struct {
 	SignatureLabel string
 	Separator      byte
 
+	// List is for lists that are no pairs of "label=value" joined by one Separator.
+	List ListForm
+
 	// SpacedList lets spaces stand behind a Separator, as in "t=1, v1=2".
 	SpacedList bool
 
@@ -62,6 +65,7 @@ type Description struct {
 	//	{method}               POST: no other method verifies
 	//	{header:X-Name}        a header's value
 	//	{field:data.id}        a text or a plain number of a JSON body
+	//	{lower:data.id}        the same in lower case; its facts are Unsigned
 	//	{form:token}           the one value of a form's parameter
 	//	{headers}              see HeadersLabel; it stands before {body}
 	//
@@ -166,9 +170,27 @@ type TimestampFormat uint8
 
 // The formats of times. The zero value is UnixSeconds.
 const (
-	UnixSeconds TimestampFormat = iota // 1 to 11 digits, no sign, no leading zero
-	UnixMillis                         // 1 to 14 digits likewise
-	RFC3339Time                        // as in RFC 3339, in any zone
+	UnixSeconds         TimestampFormat = iota // 1 to 11 digits, no sign, no leading zero
+	UnixMillis                                 // 1 to 14 digits likewise
+	RFC3339Time                                // as in RFC 3339, in any zone
+	UnixSecondsOrMillis                        // one of the first two: up to 11 digits are seconds
+)
+
+// ListForm is the form of a list of signatures.
+type ListForm uint8
+
+// The forms of lists. The zero value is LabelledList.
+const (
+	LabelledList ListForm = iota // label=value, and so on
+	// TimeThenSignatures is a time and then signatures, without labels: "1659641851000,a8c8…,cafe…".
+	// SignatureLabel and TimestampLabel are then set to any two names, which are not written.
+	TimeThenSignatures
+	// KeyedSignatures are signatures with the id of a key before the label, as in
+	// "1/SHA256/a8c8…,2/SHA256/cafe…". Every key of the keyring is tried: the id chooses none.
+	KeyedSignatures
+	// GroupedList has groups of pairs with a space between them, which must state one time:
+	// "t=1,v1=a8c8… t=1,v1=cafe…".
+	GroupedList
 )
 
 // SignWith says with which of the keys that are valid a sender signs.
@@ -226,8 +248,8 @@ func (d *Description) check() error {
 	if d.Algorithm == RSASHA256 || d.Algorithm == RSAPSSSHA512 {
 		wrong("RSA is for schemes of other packages, such as httpsig: a Description has the algorithms up to ECDSAP256")
 	}
-	if d.Algorithm > RSAPSSSHA512 || d.Encoding > Base64URL || d.Key > Base64URLKey || d.TimestampFormat > RFC3339Time || d.SignWith > EveryKey {
-		wrong("its Algorithm, Encoding, Key, TimestampFormat and SignWith must be constants of this package")
+	if d.Algorithm > RSAPSSSHA512 || d.Encoding > Base64URL || d.Key > Base64URLKey || d.TimestampFormat > UnixSecondsOrMillis || d.SignWith > EveryKey || d.List > GroupedList {
+		wrong("its Algorithm, Encoding, Key, TimestampFormat, SignWith and List must be constants of this package")
 	}
 	if strings.HasPrefix(d.SignaturePrefix, " ") || strings.ContainsFunc(d.SignaturePrefix, func(r rune) bool { return r != ' ' && !visible(r) }) {
 		wrong("SignaturePrefix is %q: a header's value begins with a visible ASCII character, and has such and spaces alone", d.SignaturePrefix)
@@ -241,8 +263,8 @@ func (d *Description) check() error {
 
 func (d *Description) checkLabels(wrong func(string, ...any)) {
 	if d.SignatureLabel == "" {
-		if d.TimestampLabel != "" || d.HeadersLabel != "" || d.Separator != 0 || d.SpacedList {
-			wrong("TimestampLabel, HeadersLabel, Separator and SpacedList need a SignatureLabel")
+		if d.TimestampLabel != "" || d.HeadersLabel != "" || d.Separator != 0 || d.SpacedList || d.List != LabelledList {
+			wrong("TimestampLabel, HeadersLabel, Separator, SpacedList and List need a SignatureLabel")
 		}
 		if d.SignWith == EveryKey && d.MoreSignatureHeaders == nil && !d.SignatureRepeats {
 			wrong("EveryKey needs a SignatureLabel, MoreSignatureHeaders or SignatureRepeats: without one there is one signature")
@@ -260,6 +282,14 @@ func (d *Description) checkLabels(wrong func(string, ...any)) {
 	}
 	if d.Separator != 0 && d.Separator != ',' && d.Separator != ';' && d.Separator != ' ' {
 		wrong("Separator is %q: it must be ',', ';' or ' '", d.Separator)
+	}
+	switch {
+	case d.List != LabelledList && (d.HeadersLabel != "" || d.SpacedList || d.Separator != 0):
+		wrong("HeadersLabel, Separator and SpacedList are for a LabelledList alone")
+	case d.List == TimeThenSignatures && d.TimestampLabel == "":
+		wrong("TimeThenSignatures needs a TimestampLabel, which may be any name")
+	case d.List == KeyedSignatures && d.TimestampLabel != "":
+		wrong("KeyedSignatures have no time: leave the TimestampLabel out")
 	}
 	seen := map[string]bool{}
 	for _, label := range [...]string{d.SignatureLabel, d.TimestampLabel, d.HeadersLabel} {

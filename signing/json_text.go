@@ -37,10 +37,19 @@ func jsonAt(doc []byte, path string) (value []byte) {
 
 // jsonMember returns the value of the only member of that name, or nil. doc must be
 // valid JSON.
-func jsonMember(doc []byte, name string) (value []byte) {
+func jsonMember(doc []byte, name string) []byte {
+	value, count := jsonMembers(doc, name)
+	if count != 1 {
+		return nil
+	}
+	return value
+}
+
+// jsonMembers returns the last value of that name, and how many there are.
+func jsonMembers(doc []byte, name string) (value []byte, count int) {
 	i := jsonSpace(doc, 0)
 	if i == len(doc) || doc[i] != '{' {
-		return nil
+		return nil, 0
 	}
 	for i = jsonSpace(doc, i+1); i < len(doc) && doc[i] == '"'; {
 		end := jsonString(doc, i)
@@ -48,14 +57,11 @@ func jsonMember(doc []byte, name string) (value []byte) {
 		i = jsonSpace(doc, jsonSpace(doc, end)+1) // behind the colon
 		end = jsonValue(doc, i)
 		if same {
-			if value != nil {
-				return nil
-			}
-			value = doc[i:end]
+			value, count = doc[i:end], count+1
 		}
 		i = jsonSpace(doc, jsonSpace(doc, end)+1) // behind the comma
 	}
-	return value
+	return value, count
 }
 
 // jsonElements yields the elements of a list, which must be valid JSON. Anything else has none.

@@ -388,5 +388,5 @@ func ExampleNewDescribed() {
 	// Output:
 	// webflow true
 	// signing: description of "mine": it needs a SignatureHeader, or a SignatureField if the signature is in the body
-	// signing: description of "mine": Signed: {time} is not known: it may have {body}, {digest:HASH:ENCODING}, {timestamp}, {id}, {url}, {path}, {method}, {headers}, {header:NAME}, {field:PATH} and {form:NAME}
+	// signing: description of "mine": Signed: {time} is not known: it may have {body}, {digest:HASH:ENCODING}, {timestamp}, {id}, {url}, {path}, {method}, {headers}, {header:NAME}, {field:PATH}, {lower:PATH} and {form:NAME}
 }

@@ -27,6 +27,7 @@ const (
 	partHeaders
 	partHeader
 	partField
+	partLower
 	partForm
 	partDigest
 )
@@ -42,10 +43,10 @@ const (
 
 var partNames = map[string]partKind{
 	"timestamp": partTimestamp, "id": partID, "headers": partHeaders, "url": partURL, "path": partPath, "method": partMethod, "body": partBody,
-	"header": partHeader, "field": partField, "form": partForm, "digest": partDigest,
+	"header": partHeader, "field": partField, "lower": partLower, "form": partForm, "digest": partDigest,
 }
 
-const knownParts = "it may have {body}, {digest:HASH:ENCODING}, {timestamp}, {id}, {url}, {path}, {method}, {headers}, {header:NAME}, {field:PATH} and {form:NAME}"
+const knownParts = "it may have {body}, {digest:HASH:ENCODING}, {timestamp}, {id}, {url}, {path}, {method}, {headers}, {header:NAME}, {field:PATH}, {lower:PATH} and {form:NAME}"
 
 // template is the text that is signed, taken apart.
 type template struct {
@@ -115,7 +116,7 @@ func parsePart(text string) (p part, err error) {
 	name, of, more := strings.Cut(text, ":")
 	kind, known := partNames[name]
 	p.kind = kind
-	switch takesName := kind == partHeader || kind == partField || kind == partForm || kind == partDigest; {
+	switch takesName := kind == partHeader || kind == partField || kind == partLower || kind == partForm || kind == partDigest; {
 	case !known || more && !takesName:
 		return p, fmt.Errorf("{%s} is not known: %s", text, knownParts)
 	case takesName && of == "":
@@ -125,7 +126,7 @@ func parsePart(text string) (p part, err error) {
 			return p, fmt.Errorf("{%s}: %q cannot be the name of a header", text, of)
 		}
 		p.literal = http.CanonicalHeaderKey(of)
-	case kind == partField && slices.Contains(strings.Split(of, "."), ""):
+	case (kind == partField || kind == partLower) && slices.Contains(strings.Split(of, "."), ""):
 		return p, fmt.Errorf("{%s}: a field is a path of names with full stops between them, such as {field:data.id}", text)
 	case kind == partDigest && digests[of] == nil:
 		return p, fmt.Errorf("{%s} is not known: it may be {digest:sha256:hex}, {digest:sha256:base64}, {digest:sha512:hex} or {digest:sha512:base64}", text)
@@ -139,13 +140,13 @@ func parsePart(text string) (p part, err error) {
 // each value is read up to what stands behind it; behind the body, from the end, up to what
 // stands before it.
 func (t *template) check() error {
-	if !t.body && !t.has(partDigest) && !t.has(partField) && !t.has(partForm) {
+	if !t.body && !t.has(partDigest) && !t.has(partField) && !t.has(partLower) && !t.has(partForm) {
 		return errors.New(`it must have {body}, as "{timestamp}.{body}" has, or the body's {digest:…}, or a {field:…} or {form:…} of it`)
 	}
 	if hasPart(t.tail, partHeaders) {
 		return errors.New("{headers} must stand before {body}: behind it, nobody could tell where the body ends")
 	}
-	if t.has(partHeaders) && (t.has(partHeader) || t.has(partField) || t.has(partForm)) {
+	if t.has(partHeaders) && (t.has(partHeader) || t.has(partField) || t.has(partLower) || t.has(partForm)) {
 		return errors.New("{headers} cannot stand beside {header:…}, {field:…} or {form:…}: nobody could tell where each of them ends")
 	}
 	for i := range t.head {
@@ -184,7 +185,7 @@ func (t *template) check() error {
 
 // valued parts have a text of the sender's, of any form.
 func (p *part) valued() bool {
-	return p.kind == partHeader || p.kind == partField || p.kind == partForm
+	return p.kind == partHeader || p.kind == partField || p.kind == partLower || p.kind == partForm
 }
 
 func (p *part) name() string {
@@ -193,6 +194,8 @@ func (p *part) name() string {
 		return "header:" + p.literal
 	case partField:
 		return "field:" + p.literal
+	case partLower:
+		return "lower:" + p.literal
 	case partForm:
 		return "form:" + p.literal
 	}
@@ -295,7 +298,7 @@ func appendParts(dst []byte, parts []part, r *stated) []byte {
 func (t *template) bodyParts() (n int) {
 	for _, parts := range [...][]part{t.head, t.tail} {
 		for i := range parts {
-			if p := &parts[i]; p.kind == partField || p.kind == partForm || p.kind == partDigest {
+			if p := &parts[i]; p.kind == partField || p.kind == partLower || p.kind == partForm || p.kind == partDigest {
 				p.value = n
 				n++
 			}
@@ -317,6 +320,9 @@ func (s *Described) readBodyParts(body []byte, r *stated) bool {
 			switch p.kind {
 			case partField:
 				value, found = jsonText(body, p.literal)
+			case partLower:
+				value, found = jsonText(body, p.literal)
+				value = strings.ToLower(value)
 			case partForm:
 				if form == nil {
 					form = formOf(body)

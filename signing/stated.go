@@ -180,7 +180,7 @@ func (s *Described) readPairs(value string, r *stated) error {
 		}
 		var pair string
 		pair, rest, more = s.cutPair(rest)
-		label, text, _ := cutByte(pair, '=')
+		label, text := s.item(pair, n)
 		switch label {
 		case s.d.SignatureLabel:
 			if signatures++; signatures > maxSignatures {
@@ -195,7 +195,7 @@ func (s *Described) readPairs(value string, r *stated) error {
 			}
 		case "":
 		case s.d.TimestampLabel:
-			if times++; times > 1 {
+			if times++; times > 1 && (s.d.List != GroupedList || text != r.timestamp) {
 				return malformed(s.signature, "is malformed: it has two times")
 			}
 			r.timestamp = text
@@ -249,11 +249,11 @@ func (s *Described) anyEqual(r *stated, mac *digest) bool {
 		return s.anyHeaderEqual(r, mac)
 	}
 	match := 0
-	for rest, more := r.list, true; more; {
+	for n, rest, more := 1, r.list, true; more; n++ {
 		var pair string
 		pair, rest, more = s.cutPair(rest)
 		var decoded digest
-		label, text, _ := cutByte(pair, '=')
+		label, text := s.item(pair, n)
 		if label == s.d.SignatureLabel && s.d.Encoding.decode(&decoded, size, text) {
 			match |= subtle.ConstantTimeCompare(mac[:size], decoded[:size])
 		}
@@ -278,11 +278,30 @@ func (s *Described) anyHeaderEqual(r *stated, mac *digest) bool {
 
 // cutPair cuts off the first pair of a list, and the spaces behind it if there may be some.
 func (s *Described) cutPair(list string) (pair, rest string, more bool) {
+	if i := strings.IndexByte(list, ' '); s.d.List == GroupedList && i >= 0 && !strings.Contains(list[:i], ",") {
+		return list[:i], list[i+1:], true
+	}
 	pair, rest, more = cutByte(list, s.separator)
 	if s.d.SpacedList {
 		rest = strings.TrimLeft(rest, " ")
 	}
 	return pair, rest, more
+}
+
+// item returns the label and the value of the n-th part of a list, counted from 1.
+func (s *Described) item(part string, n int) (label, value string) {
+	switch {
+	case s.d.List == TimeThenSignatures && n == 1:
+		return s.d.TimestampLabel, part
+	case s.d.List == TimeThenSignatures:
+		return s.d.SignatureLabel, part
+	case s.d.List == KeyedSignatures:
+		_, part, _ = cutByte(part, '/')
+		label, value, _ = cutByte(part, '/')
+		return label, value
+	}
+	label, value, _ = cutByte(part, '=')
+	return label, value
 }
 
 func cutByte(s string, separator byte) (before, after string, found bool) {

@@ -12,6 +12,11 @@ func (f TimestampFormat) parse(text string) (unix int64, ok bool) {
 	switch f {
 	case UnixMillis:
 		return parseMillis(text)
+	case UnixSecondsOrMillis:
+		if len(text) > maxTimestampDigits {
+			return parseMillis(text)
+		}
+		return parseTimestamp(text)
 	case RFC3339Time:
 		return parseRFC3339(text)
 	default:
@@ -23,6 +28,8 @@ func (f TimestampFormat) form() string {
 	switch f {
 	case UnixMillis:
 		return "the milliseconds since 1970 in 4 to 14 digits, without a sign or a leading zero"
+	case UnixSecondsOrMillis:
+		return "the seconds since 1970 in 1 to 11 digits, or the milliseconds in up to 14, without a sign or a leading zero"
 	case RFC3339Time:
 		return "as in RFC 3339, like 2006-01-02T15:04:05Z"
 	default:

@@ -294,6 +294,16 @@ func described() []Vendor {
 			Evidence: Library, Read: compared, Source: "go-github, which signs alike; not Meta's own",
 		},
 		{
+			Name: "mercadopago", Title: "Mercado Pago",
+			Description: signing.Description{
+				Name: "mercadopago", SignatureHeader: "X-Signature", SignatureLabel: "v1", TimestampLabel: "ts", TimestampFormat: signing.UnixSecondsOrMillis,
+				Signed: "id:{lower:data.id};request-id:{header:X-Request-Id};ts:{timestamp};", IDField: "data.id", TypeField: "type",
+			},
+			DataField: "data", Retries: "after 15 min, 30 min, 6 h, 48 h and 96 h", Success: "200 or 201 within 22 s", Docs: "https://www.mercadopago.com.br/developers/en/docs/your-integrations/notifications/webhooks",
+			Evidence: Library, Read: compared, Source: "mercadopago (npm) verifies it",
+			Note: "The signature covers the id of what changed, and not the body: fetch it. The URL has the id, too, which is taken from the body here. A repetition has another x-request-id, and is another event.",
+		},
+		{
 			Name: "mux", Title: "Mux",
 			Description: signing.Description{
 				Name: "mux", SignatureHeader: "Mux-Signature", SignatureLabel: "v1", TimestampLabel: "t", Signed: "{timestamp}.{body}",
@@ -337,12 +347,11 @@ func described() []Vendor {
 		{
 			Name: "persona", Title: "Persona",
 			Description: signing.Description{
-				Name: "persona", SignatureHeader: "Persona-Signature", SignatureLabel: "v1", TimestampLabel: "t", Signed: "{timestamp}.{body}",
+				Name: "persona", SignatureHeader: "Persona-Signature", SignatureLabel: "v1", TimestampLabel: "t", List: signing.GroupedList, SignWith: signing.EveryKey, Signed: "{timestamp}.{body}",
 				IDField: "data.id", TypeField: "data.attributes.name", TimeField: "data.attributes.created-at",
 			},
 			DataField: "data.attributes.payload.data", ObjectType: "data.attributes.payload.data.type", ObjectID: "data.attributes.payload.data.id",
 			Retries: "7 times with backoff", Success: "2xx within 5 s", Docs: "https://docs.withpersona.com/webhooks-best-practices",
-			Note: "While a secret is rotated there are two groups with a space between them, which are refused: let the receiver have the new secret at once.",
 		},
 		{
 			Name: "pusher", Title: "Pusher Channels", Description: facts(bodyOnly("pusher", "X-Pusher-Signature", "", signing.Hex), "", "", "time_ms"),
@@ -354,6 +363,23 @@ func described() []Vendor {
 			Name: "razorpay", Title: "Razorpay", Description: with(facts(bodyOnly("razorpay", "X-Razorpay-Signature", "", signing.Hex), "", "event", "created_at"), func(d *signing.Description) { d.IDHeader = "X-Razorpay-Event-Id" }),
 			DataField: "payload", Retries: "up to 24 h with backoff", Success: "2xx within 5 s", Docs: "https://razorpay.com/docs/webhooks/validate-test/",
 			Evidence: Library, Read: compared, Source: "razorpay (npm) 2.9 and razorpay-go verify it",
+		},
+		{
+			Name: "recharge", Title: "Recharge",
+			Description: signing.Description{
+				Name: "recharge", SignatureHeader: "X-Recharge-Webhook-Signature", SignatureLabel: "v1", TimestampLabel: "t", Signed: "{timestamp}.{body}", TypeHeader: "X-Recharge-Topic",
+			},
+			Window: 48 * time.Hour, Success: "200 within 5 s", Docs: "https://docs.getrecharge.com/docs/webhooks-overview",
+		},
+		{
+			Name: "recurly", Title: "Recurly",
+			Description: signing.Description{
+				Name: "recurly", SignatureHeader: "Recurly-Signature", List: signing.TimeThenSignatures, SignatureLabel: "signature", TimestampLabel: "timestamp",
+				TimestampFormat: signing.UnixMillis, Signed: "{timestamp}.{body}", SignWith: signing.EveryKey, TypeField: "event_type", TimeField: "event_time",
+			},
+			ObjectType: "object_type", ObjectID: "id", Window: minutes5, Success: "2xx", Docs: "https://docs.recurly.com/recurly-subscriptions/docs/signature-verification",
+			Evidence: Published, Read: compared, Source: "recurly-client-ruby, test values",
+			Note: "Notifications in XML are not signed.",
 		},
 		{
 			Name: "sanity", Title: "Sanity",
@@ -474,6 +500,14 @@ func described() []Vendor {
 			},
 			DataField: "data", ObjectType: "data.object", ObjectID: "data.id", Window: 3 * time.Minute, Retries: "6 times over 3 days", Success: "200", Docs: "https://workos.com/docs/events/data-syncing/webhooks",
 			Evidence: Library, Read: compared, Source: "@workos-inc/node 8.13 verifies it",
+		},
+		{
+			Name: "worldpay", Title: "Access Worldpay",
+			Description: signing.Description{
+				Name: "worldpay", SignatureHeader: "Event-Signature", List: signing.KeyedSignatures, SignatureLabel: "SHA256", Signed: "{body}", SignWith: signing.EveryKey,
+				IDField: "eventId", TypeField: "eventDetails.type", TimeField: "eventTimestamp",
+			},
+			DataField: "eventDetails", Success: "200 within 10 s", Retries: "for 7 days", Docs: "https://docs.worldpay.com/access/products/events/signature",
 		},
 		{
 			Name: "x", Title: "X (Twitter)", Description: bodyOnly("x", "X-Twitter-Webhooks-Signature", "sha256=", signing.Base64),

@@ -6,9 +6,22 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// public are the senders that sign with a private key, and Twilio, whose scheme is its own.
+// public are the senders that sign with a private key, and those whose scheme is their own.
 func public() []Vendor {
 	return []Vendor{
+		{
+			Name: "adyen", Title: "Adyen, payment webhooks", Kind: Adyen, Key: HexDigits,
+			DataField: "notificationItems", Retries: "9 times over 8 h, then every 8 h for 7 days", Success: "2xx within 10 s", EmptyAnswer: true,
+			Docs:     "https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures",
+			Evidence: Published, Read: compared, Source: "the example of Adyen's documentation; adyen-node-api-library, -java and -ruby, test values",
+			Note: "The signature covers eight values of the item, and not the whole body: take nothing else from it. A request with several items is refused; those with JSON have one.",
+		},
+		{
+			Name: "braintree", Title: "Braintree", Kind: Braintree, Body: Form, Retries: "hourly for 24 h, in production", Success: "2xx within 30 s",
+			Docs:     "https://developer.paypal.com/braintree/docs/guides/webhooks/parse",
+			Evidence: Library, Read: compared, Source: "braintree (npm) signs it",
+			Note: "The secret is the private key. The document is XML: the field bt_payload of the form is its base64.",
+		},
 		{
 			Name: "discord", Title: "Discord", Description: signing.Discord().Description(), Key: Ed25519Hex,
 			Retries: "webhook events for 10 min with backoff", Success: "204 or an interaction's answer within 3 s", EmptyAnswer: true, Docs: "https://docs.discord.com/developers/interactions/overview",

@@ -89,6 +89,10 @@ func signed(v vendors.Vendor) string {
 		return "`{id}.{timestamp}.{body}`"
 	case vendors.Twilio:
 		return "the URL and the form, or the body's digest"
+	case vendors.Adyen:
+		return "eight fields, joined by colons"
+	case vendors.Braintree:
+		return "the field bt_payload, SHA-1"
 	case vendors.SNS:
 		return "fields of the body"
 	case vendors.UnsignedToken:

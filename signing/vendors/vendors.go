@@ -75,6 +75,8 @@ const (
 	Twilio                    // signing.NewTwilio
 	SNS                       // package signing/sns: certificates
 	UnsignedToken             // signing.NewUnsignedToken of the Description: no signature at all
+	Adyen                     // signing.NewAdyen
+	Braintree                 // signing.NewBraintree
 	PlainHash                 // signing.NewPlainHash of the Description: a hash with the secret, and no HMAC
 )
 
@@ -176,7 +178,7 @@ func (v *Vendor) SchemeName() string {
 		return signing.StandardWebhooks{}.Name()
 	case Svix:
 		return signing.Svix().Name()
-	case Twilio, SNS:
+	case Twilio, SNS, Adyen, Braintree:
 		return v.Name
 	}
 	return v.Description.Name
@@ -201,6 +203,10 @@ func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
 		return signing.Svix(), nil
 	case Twilio:
 		return signing.NewTwilio(url)
+	case Adyen:
+		return signing.NewAdyen(), nil
+	case Braintree:
+		return signing.NewBraintree(), nil
 	case UnsignedToken:
 		return nil, fmt.Errorf("vendors: %s signs nothing: if you accept a secret that each request shows, make the scheme with signing.NewUnsignedToken(v.Description)", v.Title)
 	case PlainHash:
@@ -237,7 +243,8 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 // UnsignedBody reports whether the signature covers only parts of the body, or nothing, so
 // that a verifier asks for VerifierConfig.UnsignedBody.
 func (v *Vendor) UnsignedBody() bool {
-	return v.Description.SignatureField != "" || v.Kind == UnsignedToken
+	signed := v.Description.Signed
+	return v.Kind == UnsignedToken || v.Kind == Adyen || signed != "" && !strings.Contains(signed, "{body}") && !strings.Contains(signed, "{digest:")
 }
 
 // SignsTime reports whether the signature covers the time of signing.

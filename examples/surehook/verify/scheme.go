@@ -15,6 +15,7 @@ import (
 type candidate struct {
 	name    string
 	header  string // the one with the signature; "" if it is in the body
+	inBody  string // what a body with a signature has
 	scheme  signing.Scheme
 	vendor  vendors.Vendor // zero for schemes of this module's own
 	others  []string       // further senders that sign in the same way
@@ -59,7 +60,7 @@ func all() []candidate {
 	}
 	shared := map[vendors.Kind]int{}
 	for _, v := range sorted() {
-		c := candidate{name: v.SchemeName(), header: v.Description.SignatureHeader, vendor: v}
+		c := candidate{name: v.SchemeName(), header: v.Description.SignatureHeader, inBody: `"signature"`, vendor: v}
 		switch v.Kind {
 		case vendors.Standard, vendors.Svix:
 			if i, there := shared[v.Kind]; there {
@@ -68,6 +69,8 @@ func all() []candidate {
 			}
 			shared[v.Kind] = len(list)
 			c.header = map[vendors.Kind]string{vendors.Standard: "Webhook-Signature", vendors.Svix: "Svix-Signature"}[v.Kind]
+		case vendors.Adyen, vendors.Braintree:
+			c.inBody = map[vendors.Kind]string{vendors.Adyen: `"hmacSignature"`, vendors.Braintree: "bt_signature="}[v.Kind]
 		case vendors.Twilio:
 			c.header = "X-Twilio-Signature"
 		case vendors.SNS, vendors.UnsignedToken, vendors.PlainHash:
@@ -114,7 +117,7 @@ func fitting(present []candidate, m signing.Message) (left []candidate) {
 	}
 	for _, c := range present {
 		switch {
-		case c.header == "" && (inHeader || !strings.Contains(string(m.Body), `"signature"`)):
+		case c.header == "" && (inHeader || !strings.Contains(string(m.Body), c.inBody)):
 		case c.header != "" && fits[c.header] && isHeaderError(c.refusal):
 		default:
 			left = append(left, c)
