@@ -29,6 +29,16 @@ type breakage struct {
 
 type decideFunc = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision
 
+// without is a subscription's own policy without something.
+func without(own *sender.Settings, what func(*sender.Settings)) *sender.Settings {
+	if own == nil {
+		return nil
+	}
+	s := *own
+	what(&s)
+	return &s
+}
+
 var breakages = []breakage{
 	{name: "a timeout counts as success", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		if r.Class == sender.ClassTimeout {
@@ -45,6 +55,18 @@ var breakages = []breakage{
 	}},
 	{name: "the horizon is forgotten", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		l.First = now
+		return decide(l, h, r, now)
+	}},
+	{name: "a horizon of one's own is forgotten", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
+		l.Own = without(l.Own, func(s *sender.Settings) { s.Horizon = 0 })
+		return decide(l, h, r, now)
+	}},
+	{name: "a schedule of one's own is forgotten", breaks: "I8", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
+		l.Own = without(l.Own, func(s *sender.Settings) { s.RetryDelays = nil })
+		return decide(l, h, r, now)
+	}},
+	{name: "410 stops nobody", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
+		l.GoneStops = false
 		return decide(l, h, r, now)
 	}},
 	{name: "a redelivery ends with an attempt that was lost", breaks: "I1", decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {

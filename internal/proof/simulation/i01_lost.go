@@ -13,7 +13,7 @@ import (
 
 // checkDecision checks a decision against the rules for the end of a schedule.
 func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Decision) {
-	horizon := w.config.Policy.Backoff.Horizon
+	horizon := d.sub.horizon()
 	d.stood += dec.Stands
 	switch dec.Status {
 	case sender.StatusDelivered:

@@ -23,7 +23,7 @@ func (w *world) keepWaiting(d *delivery, r *dispatch.Result, dec *dispatch.Decis
 		d.notBefore = w.now.Add(leastSpared)
 		return
 	}
-	least := time.Minute * 4 / 5 // after the first attempt, with the jitter of a fifth
+	least := d.sub.leastDelay()
 	from := w.now
 	if p := d.posts[r.Number]; r.StatusCode != 0 && p != nil && p.retryAfter > 0 {
 		if asked := min(p.retryAfter, mostRetryAfter); p.answeredAt.Add(asked).After(from.Add(least)) {
@@ -31,7 +31,7 @@ func (w *world) keepWaiting(d *delivery, r *dispatch.Result, dec *dispatch.Decis
 			w.counts["Retry-After"]++
 		}
 	}
-	d.notBefore = minTime(d.firstLeast.Add(w.config.Policy.Backoff.Horizon), from.Add(least)).Truncate(time.Microsecond)
+	d.notBefore = minTime(d.firstLeast.Add(d.sub.horizon()), from.Add(least)).Truncate(time.Microsecond)
 }
 
 func (w *world) checkDue(d *delivery, what string) {

@@ -222,6 +222,8 @@ func (w *world) recorded(d *delivery, r *dispatch.Result, rec *dispatch.Outcome)
 		w.counts["own network"]++
 	}
 	w.keepWaiting(d, r, &rec.Decision)
+	w.checkOwnDelay(d, r, &rec.Decision)
+	w.checkGone(d, r, &rec.Decision)
 	w.holdIf(d.sub, &rec.Decision)
 }
 
@@ -250,13 +252,13 @@ func (w *world) holdIf(s *subscription, dec *dispatch.Decision) {
 			s.warnedAt = w.now.Truncate(time.Microsecond) // as databases keep it
 		}
 	}
-	chance := w.config.Policy.DisableAfter / 10
-	if dec.Disable != "" && (s.warnedAt.IsZero() || w.now.Sub(s.warnedAt) < chance || !s.warnedAt.Equal(dec.Health.WarnedAt.Truncate(time.Microsecond))) {
+	chance := s.disableAfter() / 10
+	if dec.Disable != "" && dec.Disable != sender.DisabledByGone && (s.warnedAt.IsZero() || w.now.Sub(s.warnedAt) < chance || !s.warnedAt.Equal(dec.Health.WarnedAt.Truncate(time.Microsecond))) {
 		w.violated("I1", "%s is disabled, and its owner was warned at %v, not %v before", s.name, s.warnedAt, chance)
 	}
 	if dec.Disable != "" && s.status == sender.SubscriptionActive {
-		w.say("%s is disabled", s.name)
-		w.counts["disabled by failing"]++
+		w.say("%s is disabled: %s", s.name, dec.Disable)
+		w.counts[map[bool]string{true: "disabled by 410", false: "disabled by failing"}[dec.Disable == sender.DisabledByGone]]++
 		s.status = sender.SubscriptionDisabled
 	}
 }

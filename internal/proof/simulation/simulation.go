@@ -110,7 +110,7 @@ func serve[Tx any](w *world, db Database[Tx]) error {
 	if err != nil {
 		return err
 	}
-	if w.registry, err = sender.NewRegistry(store, w.keys, &sender.RegistryConfig{Now: w.clock, PayloadVersion: newerVersion}); err != nil {
+	if w.registry, err = sender.NewRegistry(store, w.keys, &sender.RegistryConfig{Now: w.clock, PayloadVersion: newerVersion, OwnPolicies: ownPolicies(longestHorizon)}); err != nil {
 		return err
 	}
 	if w.history, err = history.New(store, &history.Config{Now: w.clock}); err != nil {

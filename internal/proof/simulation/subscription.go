@@ -64,6 +64,7 @@ func (w *world) addSubscription(i int) error {
 	case 2, 3:
 		n.Settings.Order = sender.OrderLatest
 	}
+	w.drawPolicy(&n.Settings)
 	s.settings = n.Settings
 	got, err := w.registry.Subscribe(w.ctx, n)
 	if err != nil {

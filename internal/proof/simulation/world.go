@@ -95,9 +95,9 @@ func (w *world) build() error {
 	w.drawFaults()
 	timeout := w.between(50*time.Millisecond, 5*time.Second)
 	w.lasts = w.between(time.Minute, 10*24*time.Hour)
-	horizon := []time.Duration{time.Hour, 12 * time.Hour, 72 * time.Hour}[w.rand.IntN(3)]
+	horizon := []time.Duration{time.Hour, 12 * time.Hour, longestHorizon}[w.rand.IntN(3)]
 	w.config = dispatch.Config{
-		Policy:  dispatch.Policy{Backoff: backoff.Policy{Horizon: horizon}, FastAnswer: timeout / 5, DisableAfter: max(w.lasts/30, time.Minute)},
+		Policy:  dispatch.Policy{Backoff: backoff.Policy{Horizon: horizon}, FastAnswer: timeout / 5, DisableAfter: max(w.lasts/30, time.Minute), Own: ownPolicies(horizon)},
 		Timeout: timeout, Lease: 3*timeout + w.between(time.Millisecond, time.Minute),
 		Slots: 4 << w.rand.IntN(6), PerSubscription: 1 << w.rand.IntN(6),
 		MaxIdle: min(max(w.lasts/time.Duration(min(100+w.cfg.Events, 500)), 100*time.Millisecond), 5*time.Minute),
