@@ -208,6 +208,10 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 	if set := d.sub.Settings; set.Order == sender.OrderObject {
 		live.HoldTries, live.HoldFor = set.HoldTries, set.HoldFor
 	}
+	if set := d.sub.Settings; set.HasPolicy() {
+		live.Own = &set
+	}
+	live.GoneStops = d.sub.Settings.Gone == sender.GoneStops && d.sub.Status != sender.SubscriptionClosing
 	given := m.given[d.key]
 	if !d.vague {
 		m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)

@@ -33,7 +33,7 @@ func (m *model[Tx]) subscribe() {
 	for _, pattern := range s.EventTypes {
 		s.since[pattern] = len(m.events)
 	}
-	s.Settings = m.order()
+	s.Settings = m.settings()
 	m.inTx(func(tx Tx) error { return m.Store.CreateSubscriptionTx(m.ctx, tx, s.Subscription) })
 	m.subs = append(m.subs, s)
 }
@@ -60,7 +60,7 @@ func (m *model[Tx]) update() {
 	s := m.any()
 	n := s.Subscription
 	n.URL, n.EventTypes = "https://example.com/"+m.name("new"), m.filter()
-	n.Settings = m.order()
+	n.Settings = m.settings()
 	n.Settings.MaxInFlight = m.rand.IntN(3)
 	if !m.expect(s, m.try(func(tx Tx) error { return m.Store.UpdateSubscriptionTx(m.ctx, tx, n) }), "updating") {
 		return

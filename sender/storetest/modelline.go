@@ -6,12 +6,19 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// order draws settings, half of them with an order.
-func (m *model[Tx]) order() sender.Settings {
-	return []sender.Settings{
+// settings draws settings, half of them with an order, and some with a policy of their own.
+func (m *model[Tx]) settings() sender.Settings {
+	s := []sender.Settings{
 		{}, {}, {}, {}, {Order: sender.OrderLatest}, {Order: sender.OrderLatest},
 		{Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour}, {Order: sender.OrderObject, HoldDead: true},
 	}[m.rand.IntN(8)]
+	switch m.rand.IntN(6) {
+	case 0:
+		s.RetryDelays, s.Horizon = []time.Duration{time.Minute, time.Hour}, 3*time.Hour
+	case 1:
+		s.Gone = sender.GoneStops
+	}
+	return s
 }
 
 // holdsDead tells whether a dead letter of the subscription holds back later versions.
