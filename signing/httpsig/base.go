@@ -98,7 +98,7 @@ func (s *Scheme) appendField(b []byte, c *component, h http.Header, st *state) (
 	}
 	switch {
 	case c.field == contentDigest && c.kind == plainField:
-		if st.digests.read(text); st.digests.malformed != "" {
+		if st.digests.read(text, &st.seen); st.digests.malformed != "" {
 			return b, malformed(contentDigest, st.digests.malformed)
 		}
 	case c.field == s.cfg.IDHeader && c.kind == plainField && c.field != "":

@@ -5,7 +5,6 @@ import (
 	"crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
-	"strings"
 )
 
 // digests are those of a Content-Digest (RFC 9530) that are known here.
@@ -19,17 +18,15 @@ type digests struct {
 
 // read takes a dictionary of byte sequences. Digests of other algorithms are skipped if there
 // is one that is known: each of those must be the body's.
-func (d *digests) read(text string) {
-	*d = digests{}
+func (d *digests) read(text string, seen *keys) {
+	d.has256, d.has512, d.malformed, seen.n = false, false, "", 0
 	s := scanner{text: text}
-	var seen [maxMembers]string
-	for n := 0; ; n++ {
+	for {
 		name, ok := s.key()
-		if !ok || n == maxMembers || contains(seen[:n], name) || !s.take('=') {
+		if !ok || !seen.add(name) || !s.take('=') {
 			d.malformed = "is malformed: it must be a list of digests such as sha-256=:BASE64:, each algorithm once"
 			return
 		}
-		seen[n] = name
 		value, ok := s.bytes()
 		switch {
 		case ok && name == "sha-256":
@@ -54,9 +51,10 @@ func (d *digests) read(text string) {
 	}
 }
 
-// decodeInto takes base64 of exactly the length of dst.
+// decodeInto takes base64 of exactly the length of dst, which leaves no room for the line ends
+// that the decoder would skip.
 func decodeInto(dst []byte, text string) bool {
-	if len(text) != base64.StdEncoding.EncodedLen(len(dst)) || strings.ContainsAny(text, "\r\n") {
+	if len(text) != base64.StdEncoding.EncodedLen(len(dst)) {
 		return false
 	}
 	var raw [(sha512.Size + 2) / 3 * 4]byte

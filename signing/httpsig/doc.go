@@ -31,7 +31,8 @@
 //     within bounds: 8 KiB, 16 signatures, 32 components, 16 parameters.
 //   - created lies within Config.MaxAge and the tolerance, in whole seconds, and a signature is
 //     refused after its expires.
-//   - Verifying an HMAC allocates nothing, if the components are those of the request before.
+//   - Verifying with HMAC or Ed25519 allocates nothing, if the components are those of the request
+//     before. At 1 KiB, HMAC takes about 1.4 times as long as its two hashes alone.
 //
 // # Components
 //

@@ -298,7 +298,9 @@ type state struct {
 	text      signing.Text
 	content   []byte // what is signed
 	signature []byte
+	room      [maxSignature]byte // of the signature
 	digests   digests
+	seen      keys
 	id        string
 }
 
@@ -316,6 +318,7 @@ func (s *Scheme) done(st *state) {
 	if st == nil || cap(st.content) > maxKept {
 		return
 	}
-	*st = state{content: st.content[:0], signature: st.signature[:0]}
+	st.in, st.text, st.content, st.signature, st.id = input{}, signing.Text{}, st.content[:0], nil, ""
+	clear(st.seen.names[:])
 	s.states.Put(st)
 }

@@ -247,6 +247,7 @@ func TestRefusedRequests(t *testing.T) {
 			_, after, _ := strings.Cut(rest, ";")
 			m.Header[input] = []string{before + ";" + after}
 		}, signing.ErrMalformedHeader, "no nonce"},
+		{"nonce twice", edit(input, ";keyid", `;nonce="a";keyid`), signing.ErrMalformedHeader, "there twice"},
 		{"keyid gone", edit(input, `;keyid="key-bbb"`, ""), signing.ErrMalformedHeader, "no keyid"},
 		{"another key of the ring", edit(input, `;keyid="key-bbb"`, `;keyid="key-aaa"`), signing.ErrSignatureMismatch, ""},
 		{"a key of another's", edit(input, `;keyid="key-bbb"`, `;keyid="key-ccc"`), signing.ErrNoValidKey, ""},

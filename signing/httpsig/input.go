@@ -77,7 +77,7 @@ func (s *Scheme) read(h http.Header, now time.Time, tolerance time.Duration, st 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.find(text, &st.in); err != nil {
+	if err := s.find(text, st); err != nil {
 		return nil, err
 	}
 	st.text = signing.Text{Algorithm: s.algorithm, Key: s.cfg.Key, KeyID: st.in.keyID}
@@ -110,24 +110,24 @@ func (s *Scheme) layout(list string) (*layout, error) {
 }
 
 // find reads the whole dictionary, and keeps the one signature that counts.
-func (s *Scheme) find(text string, in *input) error {
+func (s *Scheme) find(text string, st *state) error {
 	scan := scanner{text: text}
-	var seen [maxMembers]string
-	matches, n := 0, 0
-	for more := true; more; n++ {
-		var here input
-		if n == maxMembers {
-			return malformed(inputHeader, fmt.Sprintf("has more than %d signatures", maxMembers))
+	matches := 0
+	st.seen.n = 0
+	for more := true; more; {
+		var other input
+		here := &other
+		if matches == 0 {
+			here = &st.in
+			*here = input{}
 		}
 		if problem := here.read(&scan, s.last.Load()); problem != "" {
 			return malformed(inputHeader, "is malformed: "+problem)
 		}
-		if contains(seen[:n], here.label) {
-			return malformed(inputHeader, "is malformed: it has a label twice")
+		if !st.seen.add(here.label) {
+			return malformed(inputHeader, fmt.Sprintf("is malformed: it has a label twice, or more than %d signatures", maxMembers))
 		}
-		seen[n] = here.label
 		if (s.cfg.Label == "" || s.cfg.Label == here.label) && (s.cfg.Tag == "" || s.cfg.Tag == here.tag) {
-			*in = here
 			matches++
 		}
 		var ok bool
@@ -225,20 +225,32 @@ func (in *input) text(s *scanner, to *string, there *bool) string {
 	return ""
 }
 
+// readSignature reads the dictionary of the signatures, and decodes the one that counts.
 func (st *state) readSignature(text string) error {
-	value, found, ok := member(text, st.in.label)
-	switch {
-	case !ok:
-		return malformed(signatureHeader, "is malformed: it must be like sig1=:BASE64:, each label once")
-	case !found:
+	s := scanner{text: text}
+	encoded, found := "", false
+	st.seen.n = 0
+	for more := true; more; {
+		name, ok := s.key()
+		if !ok || !st.seen.add(name) || !s.take('=') {
+			return malformed(signatureHeader, "is malformed: it must be like sig1=:BASE64:, each label once")
+		}
+		value, ok := s.bytes()
+		if name == st.in.label {
+			encoded, found = value, true
+		}
+		var next bool
+		if more, next = s.next(); !ok || !next {
+			return malformed(signatureHeader, "is malformed: a signature is base64 between colons")
+		}
+	}
+	if !found {
 		return malformed(signatureHeader, "has no signature under the label that Signature-Input has")
 	}
-	s := scanner{text: value}
-	encoded, ok := s.bytes()
-	if !ok || !s.done() || len(encoded) > (maxSignature+2)/3*4 {
-		return malformed(signatureHeader, "is malformed: a signature is base64 between colons")
+	ok := len(encoded) <= (maxSignature+2)/3*4
+	if ok {
+		st.signature, ok = decode(st.room[:0], encoded)
 	}
-	st.signature, ok = decode(st.signature[:0], encoded)
 	if !ok || !fits(st.text.Algorithm, len(st.signature)) {
 		return malformed(signatureHeader, "is malformed: a signature is not the base64 of as many bytes as one of its algorithm has")
 	}

@@ -136,3 +136,111 @@ func TestPublishedECDSA(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, raw, back)
 }
+
+// The examples of RFC 9421, section 2, as lines of the text that is signed.
+func TestPublishedComponents(t *testing.T) {
+	header := func(name, value string) http.Header { return http.Header{name: {value}} }
+	const dictionary = "a=1, b=2;x=1;y=2, c=(a b c), d" // section 2.1.2, as it is serialised
+	for _, c := range []struct {
+		component, url, target string
+		header                 http.Header
+		want                   string
+	}{
+		{`"host"`, "https://www.example.com", "/", nil, "www.example.com"},
+		{`"x-empty-header"`, "", "", header("X-Empty-Header", ""), ""},
+		{`"cache-control"`, "", "", header("Cache-Control", "max-age=60, must-revalidate"), "max-age=60, must-revalidate"},
+		{`"example-dict";key="a"`, "", "", header("Example-Dict", dictionary), "1"},
+		{`"example-dict";key="b"`, "", "", header("Example-Dict", dictionary), "2;x=1;y=2"},
+		{`"example-dict";key="c"`, "", "", header("Example-Dict", dictionary), "(a b c)"},
+		{`"example-dict";key="d"`, "", "", header("Example-Dict", dictionary), "?1"},
+		{`"example-header";bs`, "", "", header("Example-Header", "value, with, lots, of, commas"), ":dmFsdWUsIHdpdGgsIGxvdHMsIG9mLCBjb21tYXM=:"},
+		{`"@method"`, "", "", nil, "POST"},
+		{`"@target-uri"`, "https://www.example.com", "/path?param=value", nil, "https://www.example.com/path?param=value"},
+		{`"@target-uri"`, "https://www.example.com/path?param=value", "/elsewhere", nil, "https://www.example.com/path?param=value"},
+		{`"@authority"`, "https://www.EXAMPLE.com:443", "/", nil, "www.example.com"},
+		{`"@authority"`, "http://www.example.com:443", "/", nil, "www.example.com:443"},
+		{`"@scheme"`, "http://www.example.com", "/path", nil, "http"},
+		{`"@request-target"`, "https://www.example.com", "/path?param=value", nil, "/path?param=value"},
+		{`"@request-target"`, "https://www.example.com", "https://www.example.com/path?param=value", nil, "/path?param=value"},
+		{`"@path"`, "https://www.example.com", "/path?param=value", nil, "/path"},
+		{`"@path"`, "https://www.example.com?x", "", nil, "/"},
+		{`"@query"`, "https://www.example.com", "/path?param=value&foo=bar&baz=bat%2Dman", nil, "?param=value&foo=bar&baz=bat%2Dman"},
+		{`"@query"`, "https://www.example.com", "/path?queryString", nil, "?queryString"},
+		{`"@query"`, "https://www.example.com", "/path", nil, "?"},
+		{`"@query-param";name="baz"`, "https://www.example.com", "/path?param=value&foo=bar&baz=batman&qux=", nil, "batman"},
+		{`"@query-param";name="qux"`, "https://www.example.com", "/path?param=value&foo=bar&baz=batman&qux=", nil, ""},
+		{`"@query-param";name="var"`, "https://www.example.com", "/parameters?var=this%20is%20a%20big%0Amultiline%20value&bar=with+plus+whitespace&fa%C3%A7ade%22%3A%20=something", nil, "this%20is%20a%20big%0Amultiline%20value"},
+		{`"@query-param";name="bar"`, "https://www.example.com", "/parameters?var=this%20is%20a%20big%0Amultiline%20value&bar=with+plus+whitespace&fa%C3%A7ade%22%3A%20=something", nil, "with%20plus%20whitespace"},
+		{`"@query-param";name="fa%C3%A7ade%22%3A%20"`, "https://www.example.com", "/parameters?var=this%20is%20a%20big%0Amultiline%20value&bar=with+plus+whitespace&fa%C3%A7ade%22%3A%20=something", nil, "something"},
+	} {
+		s, err := httpsig.NewBodiless(signing.HMACSHA256, nil, &httpsig.Config{URL: c.url, NoCreated: true})
+		require.NoError(t, err)
+		h := http.Header{"Signature-Input": {"sig=(" + c.component + ");x"}, "Signature": {"sig=:" + strings.Repeat("A", 43) + "=:"}}
+		for name, values := range c.header {
+			h[name] = values
+		}
+		base, err := s.Base(signing.Message{Method: "POST", URL: c.target, Header: h}, now)
+		require.NoError(t, err, c.component)
+		require.Equal(t, c.component+": "+c.want+"\n\"@signature-params\": ("+c.component+");x", base)
+	}
+}
+
+// A component that the request does not have once, or not in its form, refuses it.
+func TestComponentsThatAreNotThere(t *testing.T) {
+	for component, m := range map[string]signing.Message{
+		`"@query-param";name="a"`:  {Method: "POST", URL: "/?a=1&a=2"},
+		`"@query-param";name="b"`:  {Method: "POST", URL: "/?a=1"},
+		`"@query-param";name="%b"`: {Method: "POST", URL: "/?%b=1"}, // its name is %25b
+		`"@query-param";name="c"`:  {Method: "POST", URL: "/?c=1" + strings.Repeat("&", 300)},
+		`"@path"`:                  {Method: "POST", URL: ""},
+		`"@target-uri"`:            {Method: "POST", URL: "*"},
+		`"@query"`:                 {Method: "POST", URL: "/?\n"},
+		`"@request-target"`:        {Method: "POST", URL: "https://example.com"},
+		`"x-list";key="z"`:         {Header: http.Header{"X-List": {"a=1"}}},
+		`"x-list";key="a"`:         {Header: http.Header{"X-List": {"a=1,a=2"}}},
+		`"x-bytes";bs`:             {Header: http.Header{"X-Bytes": {"a", "b"}}},
+	} {
+		s, err := httpsig.NewBodiless(signing.HMACSHA256, nil, &httpsig.Config{URL: "https://example.com", NoCreated: true})
+		require.NoError(t, err)
+		h := http.Header{"Signature-Input": {"sig=(" + component + ")"}, "Signature": {"sig=:" + strings.Repeat("A", 43) + "=:"}}
+		for name, values := range m.Header {
+			h[name] = values
+		}
+		m.Header = h
+		_, err = s.Base(m, now)
+		require.Error(t, err, component)
+	}
+}
+
+// The digests of RFC 9530, appendix B, and of RFC 9421, appendix B.2, alone and together.
+func TestPublishedDigests(t *testing.T) {
+	const (
+		body   = "{\"hello\": \"world\"}\n" // which ends with a line feed there
+		sha256 = "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:"
+	)
+	keys := ring(t, hmacKey(t, secretA))
+	for _, c := range []struct {
+		digest, body string
+		want         error
+	}{
+		{sha256, body, nil},
+		{rfcSHA256, rfcBody, nil},
+		{rfcSHA512, rfcBody, nil},
+		{rfcSHA256 + ", " + rfcSHA512, rfcBody, nil},
+		{"unixsum=:AAAA:,\t" + rfcSHA512, rfcBody, nil},
+		{rfcSHA256, body, signing.ErrSignatureMismatch},
+		{sha256 + ", " + rfcSHA512, rfcBody, signing.ErrSignatureMismatch},
+		{rfcSHA256 + ", " + rfcSHA512, body, signing.ErrSignatureMismatch},
+	} {
+		s := scheme(t, signing.HMACSHA256, []string{"content-digest"}, httpsig.Config{})
+		m := signed(t, s, keys, c.body)
+		m.Header["Content-Digest"] = []string{c.digest}
+		st, err := s.Base(m, now)
+		require.NoError(t, err, c.digest)
+		mac, _, err := keys.SignText(&signing.Text{Bytes: []byte(st)}, now)
+		require.NoError(t, err)
+		m.Header["Signature"] = []string{"sig1=:" + base64.StdEncoding.EncodeToString(mac) + ":"}
+		_, err = s.Verify(m, keys, now, tolerance)
+		require.ErrorIs(t, err, c.want, c.digest)
+	}
+}

@@ -181,13 +181,29 @@ func (s *scanner) bytes() (string, bool) {
 
 var strictBase64 = base64.StdEncoding.Strict()
 
-// decode appends what strict base64 stands for.
+// decode appends what strict base64 stands for to dst, or only checks it if dst is nil. It goes
+// piece by piece, so that it allocates nothing if dst has the room. Each piece must give as many
+// bytes as its length says: so there is no padding within, and none of the line ends that the
+// decoder skips.
 func decode(dst []byte, text string) ([]byte, bool) {
-	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
-		return dst, false
+	var raw [64]byte
+	var room [48]byte
+	for len(text) > 0 {
+		n := copy(raw[:], text)
+		text = text[n:]
+		want := n / 4 * 3
+		for i := n - 1; len(text) == 0 && i >= n-2 && i >= 0 && raw[i] == '='; i-- {
+			want--
+		}
+		got, err := strictBase64.Decode(room[:], raw[:n])
+		if err != nil || got != want || n%4 != 0 {
+			return dst, false
+		}
+		if dst != nil {
+			dst = append(dst, room[:got]...)
+		}
 	}
-	dst, err := strictBase64.AppendDecode(dst, []byte(text))
-	return dst, err == nil
+	return dst, true
 }
 
 func (s *scanner) token() bool {
@@ -293,18 +309,38 @@ func (s *scanner) innerList() bool {
 // maxMembers bounds a dictionary.
 const maxMembers = 16
 
+// keys are those of a dictionary, to find one that is there twice.
+type keys struct {
+	names [maxMembers]string
+	n     int
+}
+
+// add returns false for a key that is there already, and for one too many.
+func (k *keys) add(name string) bool {
+	for i := range k.names[:k.n] {
+		if k.names[i] == name {
+			return false
+		}
+	}
+	if k.n == maxMembers {
+		return false
+	}
+	k.names[k.n] = name
+	k.n++
+	return true
+}
+
 // member returns the value of a dictionary's member as it is serialised, with its parameters.
 // It is false for what is no dictionary, or has a key twice. found tells whether the member is
 // there.
 func member(text, key string) (value string, found, ok bool) {
 	s := scanner{text: text}
-	var seen [maxMembers]string
-	for n := 0; ; n++ {
+	var seen keys
+	for {
 		name, good := s.key()
-		if !good || n == maxMembers || contains(seen[:n], name) {
+		if !good || !seen.add(name) {
 			return "", false, false
 		}
-		seen[n] = name
 		start, bare := s.at, true
 		if s.take('=') {
 			start, bare = s.at, false
@@ -327,13 +363,4 @@ func member(text, key string) (value string, found, ok bool) {
 			return value, found, true
 		}
 	}
-}
-
-func contains(names []string, name string) bool {
-	for i := range names {
-		if names[i] == name {
-			return true
-		}
-	}
-	return false
 }
