@@ -82,6 +82,7 @@ func described() []Vendor {
 		{
 			Name: "calcom", Title: "Cal.com", Description: facts(bodyOnly("calcom", "X-Cal-Signature-256", "", signing.Hex), "", "triggerEvent", "createdAt"),
 			DataField: "payload", ObjectType: "=booking", ObjectID: "payload.uid", Success: "2xx", Docs: "https://cal.com/docs/developing/guides/automation/webhooks",
+			Read: compared,
 		},
 		{
 			Name: "calendly", Title: "Calendly",
@@ -177,7 +178,7 @@ func described() []Vendor {
 				TypeField: "type", TimeField: "event_timestamp",
 			},
 			DataField: "data", Window: 30 * time.Minute, Success: "200", Docs: "https://elevenlabs.io/docs/overview/administration/webhooks",
-			Evidence: Library, Read: compared, Source: "@elevenlabs/elevenlabs-js 2.73 verifies it",
+			Evidence: Library, Read: compared, Source: "@elevenlabs/elevenlabs-js (npm) verifies it",
 		},
 		{
 			Name: "frameio", Title: "Frame.io",
@@ -192,12 +193,14 @@ func described() []Vendor {
 				Name: "ghost", SignatureHeader: "X-Ghost-Signature", SignatureLabel: "sha256", TimestampLabel: "t", TimestampFormat: signing.UnixMillis, SpacedList: true, Signed: "{body}{timestamp}",
 			},
 			Retries: "5 times", Success: "2xx within 2 s", Docs: "https://docs.ghost.org/webhooks",
+			Evidence: Library, Read: compared, Source: "a value of WebhookTrigger in TryGhost/Ghost, which was run for it",
 		},
 		{
 			Name: "gitea", Title: "Gitea, Forgejo", Description: with(bodyOnly("gitea", "X-Gitea-Signature", "", signing.Hex), func(d *signing.Description) {
 				d.IDHeader, d.TypeHeader = "X-Gitea-Delivery", "X-Gitea-Event"
 			}),
 			Success: "2xx", Docs: "https://docs.gitea.com/usage/webhooks",
+			Read: compared, Note: "Choose application/json: of a form, only the field payload is signed.",
 		},
 		{
 			Name: "github", Title: "GitHub", Description: signing.GitHub().Description(), Retries: "none; redeliver by hand or by its API, for 3 days", Success: "2xx within 10 s",
@@ -230,7 +233,7 @@ func described() []Vendor {
 				SignWith: signing.EveryKey, IDHeader: "X-Hookdeck-Eventid",
 			},
 			Retries: "as the connection is configured", Success: "2xx", Docs: "https://hookdeck.com/docs/authentication",
-			Evidence: Library, Read: compared, Source: "@hookdeck/sdk 0.4 verifies it",
+			Evidence: Library, Read: compared, Source: "@hookdeck/sdk (npm) verifies it",
 		},
 		{
 			Name: "hubspot", Title: "HubSpot, v3",
@@ -268,7 +271,7 @@ func described() []Vendor {
 		{
 			Name: "linear", Title: "Linear", Description: signing.Linear().Description(), DataField: "data", ObjectType: "type", ObjectID: "data.id", Window: time.Minute,
 			Retries: "3 times: after a minute, an hour and 6 h", Success: "200 within 5 s", Docs: "https://linear.app/developers/webhooks",
-			Evidence: Library, Read: compared, Source: "@linear/sdk 98 verifies it",
+			Evidence: Library, Read: compared, Source: "@linear/sdk (npm) verifies it",
 		},
 		{
 			Name: "lob", Title: "Lob",
@@ -300,7 +303,7 @@ func described() []Vendor {
 				Signed: "id:{lower:data.id};request-id:{header:X-Request-Id};ts:{timestamp};", IDField: "data.id", TypeField: "type",
 			},
 			DataField: "data", Retries: "after 15 min, 30 min, 6 h, 48 h and 96 h", Success: "200 or 201 within 22 s", Docs: "https://www.mercadopago.com.br/developers/en/docs/your-integrations/notifications/webhooks",
-			Evidence: Library, Read: compared, Source: "mercadopago (npm) verifies it",
+			Evidence: Library, Read: compared, Source: "mercadopago (npm) verifies it, but for the lower case, which its documentation asks for",
 			Note: "The signature covers the id of what changed, and not the body: fetch it. The URL has the id, too, which is taken from the body here. A repetition has another x-request-id, and is another event.",
 		},
 		{
@@ -315,6 +318,7 @@ func described() []Vendor {
 		{
 			Name: "notion", Title: "Notion", Description: facts(bodyOnly("notion", "X-Notion-Signature", "sha256=", signing.Hex), "id", "type", "timestamp"),
 			DataField: "data", ObjectType: "entity.type", ObjectID: "entity.id", Retries: "8 times over 24 h", Success: "200", Challenge: OwnURL, Docs: "https://developers.notion.com/reference/webhooks",
+			Evidence: Library, Read: compared, Source: "@notionhq/client (npm) signs and verifies it",
 			Note: "It first posts a verification_token without a signature, which you enter on its page.",
 		},
 		{
@@ -324,7 +328,7 @@ func described() []Vendor {
 		{
 			Name: "onfido", Title: "Onfido", Description: facts(bodyOnly("onfido", "X-Sha2-Signature", "", signing.Hex), "", "payload.action", "payload.object.completed_at_iso8601"),
 			DataField: "payload", ObjectType: "payload.resource_type", ObjectID: "payload.object.id", Retries: "5 times", Success: "2xx", Docs: "https://documentation.onfido.com/api/latest/#webhooks",
-			Evidence: Library, Read: compared, Source: "@onfido/api 6.2 verifies it",
+			Evidence: Library, Read: compared, Source: "@onfido/api (npm) verifies it",
 		},
 		{
 			Name: "paddle", Title: "Paddle Billing", Description: signing.Paddle().Description(), DataField: "data", ObjectType: "=entity", ObjectID: "data.id",
@@ -356,13 +360,13 @@ func described() []Vendor {
 		{
 			Name: "pusher", Title: "Pusher Channels", Description: facts(bodyOnly("pusher", "X-Pusher-Signature", "", signing.Hex), "", "", "time_ms"),
 			Retries: "for 5 min with backoff", Success: "2xx", Docs: "https://pusher.com/docs/channels/server_api/webhooks/",
-			Evidence: Library, Read: compared, Source: "pusher (npm) 5.3 verifies it",
+			Evidence: Library, Read: compared, Source: "pusher (npm) verifies it",
 			Note: "A request has a list of events.",
 		},
 		{
 			Name: "razorpay", Title: "Razorpay", Description: with(facts(bodyOnly("razorpay", "X-Razorpay-Signature", "", signing.Hex), "", "event", "created_at"), func(d *signing.Description) { d.IDHeader = "X-Razorpay-Event-Id" }),
 			DataField: "payload", Retries: "up to 24 h with backoff", Success: "2xx within 5 s", Docs: "https://razorpay.com/docs/webhooks/validate-test/",
-			Evidence: Library, Read: compared, Source: "razorpay (npm) 2.9 and razorpay-go verify it",
+			Evidence: Library, Read: compared, Source: "razorpay (npm) and razorpay-go verify it",
 		},
 		{
 			Name: "recharge", Title: "Recharge",
@@ -400,6 +404,7 @@ func described() []Vendor {
 				d.IDHeader, d.TypeHeader = "Request-Id", "Sentry-Hook-Resource"
 			}),
 			DataField: "data", Success: "2xx within 1 s", Docs: "https://docs.sentry.io/organization/integrations/integration-platform/webhooks/",
+			Read: compared,
 		},
 		{
 			Name: "shopify", Title: "Shopify", Description: signing.Shopify().Description(), Retries: "8 times over 4 h", Success: "200 within 5 s",
@@ -446,6 +451,7 @@ func described() []Vendor {
 		{
 			Name: "todoist", Title: "Todoist", Description: with(facts(bodyOnly("todoist", "X-Todoist-Hmac-Sha256", "", signing.Base64), "", "event_name", ""), func(d *signing.Description) { d.IDHeader = "X-Todoist-Delivery-Id" }),
 			DataField: "event_data", ObjectType: "=entity", ObjectID: "event_data.id", Retries: "3 times, 15 min apart", Success: "200", Docs: "https://developer.todoist.com/api/v1/#tag/Webhooks",
+			Evidence: Library, Read: compared, Source: "@doist/todoist-sdk (npm) verifies it",
 		},
 		{
 			Name: "trello", Title: "Trello",
@@ -484,13 +490,14 @@ func described() []Vendor {
 				Name: "webflow", SignatureHeader: "X-Webflow-Signature", TimestampHeader: "X-Webflow-Timestamp", TimestampFormat: signing.UnixMillis, Signed: "{timestamp}:{body}", TypeField: "triggerType",
 			},
 			DataField: "payload", ObjectType: "=item", ObjectID: "payload.id", Window: minutes5, Retries: "3 times, 10 min apart", Success: "200", Docs: "https://developers.webflow.com/data/docs/working-with-webhooks",
-			Evidence: Library, Read: compared, Source: "webflow-api (npm) 3.3 verifies it",
+			Evidence: Library, Read: compared, Source: "webflow-api (npm) verifies it",
 		},
 		{
 			Name: "woocommerce", Title: "WooCommerce", Description: with(bodyOnly("woocommerce", "X-Wc-Webhook-Signature", "", signing.Base64), func(d *signing.Description) {
 				d.IDHeader, d.TypeHeader = "X-Wc-Webhook-Delivery-Id", "X-Wc-Webhook-Topic"
 			}),
 			ObjectType: "=resource", ObjectID: "id", Retries: "none; disabled after 5 failures", Success: "2xx, 301 or 302", Docs: "https://woocommerce.com/document/webhooks/",
+			Read: compared, Note: "When a webhook is made, it posts a form with webhook_id that nobody has signed, and wants 200: answer that by a route of your own.",
 		},
 		{
 			Name: "workos", Title: "WorkOS",
@@ -499,7 +506,7 @@ func described() []Vendor {
 				Signed: "{timestamp}.{body}", IDField: "id", TypeField: "event", TimeField: "created_at",
 			},
 			DataField: "data", ObjectType: "data.object", ObjectID: "data.id", Window: 3 * time.Minute, Retries: "6 times over 3 days", Success: "200", Docs: "https://workos.com/docs/events/data-syncing/webhooks",
-			Evidence: Library, Read: compared, Source: "@workos-inc/node 8.13 verifies it",
+			Evidence: Library, Read: compared, Source: "@workos-inc/node (npm) verifies it",
 		},
 		{
 			Name: "worldpay", Title: "Access Worldpay",
@@ -512,6 +519,7 @@ func described() []Vendor {
 		{
 			Name: "x", Title: "X (Twitter)", Description: bodyOnly("x", "X-Twitter-Webhooks-Signature", "sha256=", signing.Base64),
 			Success: "200 within 10 s", Challenge: CRC, Docs: "https://docs.x.com/x-api/webhooks/introduction",
+			Evidence: Library, Read: compared, Source: "twitter-autohook (npm) verifies it, and answers the question alike",
 		},
 		{
 			Name: "xero", Title: "Xero", Description: bodyOnly("xero", "X-Xero-Signature", "", signing.Base64),
@@ -530,7 +538,8 @@ func described() []Vendor {
 				TypeField: "event", TimeField: "event_ts",
 			},
 			DataField: "payload.object", ObjectType: "=object", ObjectID: "payload.object.id", Retries: "3 times: after 5, 20 and 60 min", Success: "200 or 204 within 3 s", Challenge: ZoomJSON,
-			Docs: "https://developers.zoom.us/docs/api/webhooks/",
+			Docs:     "https://developers.zoom.us/docs/api/webhooks/",
+			Evidence: Library, Read: compared, Source: "@zoom/rivet (npm) verifies it",
 		},
 	}
 }

@@ -19,7 +19,7 @@ func public() []Vendor {
 		{
 			Name: "braintree", Title: "Braintree", Kind: Braintree, Body: Form, Retries: "hourly for 24 h, in production", Success: "2xx within 30 s",
 			Docs:     "https://developer.paypal.com/braintree/docs/guides/webhooks/parse",
-			Evidence: Library, Read: compared, Source: "braintree (npm) signs it",
+			Evidence: Library, Read: compared, Source: "braintree (npm) signs and verifies it",
 			Note: "The secret is the private key. The document is XML: the field bt_payload of the form is its base64.",
 		},
 		{
@@ -35,7 +35,7 @@ func public() []Vendor {
 				IDField: "data.id", TypeField: "data.event_type", TimeField: "data.occurred_at",
 			},
 			DataField: "data.payload", ObjectType: "data.record_type", ObjectID: "data.payload.id", Window: minutes5, Retries: "3 times", Success: "2xx within 2 s", Docs: "https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks",
-			Evidence: Library, Read: compared, Source: "telnyx (npm) 5.51 verifies it",
+			Evidence: Library, Read: compared, Source: "telnyx (npm) verifies it",
 		},
 		{
 			Name: "sendgrid", Title: "SendGrid Event Webhook", Key: ECDSA,
@@ -50,6 +50,7 @@ func public() []Vendor {
 		{
 			Name: "sns", Title: "Amazon SNS", Kind: SNS, Key: Certificate, Body: PlainJSON, DataField: "Message", Challenge: OwnURL, Window: 65 * time.Minute,
 			Retries: "3 times, 20 s apart; as the topic's delivery policy says, for an hour at most", Success: "2xx within 15 s", Docs: "https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html",
+			Evidence: Library, Read: compared, Source: "sns-validator (npm), Amazon's own, agrees with package signing/sns",
 			Note: "The scheme is package signing/sns, with the topics that count. It fetches Amazon's certificates. Scheme.Confirm opens the URL of a SubscriptionConfirmation.",
 		},
 		{
