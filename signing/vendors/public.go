@@ -11,9 +11,9 @@ func public() []Vendor {
 	return []Vendor{
 		{
 			Name: "adyen", Title: "Adyen, payment webhooks", Kind: Adyen, Key: HexDigits,
-			DataField: "notificationItems", Retries: "9 times over 8 h, then every 8 h for 7 days", Success: "2xx within 10 s", EmptyAnswer: true,
+			DataField: "notificationItems", Retries: "after 2, 5, 10, 15, 30 min, 1, 2 and 4 h, then every 8 h for 7 days", Success: "2xx within 10 s", EmptyAnswer: true,
 			Docs:     "https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures",
-			Evidence: Published, Read: compared, Source: "the example of Adyen's documentation; adyen-node-api-library, -java and -ruby, test values",
+			Evidence: Published, Read: compared, Source: "the example of Adyen's documentation; adyen-node-api-library, -dotnet, -java and -ruby, test values",
 			Note: "The signature covers eight values of the item, and not the whole body: take nothing else from it. A request with several items is refused; those with JSON have one.",
 		},
 		{
