@@ -82,14 +82,14 @@ func (c *consumer) trust(secret signing.Secret) error {
 // transaction that also holds the event's marker and version. The event is a state: it has
 // the customer's whole plan, so one that was overtaken has nothing to say any more.
 func (c *consumer) apply(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
-	var change struct {
-		Plan string `json:"plan"`
+	var state struct {
+		Name string `json:"name"`
 	}
-	if err := json.Unmarshal(ev.Data, &change); err != nil {
+	if err := json.Unmarshal(ev.Data, &state); err != nil {
 		return receiver.Permanent(err) // it would never succeed: keep it as a dead letter
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO plans VALUES (?1, ?2, 1)
-		ON CONFLICT DO UPDATE SET plan = ?2, changes = changes + 1`, ev.Object.ID, change.Plan)
+		ON CONFLICT DO UPDATE SET plan = ?2, changes = changes + 1`, ev.Object.ID, state.Name)
 	return err
 }
 

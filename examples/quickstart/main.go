@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 )
 
 func main() {
@@ -205,7 +207,14 @@ func forms(ctx context.Context, producer *producer) error {
 	_, newest, _ := sender.SplitBody(published.Body)
 	_, first, _ := sender.SplitBody(posted.Body)
 	fmt.Printf("   published: version %s, %s\n   posted:    version %s, %s\n", newest.Version, newest.Data, first.Version, first.Data)
-	if first.Version != firstForm || string(first.Data) != `{"plan":"pro"}` {
+	var state struct {
+		Name  string
+		Price int // in cents; in the newest version an object, with its currency
+	}
+	if err := json.Unmarshal(first.Data, &state); err != nil {
+		return err
+	}
+	if first.Version != shop.First || state.Name != "pro" || state.Price != 1900 {
 		return fmt.Errorf("the consumer got %s in version %q", first.Data, first.Version)
 	}
 	return nil

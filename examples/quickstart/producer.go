@@ -4,20 +4,27 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/sqlite"
 	"github.com/surehook/surehook/signing"
 )
+
+// planUpdated is the type of all events here, one of the shop's fifty.
+const planUpdated = "plan.updated"
 
 // producer is a service with customers, who are on plans.
 type producer struct {
@@ -25,8 +32,9 @@ type producer struct {
 	registry *sender.Registry[*sql.Tx]
 	pub      *sender.Publisher[*sql.Tx]
 	history  *history.History
-	customer string // the subscriber's id
-	callback string // its subscription's
+	state    map[string]any // what the catalogue has as a plan's state in its newest version
+	customer string         // the subscriber's id
+	callback string         // its subscription's
 	close    func()
 }
 
@@ -67,11 +75,21 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	types, err := eventTypes()
+	// The catalogue has each type's versions, and the functions that make the older ones. A
+	// service has one of its own: see sender/catalogue/shop, and docs/catalogue.md.
+	types, err := shop.New()
 	if err != nil {
 		return nil, err
 	}
+	updated, there := types.Lookup(planUpdated)
+	if !there {
+		return nil, errors.New("the catalogue has no " + planUpdated)
+	}
 	p := &producer{db: db}
+	newest := updated.Versions[len(updated.Versions)-1]
+	if err := json.Unmarshal(newest.Examples[0].Data, &p.state); err != nil {
+		return nil, err
+	}
 	if p.registry, err = sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network, PayloadVersion: types.Newest()}); err != nil {
 		return nil, err
 	}
@@ -109,8 +127,8 @@ func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, e
 		return signing.Secret{}, err
 	}
 	subscription, err := p.registry.Subscribe(ctx, sender.NewSubscription{
-		Subscriber: owner.ID, URL: url, EventTypes: []string{"customer.*"},
-		Settings: sender.Settings{PayloadVersion: firstForm}, // a consumer of today leaves it out
+		Subscriber: owner.ID, URL: url, EventTypes: []string{"plan.*"},
+		Settings: sender.Settings{PayloadVersion: shop.First}, // a consumer of today leaves it out
 	})
 	p.customer, p.callback = owner.ID, subscription.ID
 	return secret, err
@@ -124,10 +142,10 @@ func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error
 		if err != nil {
 			return err
 		}
-		var data planChanged
-		data.Plan.Name = plan
+		state := maps.Clone(p.state)
+		state["id"], state["name"] = name, plan
 		_, err = p.pub.PublishTx(ctx, tx, sender.Event{
-			Type: "customer.plan_changed", Object: sender.Object{Type: "customer", ID: name}, Data: data,
+			Type: planUpdated, Object: sender.Object{Type: "plan", ID: name}, Data: state,
 		})
 		if err != nil {
 			return err

@@ -1,6 +1,6 @@
 // Package shop is a catalogue to copy from: the 50 event types of a shop that bills, each in
-// two versions. The examples, the command line's samples, and the tests of the portal and of
-// the console use it.
+// two versions. The quickstart and the other examples, the command line's samples, and the
+// tests of the portal and of the console use it.
 //
 // Events about one kind of object have its state as their data, so five events share a schema
 // and a converter. From version 2025-03-01 to 2026-11-01 money became an object with its
