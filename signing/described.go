@@ -127,7 +127,8 @@ func (s *Described) ReplayDefence() ReplayDefence {
 	return DedupAlone
 }
 
-func (s *Described) coversBody() bool { return s.text.covers() || s.d.Name == "" }
+// CoversBody says whether the text that is signed has the whole body.
+func (s *Described) CoversBody() bool { return s.text.covers() || s.d.Name == "" }
 
 func (s *Described) inBodyAlone() bool { return s.signature == "" && s.d.Name != "" }
 

@@ -89,7 +89,8 @@ func (s *UnsignedToken) Name() string { return s.d.Name }
 // ReplayDefence is [DedupAlone].
 func (s *UnsignedToken) ReplayDefence() ReplayDefence { return DedupAlone }
 
-func (s *UnsignedToken) coversBody() bool { return false }
+// CoversBody is false.
+func (s *UnsignedToken) CoversBody() bool { return false }
 
 func (s *UnsignedToken) check(keys *Keyring) error {
 	if s.d.Name == "" {

@@ -195,7 +195,7 @@ func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 // checkCoverage asks whoever takes a weak scheme to say that they know.
 func checkCoverage(s Scheme, c *VerifierConfig) error {
 	var body, time error
-	if covers, ok := s.(interface{ coversBody() bool }); ok && !covers.coversBody() && !c.UnsignedBody {
+	if covers, ok := s.(interface{ CoversBody() bool }); ok && !covers.CoversBody() && !c.UnsignedBody {
 		body = fmt.Errorf("signing: the signatures of %s do not cover the body, so that whoever captures a request can change it: take nothing from it but what Facts says is signed, and set VerifierConfig.UnsignedBody", s.Name())
 	}
 	if says, ok := s.(replayDefender); ok && says.ReplayDefence() == DedupAlone && !c.Deduplicated {

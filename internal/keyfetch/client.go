@@ -3,6 +3,9 @@
 //
 // Strangers choose which key a request names, and so they choose what is fetched. A [Client]
 // asks pinned hosts alone, at public addresses. A [Cache] bounds how often.
+//
+// Package signing/jose is a module of its own. It is built with whatever version of this
+// package a program has, so nothing that is exported here changes or goes.
 package keyfetch
 
 import (
