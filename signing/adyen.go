@@ -32,7 +32,8 @@ func NewAdyen() *Adyen {
 	return &Adyen{composed{name: "adyen", algorithm: HMACSHA256, key: func(m *material) *hmacKey { return m.hex }, read: readAdyen}}
 }
 
-func (*Adyen) coversBody() bool { return false }
+// CoversBody is false: only some of the body is signed.
+func (*Adyen) CoversBody() bool { return false }
 
 // Facts implements [FactReader].
 func (*Adyen) Facts(m Message, _ Verified) Facts {
