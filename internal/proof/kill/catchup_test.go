@@ -90,6 +90,7 @@ func passed(cursor string) (n int) {
 // Whenever a consumer dies, all events that its cursor has passed are applied. In the end
 // each event had one effect.
 func TestCatchUp(t *testing.T) {
+	t.Parallel()
 	const kills, events = 20, 600
 	asked := make(chan struct{}, 1000)
 	feed, ids := newFeed(t, events, asked)

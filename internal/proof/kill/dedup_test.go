@@ -82,13 +82,16 @@ func applyForEver[Tx any](ctx context.Context, inTx receiver.InTx[Tx], apply fun
 // There is a marker if and only if there is its effect, and everything that was reported as
 // committed is there.
 func TestDedup(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		path := filepath.Join(t.TempDir(), "a.db")
 		db := openSQLite(t, path)
 		require.NoError(t, dedupSQLite.Migrate(t.Context(), db))
 		testDedup(t, db, nil, func() { intact(t, db) }, func(int) *exec.Cmd { return dedupOnSQLite.Command(path) })
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		at, db := testSchema(t)
 		require.NoError(t, dedupPostgres.Migrate(t.Context(), db, &dedupPostgres.Config{Schema: at.Name}))
 		// The server may still be ending the work that the process had begun.

@@ -98,7 +98,9 @@ func take[Tx any](ctx context.Context, a app[Tx]) error {
 // Processes that take events and apply them share an inbox. Every event that one of them
 // has acknowledged is applied in the end, and no event has two effects.
 func TestInbox(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		path := filepath.Join(t.TempDir(), "app.db")
 		db := openSQLite(t, path)
 		require.NoError(t, dedupSQLite.Migrate(t.Context(), db))
@@ -109,6 +111,7 @@ func TestInbox(t *testing.T) {
 		intact(t, db)
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		at, db := testSchema(t)
 		require.NoError(t, dedupPostgres.Migrate(t.Context(), db, nil))
 		require.NoError(t, inboxPostgres.Migrate(t.Context(), db, nil))

@@ -148,11 +148,14 @@ var working = killtest.NewChild("jobs", func(ctx context.Context, p place) error
 // No accepted job is lost. Each job ends once, each step has its effect once, and each
 // completion is announced once.
 func TestJobs(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		db := testJobs(t, place{Path: filepath.Join(t.TempDir(), "a.db")}, 1)
 		intact(t, db)
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		at, _ := testSchema(t)
 		testJobs(t, place{Schema: at}, 2)
 	})

@@ -32,6 +32,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// killsOr returns how often the service's processes are killed: what SUREHOOK_KILLS says,
+// or a default.
+func killsOr(t *testing.T, number int) int {
+	t.Helper()
+	if text := os.Getenv("SUREHOOK_KILLS"); text != "" {
+		_, err := fmt.Sscan(text, &number)
+		require.NoError(t, err, "SUREHOOK_KILLS")
+	}
+	return number
+}
+
 // child stands for a test in a process that has no test: it fails as a test does.
 type child struct{ testing.TB }
 

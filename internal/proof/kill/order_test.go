@@ -70,10 +70,11 @@ func TestOrderOfObjects(t *testing.T) {
 }
 
 func ordered[Tx any](t *testing.T, p *producer[Tx], child func(n int) *exec.Cmd) {
-	rounds := 8
+	rounds := 6
 	if race.Enabled { // it is processes that race, and not their code
 		rounds = 3
 	}
+	rounds = killsOr(t, rounds)
 	to := &arrivals{versions: map[string][]int64{}}
 	server := httptest.NewServer(to)
 	defer server.Close()
@@ -128,10 +129,10 @@ func (a *arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.versions[e.Object.ID] = append(a.versions[e.Object.ID], e.Version)
 	a.mu.Unlock()
-	switch rand.IntN(20) {
-	case 0:
+	switch rand.IntN(60) {
+	case 0: // its sender waits until the attempt's timeout
 		<-r.Context().Done()
-	case 1, 2, 3:
+	case 1, 2, 3, 4, 5, 6, 7, 8, 9:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }

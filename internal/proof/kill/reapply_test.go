@@ -164,9 +164,11 @@ func (b books[Tx]) repair(ctx context.Context, arg repair) error {
 // forgotten, each event is applied once more at most for a request, and a row is right
 // exactly if its event was applied again. In the end all requests have had their effect.
 func TestReapply(t *testing.T) {
+	t.Parallel()
 	const mirror = "CREATE TABLE mirror (key TEXT PRIMARY KEY, event TEXT NOT NULL, state TEXT NOT NULL)"
 	const effects = "CREATE TABLE effects (id TEXT NOT NULL, request BIGINT NOT NULL)"
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		path := filepath.Join(t.TempDir(), "app.db")
 		db := openSQLite(t, path)
 		require.NoError(t, dedupSQLite.Migrate(t.Context(), db))
@@ -180,6 +182,7 @@ func TestReapply(t *testing.T) {
 		intact(t, db)
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		at, db := testSchema(t)
 		require.NoError(t, dedupPostgres.Migrate(t.Context(), db, nil))
 		require.NoError(t, cursorsPostgres.Migrate(t.Context(), db, nil))

@@ -54,6 +54,7 @@ var receiving = killtest.NewChild("receiver", func(_ context.Context, arg receiv
 // While a sender resends every event that was not answered with 2xx, each event has its
 // whole effect exactly once, and a marker exactly if it has the effect.
 func TestReceiver(t *testing.T) {
+	t.Parallel()
 	const kills, senders = 12, 8
 	path, secret := filepath.Join(t.TempDir(), "app.db"), signing.GenerateSecret()
 	db := openSQLite(t, path)

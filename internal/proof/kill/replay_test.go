@@ -74,8 +74,10 @@ func replayDispatcher(t testing.TB, s dispatch.Store, hooks dispatch.Hooks) *dis
 // Processes step a replay by turns. No member is left out, and no member is sent twice
 // except those that were in flight.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
-		members := 20_000
+		t.Parallel()
+		members := 8_000
 		if race.Enabled { // it makes SQLite many times slower
 			members = 3_000
 		}
@@ -89,12 +91,13 @@ func TestReplay(t *testing.T) {
 		oneStateEach(t, db)
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		at, db := testSchema(t)
 		s, err := postgres.New(openPool(t, at), &postgres.Config{Schema: at.Name})
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(t.Context()))
 		// The two need not share the work: one of them may get all of it.
-		testReplay(t, s, db, 20_000, 2, "NULL", func(int) *exec.Cmd { return replayingOnPostgres.Command(at) })
+		testReplay(t, s, db, 8_000, 2, "NULL", func(int) *exec.Cmd { return replayingOnPostgres.Command(at) })
 	})
 }
 

@@ -52,10 +52,12 @@ var (
 // A process publishes and delivers. In the end no committed event is lost, no event that
 // was rolled back was sent, and each event had one effect.
 func TestService(t *testing.T) {
-	kills := 20
+	t.Parallel()
+	kills := 12
 	if race.Enabled { // it makes SQLite many times slower
 		kills = 6
 	}
+	kills = killsOr(t, kills)
 	dir := t.TempDir()
 	rcv := newEndpoint(t, filepath.Join(dir, "receiver.db"))
 	path := filepath.Join(dir, "sender.db")

@@ -33,10 +33,11 @@ import (
 func TestServiceOnPostgres(t *testing.T) {
 	t.Parallel() // most of the time it waits
 	const processes = 3
-	rounds := 20
+	rounds := 10
 	if race.Enabled { // the processes are slower to start, and it is they who race, not their code
 		rounds = 8
 	}
+	rounds = killsOr(t, rounds)
 	at, db := testSchema(t)
 	pool := openPool(t, at)
 	rcv := newEndpoint(t, filepath.Join(t.TempDir(), "receiver.db"))

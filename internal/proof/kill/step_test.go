@@ -89,6 +89,7 @@ func someFail(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time
 
 // No committed event is lost, no other event is sent, and no delivery is doubled or lost.
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	const kills, least = 12, 3
 	path := filepath.Join(t.TempDir(), "a.db")
 	setUp := openDeferred(t, path)
