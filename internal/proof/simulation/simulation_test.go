@@ -21,7 +21,7 @@ import (
 
 var (
 	oneSeed  = flag.Int64("seed", -1, "the seed that TestSeed simulates, and shows")
-	attempts = flag.Int("attempts", 500_000, "how many attempts TestHalfAMillionAttempts makes")
+	attempts = flag.Int("attempts", 150_000, "how many attempts TestManyAttempts makes")
 	from     = flag.Uint64("from", 0, "the first seed of those tests that take many")
 	seeds    = flag.Uint64("seeds", 3, "how many seeds TestSQLite and TestPostgres simulate")
 	events   = flag.Int("events", 25, "how many events these publish in each, and TestSeed")
@@ -30,10 +30,10 @@ var (
 
 // The seeds are the same in every run of the tests, so that nothing fails by chance. For
 // other seeds use -from, and as many -attempts as there is time for.
-func TestHalfAMillionAttempts(t *testing.T) {
+func TestManyAttempts(t *testing.T) {
 	want := *attempts
 	if race.Enabled { // there are no goroutines to race: it is about the code's own
-		want /= 50
+		want /= 15
 	}
 	// The simulation makes much short-lived garbage and has little live memory.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
@@ -154,6 +154,7 @@ func TestFindsWhatIsBroken(t *testing.T) {
 	}
 	for _, b := range breakages {
 		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
 			found := map[string]bool{}
 			for seed := range uint64(60) {
 				_, err := simulation.Run(t.Context(), breaking(b), simulation.Config{Seed: seed, Events: 100})
