@@ -100,7 +100,7 @@ func receiveAll[Tx any](t *testing.T, rcv *receiver.Receiver[Tx], work receiver.
 }
 
 func (w warehouse[Tx]) test(t *testing.T, names ...string) {
-	n := 2000
+	n := 600
 	if race.Enabled {
 		n = 300
 	}

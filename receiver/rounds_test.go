@@ -26,11 +26,13 @@ import (
 	"github.com/surehook/surehook/receiver/receivertest"
 )
 
-// 64 requests for one event come at once, 500 times, at receivers that know nothing of each
+// 64 requests for one event come at once, 150 times, at receivers that know nothing of each
 // other. One of the receivers is in a process that is killed now and then. Applying
 // succeeds, fails, panics or outlives its client. There is at most one effect, and a marker
 // if and only if there is an effect. Each loser is answered with 200 or 503 unless its own
 // work failed. With the race detector there are fewer rounds of fewer requests.
+//
+//	SUREHOOK_ROUNDS=5000 go test -timeout 1h -run TestRounds -v ./receiver
 func TestRoundsOnSQLite(t *testing.T) {
 	for _, way := range []string{"immediate", "deferred", "group"} {
 		t.Run(way, func(t *testing.T) {
@@ -140,9 +142,13 @@ type rounds struct {
 
 func testRounds[Tx any](t *testing.T, b bed[Tx], inTx func() receiver.InTx[Tx], spec ...string) {
 	t.Helper()
-	count, atOnce, between := 500, 64, 60
+	count, atOnce, between := 150, 64, 30
 	if race.Enabled {
 		count, atOnce, between = 20, 16, 5
+	}
+	if text := os.Getenv("SUREHOOK_ROUNDS"); text != "" {
+		_, err := fmt.Sscan(text, &count)
+		require.NoError(t, err, "SUREHOOK_ROUNDS")
 	}
 	r := &rounds{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}, got: map[string]int{}}
 	defer r.client.CloseIdleConnections()
