@@ -123,15 +123,18 @@ func TestBytesNeverChange(t *testing.T) {
 			return shop.First, json.RawMessage(`{"other":true}`), nil
 		}
 		broken := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) { panic("broken") }
-		for _, convert := range []dispatch.Convert{other, broken, nil} {
-			again := v.run(convert, v.Store, 12*time.Hour, http.StatusServiceUnavailable)["old"]
+		for _, process := range []struct {
+			convert dispatch.Convert
+			until   time.Duration // the next retry was due
+		}{{other, 10 * time.Minute}, {broken, time.Hour}, {nil, 4 * time.Hour}} {
+			again := v.run(process.convert, v.Store, process.until, http.StatusServiceUnavailable)["old"]
 			require.NotEmpty(t, again)
 			require.Equal(t, first[0], again[0])
 		}
 		newest := sender.Settings{PayloadVersion: shop.Second}
 		_, err := v.Registry.Update(t.Context(), id, sender.SubscriptionChange{Settings: &newest})
 		require.NoError(t, err)
-		again := v.run(v.convert, v.Store, 48*time.Hour, http.StatusOK)["old"]
+		again := v.run(v.convert, v.Store, 16*time.Hour, http.StatusOK)["old"]
 		require.Equal(t, first, again)
 		require.Equal(t, first[0], v.body(id))
 		d := v.Delivery()
@@ -198,7 +201,7 @@ func TestBytesNeverChangeWithoutAPin(t *testing.T) {
 		first := v.run(v.convert, v.Store, time.Second, http.StatusServiceUnavailable)["unpinned"]
 		require.Len(t, first, 1)
 		require.Contains(t, first[0], firstData)
-		require.Equal(t, first, v.run(nil, v.Store, 12*time.Hour, http.StatusOK)["unpinned"])
+		require.Equal(t, first, v.run(nil, v.Store, 10*time.Minute, http.StatusOK)["unpinned"])
 	})
 }
 
