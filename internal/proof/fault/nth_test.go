@@ -16,9 +16,9 @@ import (
 // The next run gets others. With SUREHOOK_EVERY=1 it returns all.
 func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
-	step := int64(20)
+	step := int64(50)
 	if race.Enabled {
-		step = 160
+		step = 200
 	}
 	if text := os.Getenv("SUREHOOK_EVERY"); text != "" {
 		_, err := fmt.Sscan(text, &step)

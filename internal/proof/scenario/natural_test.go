@@ -57,8 +57,12 @@ func TestNaturalConsumerThroughOutages(t *testing.T) {
 	if race.Enabled {
 		t.Skip("its parts race in their own tests; that nothing is lost is shown without the race detector")
 	}
-	t.Run("sqlite", func(t *testing.T) { tradeOnSQLite(t).run(t) })
-	t.Run("postgres", func(t *testing.T) { tradeOnPostgres(t).run(t) })
+	for name, on := range map[string]func(*testing.T) trade{"sqlite": tradeOnSQLite, "postgres": tradeOnPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on(t).run(t)
+		})
+	}
 }
 
 func tradeOnSQLite(t *testing.T) trade {
