@@ -153,14 +153,15 @@ const (
 )
 
 // much tells how much is run: the whole suite once, and the part about callers in ways that
-// have each driver, isolation level and unlike mode together once; unless SUREHOOK_EVERY=1.
+// have each driver, isolation level and unlike mode together once, [TestPgBouncer]'s exec
+// among them; unless SUREHOOK_EVERY=1.
 // The race detector's findings do not depend on the way, so it gets two others.
 func (w way) much() int {
 	if every() {
 		return whole
 	}
 	wholes, parts := []way{{"pgx", "read committed", ""}},
-		[]way{{"sql", "repeatable read", ""}, {"sql", "serializable", "exec"}, {"pgx", "serializable", "simple_protocol"}}
+		[]way{{"sql", "repeatable read", ""}, {"pgx", "serializable", "simple_protocol"}}
 	if race.Enabled {
 		wholes, parts = []way{{"pgx", "repeatable read", ""}}, []way{{"sql", "read committed", ""}}
 	}

@@ -13,7 +13,7 @@ import (
 // simple to be wrong. It compares all lists after some of them.
 
 const (
-	modelSeeds = 5
+	modelSeeds = 3
 	modelSteps = 220
 	// A full comparison costs much more than a step.
 	compareEvery = 4

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -29,15 +28,11 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"numbers", "Pruning does not make numbers be used again: a subscription that is made after it gets later events, and one that is closed after it gets none of them.", pruneNumbers[Tx]},
 		{"beside redeliveries", "A delivery that is redelivered while records are pruned is either ErrNotFound or sent, with its body and all its attempts.", pruneBesideRedeliveries[Tx]},
 	}
-	rules = append(rules, pruneReadsRules[Tx]()...)
-	for seed := range uint64(3) {
-		rules = append(rules, rule[Tx]{
-			name: fmt.Sprintf("random, seed %d", seed+1),
-			rule: "Whenever it is pruned, nothing that is live, held or dead-lettered is lost, and everything goes in the end.",
-			run:  func(w *world[Tx]) { pruneRandomly(w, seed+1) },
-		})
-	}
-	return rules
+	return append(append(rules, pruneReadsRules[Tx]()...), rule[Tx]{
+		name: "random",
+		rule: "Whenever it is pruned, nothing that is live, held or dead-lettered is lost, and everything goes in the end.",
+		run:  func(w *world[Tx]) { pruneRandomly(w, 1) },
+	})
 }
 
 // ages has the times of dispatch.PruneParams as ages; zero: nothing of the kind is pruned.

@@ -64,6 +64,13 @@ func RunCallers[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	run(t, open, callersGroups[Tx]())
 }
 
+// RunRandom runs the suite's random histories alone, in which nearly all methods are called
+// in all orders. Use it if a store has passed Run on a database, for another way to hold
+// that database: with one connection, for example.
+func RunRandom[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
+	run(t, open, []group[Tx]{{"random", modelRules[Tx]()}})
+}
+
 func run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx], groups []group[Tx]) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
