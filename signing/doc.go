@@ -31,7 +31,8 @@
 //	[NewSquare] [NewTwilio]                  sign the URL and the body and no time
 //
 // Package httpsig has HTTP Message Signatures (RFC 9421) with Content-Digest, for whoever signs
-// by them, and package sns has Amazon SNS's notifications.
+// by them. Packages sns and paypal have the schemes of Amazon SNS and PayPal, which fetch
+// certificates.
 //
 // With a scheme that signs no time, everything rests on deduplication: its
 // [ReplayDefence] is [DedupAlone], and a verifier asks for VerifierConfig.Deduplicated.

@@ -34,8 +34,8 @@ type VerifierConfig struct {
 	// stops a captured request from being sent again.
 	Deduplicated bool
 	// UnsignedBody must be set for a scheme whose signature covers parts of the body alone,
-	// such as Mailgun's, or nothing, as an [UnsignedToken], and means nothing to others. It
-	// says that the user of the verifier takes nothing from the body but the [Facts] that
+	// such as Mailgun's, or nothing, as an [UnsignedToken] or PayPal's, and means nothing to
+	// others. It says that the user of the verifier takes nothing from the body but the [Facts] that
 	// are not Unsigned: whoever has captured one request can change all else, so that a
 	// receiver fetches it.
 	UnsignedBody bool

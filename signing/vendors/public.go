@@ -48,6 +48,11 @@ func public() []Vendor {
 			Note: "A request has a list of events.",
 		},
 		{
+			Name: "paypal", Title: "PayPal", Kind: PayPal, Key: Certificate, DataField: "resource", ObjectType: "resource_type", ObjectID: "resource.id", Window: 73 * time.Hour,
+			Retries: "up to 25 times over 3 days", Success: "2xx", Docs: "https://developer.paypal.com/api/rest/webhooks/rest/",
+			Note: "The scheme is package signing/paypal, with the ID of your webhook. It fetches PayPal's certificates. The signature covers a CRC-32 of the body, and so nothing of it: fetch the event by its id. The text that is signed is that of PayPal's samples; nobody has compared a signature.",
+		},
+		{
 			Name: "sns", Title: "Amazon SNS", Kind: SNS, Key: Certificate, Body: PlainJSON, DataField: "Message", Challenge: OwnURL, Window: 65 * time.Minute,
 			Retries: "3 times, 20 s apart; as the topic's delivery policy says, for an hour at most", Success: "2xx within 15 s", Docs: "https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html",
 			Evidence: Library, Read: compared, Source: "sns-validator (npm), Amazon's own, agrees with package signing/sns",

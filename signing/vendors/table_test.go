@@ -95,6 +95,8 @@ func signed(v vendors.Vendor) string {
 		return "the field bt_payload, SHA-1"
 	case vendors.SNS:
 		return "fields of the body"
+	case vendors.PayPal:
+		return "`{id}|{timestamp}|WEBHOOK|CRC-32`, RSA"
 	case vendors.UnsignedToken:
 		return "**nothing**: it holds the secret"
 	}

@@ -78,6 +78,7 @@ const (
 	Adyen                     // signing.NewAdyen
 	Braintree                 // signing.NewBraintree
 	PlainHash                 // signing.NewPlainHash of the Description: a hash with the secret, and no HMAC
+	PayPal                    // package signing/paypal: certificates
 )
 
 // Key says how the text of a secret is read.
@@ -178,15 +179,15 @@ func (v *Vendor) SchemeName() string {
 		return signing.StandardWebhooks{}.Name()
 	case Svix:
 		return signing.Svix().Name()
-	case Twilio, SNS, Adyen, Braintree:
+	case Twilio, SNS, Adyen, Braintree, PayPal:
 		return v.Name
 	}
 	return v.Description.Name
 }
 
 // Scheme returns the vendor's scheme. url is where it sends, as it was told, if NeedsURL says
-// that it signs it, and must be empty otherwise. The scheme of SNS is made by package
-// signing/sns. Scheme makes no weak scheme, so that whoever takes one has its name in their
+// that it signs it, and must be empty otherwise. The schemes of SNS and PayPal are made by
+// packages signing/sns and signing/paypal. Scheme makes no weak scheme, so that whoever takes one has its name in their
 // program: [signing.NewUnsignedToken] makes those of the kind UnsignedToken, and
 // [signing.NewPlainHash] those of PlainHash.
 func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
@@ -213,6 +214,8 @@ func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
 		return nil, fmt.Errorf("vendors: %s makes no HMAC: if you accept a plain hash, make the scheme with signing.NewPlainHash(v.Description), with its URL where NeedsURL says so", v.Title)
 	case SNS:
 		return nil, errors.New("vendors: the scheme of SNS fetches certificates: make it with sns.New of package signing/sns")
+	case PayPal:
+		return nil, errors.New("vendors: the scheme of PayPal fetches certificates, and needs your webhook's ID: make it with paypal.New of package signing/paypal")
 	}
 	d := v.Description
 	d.URL = url
@@ -244,11 +247,11 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 // that a verifier asks for VerifierConfig.UnsignedBody.
 func (v *Vendor) UnsignedBody() bool {
 	signed := v.Description.Signed
-	return v.Kind == UnsignedToken || v.Kind == Adyen || signed != "" && !strings.Contains(signed, "{body}") && !strings.Contains(signed, "{digest:")
+	return v.Kind == UnsignedToken || v.Kind == Adyen || v.Kind == PayPal || signed != "" && !strings.Contains(signed, "{body}") && !strings.Contains(signed, "{digest:")
 }
 
 // SignsTime reports whether the signature covers the time of signing.
 func (v *Vendor) SignsTime() bool {
 	d := &v.Description
-	return v.Kind == Standard || v.Kind == Svix || v.Kind == SNS || cmp.Or(d.TimestampHeader, d.TimestampLabel, d.TimestampField) != ""
+	return v.Kind == Standard || v.Kind == Svix || v.Kind == SNS || v.Kind == PayPal || cmp.Or(d.TimestampHeader, d.TimestampLabel, d.TimestampField) != ""
 }

@@ -73,8 +73,8 @@ func all() []candidate {
 			c.inBody = map[vendors.Kind]string{vendors.Adyen: `"hmacSignature"`, vendors.Braintree: "bt_signature="}[v.Kind]
 		case vendors.Twilio:
 			c.header = "X-Twilio-Signature"
-		case vendors.SNS, vendors.UnsignedToken, vendors.PlainHash:
-			continue // see whatIsSNS and whatIsWeak
+		case vendors.SNS, vendors.PayPal, vendors.UnsignedToken, vendors.PlainHash:
+			continue // see whatIsCertified and whatIsWeak
 		}
 		list = append(list, c)
 	}
@@ -131,12 +131,18 @@ func isHeaderError(err error) bool {
 	return errors.As(err, &header)
 }
 
-// whatIsSNS explains why Amazon's notifications are not judged here.
-func whatIsSNS(h http.Header) string {
-	if len(h.Values("X-Amz-Sns-Message-Type")) == 0 {
-		return ""
+// whatIsCertified explains why requests are not judged here whose keys must be fetched, or which
+// have a scheme that only their receiver can make.
+func whatIsCertified(h http.Header) string {
+	switch {
+	case len(h.Values("X-Amz-Sns-Message-Type")) > 0:
+		return "this is a notification of Amazon SNS, whose signature is judged with a certificate of Amazon's: this command asks nobody, package signing/sns does"
+	case len(h.Values("Paypal-Transmission-Sig")) > 0:
+		return "this is a request of PayPal, whose signature is judged with a certificate of PayPal's: this command asks nobody, package signing/paypal does"
+	case len(h.Values("Signature-Input")) > 0:
+		return "this request has an HTTP Message Signature (RFC 9421), which says nothing by itself: make the scheme of package signing/httpsig that says which algorithm and which components count"
 	}
-	return "this is a notification of Amazon SNS, whose signature is judged with a certificate of Amazon's: this command asks nobody, package signing/sns does"
+	return ""
 }
 
 // whatIsWeak says so of what is no signature. It is not judged, so that nobody takes it for

@@ -79,6 +79,12 @@ func TestVendorsThatAreHardToName(t *testing.T) {
 	code, out = verify(t, "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Sns-Message-Type: Notification\r\n\r\n{}", []string{textKey})
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, out, "a notification of Amazon SNS")
+	code, out = verify(t, "POST / HTTP/1.1\r\nHost: x\r\nPAYPAL-TRANSMISSION-SIG: AAAA\r\n\r\n{}", []string{textKey})
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, out, "a request of PayPal")
+	code, out = verify(t, "POST / HTTP/1.1\r\nHost: x\r\nSignature-Input: a=()\r\nSignature: a=::\r\n\r\n{}", []string{textKey})
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, out, "an HTTP Message Signature")
 
 	// What is no signature.
 	code, out = verify(t, "POST / HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: "+textKey+"\r\n\r\n{}", []string{textKey})

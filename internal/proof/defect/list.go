@@ -84,6 +84,21 @@ var ofSigning = []Defect{
 		Old: `host := "sns." + parts[3] + ".amazonaws.com"`, New: `host := "sns.us-east-1.amazonaws.com"`,
 	},
 	{
+		Name: "an HTTP Message Signature chooses its algorithm's key by no name",
+		File: "signing/httpsig/input.go", Tests: []string{"./signing/httpsig"},
+		Old: "KeyID: st.in.keyID}", New: `KeyID: ""}`,
+	},
+	{
+		Name: "an HTTP Message Signature leaves out a component that must be covered",
+		File: "signing/httpsig/component.go", Tests: []string{"./signing/httpsig"},
+		Old: "if !has(l.components, c.id) {", New: "if !has(required, c.id) {",
+	},
+	{
+		Name: "a certificate for another name signs for PayPal",
+		File: "signing/paypal/certificate.go", Tests: []string{"./signing/paypal"},
+		Old: "DNSName: s.subject(), Roots", New: "Roots",
+	},
+	{
 		Name: "X's question has a body signed",
 		File: "receiver/handshake.go", Tests: []string{"./receiver"}, Run: "Handshake",
 		Old: "json.Valid([]byte(token))", New: "json.Valid(nil)",

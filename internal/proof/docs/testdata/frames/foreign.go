@@ -10,6 +10,8 @@ import (
 	"github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/httpsig"
+	"github.com/surehook/surehook/signing/paypal"
 	"github.com/surehook/surehook/signing/vendors"
 )
 
