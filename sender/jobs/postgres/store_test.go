@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -72,9 +73,18 @@ func onPgx(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[pgx.Tx] {
 	}
 }
 
-// A store does the same in all of pgx's query modes: TestStore has the default.
+// every tells whether all is to be run, however long it takes.
+func every() bool { return os.Getenv("SUREHOOK_EVERY") == "1" }
+
+// A store does the same in all of pgx's query modes: TestStore has the default. In two of
+// the others pgx guesses the types of arguments, and does not ask for them; with
+// SUREHOOK_EVERY=1 all run.
 func TestStoreInQueryModes(t *testing.T) {
-	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
+	modes := []string{"exec", "simple_protocol"}
+	if every() {
+		modes = append(modes, "cache_describe", "describe_exec")
+	}
+	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			jobstest.Run(t, onPgx(openPool(t, "default_query_exec_mode", mode)))
@@ -82,35 +92,44 @@ func TestStoreInQueryModes(t *testing.T) {
 	}
 }
 
+// A store does the same for each driver at each isolation level. With SUREHOOK_EVERY=1 all
+// pairs run; else each driver and each level, and the default ones of both.
 func TestStore(t *testing.T) {
-	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
-		level := strings.ReplaceAll(isolation, " ", "_")
-		t.Run("pgx_"+level, func(t *testing.T) {
+	pairs := [][2]string{{"pgx", "read committed"}, {"sql", "read committed"}, {"sql", "repeatable read"}, {"pgx", "serializable"}}
+	if every() {
+		pairs = append(pairs, [2]string{"pgx", "repeatable read"}, [2]string{"sql", "serializable"})
+	}
+	for _, p := range pairs {
+		t.Run(p[0]+"_"+strings.ReplaceAll(p[1], " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			pool := openPool(t, "default_transaction_isolation", isolation)
-			jobstest.Run(t, onPgx(pool))
+			pool := openPool(t, "default_transaction_isolation", p[1])
+			if p[0] == "pgx" {
+				jobstest.Run(t, onPgx(pool))
+			} else {
+				jobstest.Run(t, onSQL(pool))
+			}
 		})
-		t.Run("sql_"+level, func(t *testing.T) {
-			t.Parallel()
-			pool := openPool(t, "default_transaction_isolation", isolation)
-			db := stdlib.OpenDBFromPool(pool)
-			jobstest.Run(t, func(t *testing.T) jobstest.Harness[*sql.Tx] {
-				name := schema(t, pool)
-				s, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
+	}
+}
+
+// onSQL opens stores in schemas of their own, for callers with database/sql.
+func onSQL(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[*sql.Tx] {
+	db := stdlib.OpenDBFromPool(pool)
+	return func(t *testing.T) jobstest.Harness[*sql.Tx] {
+		name := schema(t, pool)
+		s, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
+		require.NoError(t, err)
+		require.NoError(t, s.Migrate(t.Context()))
+		now, advance := clock(t, pool, name)
+		s.SetClock(now)
+		return jobstest.Harness[*sql.Tx]{
+			Store: s, Advance: advance, ConcurrentWriters: true,
+			Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+				tx, err := db.BeginTx(t.Context(), nil)
 				require.NoError(t, err)
-				require.NoError(t, s.Migrate(t.Context()))
-				now, advance := clock(t, pool, name)
-				s.SetClock(now)
-				return jobstest.Harness[*sql.Tx]{
-					Store: s, Advance: advance, ConcurrentWriters: true,
-					Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
-						tx, err := db.BeginTx(t.Context(), nil)
-						require.NoError(t, err)
-						return tx, tx.Commit, tx.Rollback
-					},
-				}
-			})
-		})
+				return tx, tx.Commit, tx.Rollback
+			},
+		}
 	}
 }
 
