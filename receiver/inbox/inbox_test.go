@@ -27,6 +27,7 @@ func TestInbox(t *testing.T) {
 
 // promises tests the promises that hold on every store.
 func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
+	t.Parallel()
 	t.Run("acknowledged first, applied afterwards", func(t *testing.T) { recordsThenApplies(t, open(t)) })
 	t.Run("duplicates in any order have one effect", func(t *testing.T) { oneEffect(t, open(t)) })
 	t.Run("facts in any order have one effect each", func(t *testing.T) { oneEffectOfFacts(t, open(t)) })

@@ -16,6 +16,7 @@ import (
 // Events that were published before go to the subscriptions that had asked for them,
 // and to no others.
 func TestDumpIntoAnotherCluster(t *testing.T) {
+	t.Parallel()
 	ctx, w := t.Context(), newWorld(t)
 	old, other := fresh(t), fresh(t)
 	before := newService(t, w, old.DSN())
@@ -70,6 +71,7 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 // A database was brought back to an earlier state, and receivers have seen later events.
 // The database does not give out again an id or version that they have seen.
 func TestRestoreToAnEarlierPoint(t *testing.T) {
+	t.Parallel()
 	ctx, w := t.Context(), newWorld(t)
 	old := fresh(t)
 	before := newService(t, w, old.DSN())
@@ -127,6 +129,7 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 // If the database is brought back while processes run, Restored makes them discard their
 // memory and read it anew.
 func TestRestoreUnderRunningProcesses(t *testing.T) {
+	t.Parallel()
 	ctx, w := t.Context(), newWorld(t)
 	old := fresh(t)
 	s := newService(t, w, old.DSN())

@@ -59,6 +59,7 @@ func await(t *testing.T, what string, holds func() bool) {
 // over. Each event whose commit was acknowledged is delivered, and no version is given
 // twice.
 func TestFailoverToASynchronousStandby(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	primary := fresh(t)
 	first := newService(t, w, primary.DSN())
@@ -127,6 +128,7 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 // before the failover change nothing, and the ids and versions of lost events are not
 // given out again.
 func TestFailoverToAnAsynchronousStandby(t *testing.T) {
+	t.Parallel()
 	ctx, w := t.Context(), newWorld(t)
 	primary := fresh(t)
 	before := newService(t, w, primary.DSN())
