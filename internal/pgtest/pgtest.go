@@ -19,23 +19,13 @@ import (
 // the process share: that of the environment variable SUREHOOK_TEST_POSTGRES if it is
 // set (a URL, see [With]), else of a server that is started from installed binaries at
 // the first call. That server ends with the process, also if the process is killed, and
-// its data is lost: tests may rely on it if clients die, but not if the server does.
+// its data is lost: tests may rely on it if clients die, but not if the server does. So its
+// data is in memory where there is room ([InMemory]): it syncs as any server does, and
+// nobody waits for a disk.
 //
 // Without binaries the test is skipped, or fails if SUREHOOK_REQUIRE, a list with
 // commas, names postgres.
 func DSN(t testing.TB) string {
-	t.Helper()
-	return dsnOf(t, shared)
-}
-
-// FastDSN is DSN for tests that commit very often. A server that is started for them
-// has its data in memory, if the system has a folder there.
-func FastDSN(t testing.TB) string {
-	t.Helper()
-	return dsnOf(t, sharedFast)
-}
-
-func dsnOf(t testing.TB, start func() (*Server, error)) string {
 	t.Helper()
 	if dsn := os.Getenv("SUREHOOK_TEST_POSTGRES"); dsn != "" {
 		return dsn
@@ -43,7 +33,7 @@ func dsnOf(t testing.TB, start func() (*Server, error)) string {
 	if err := Missing(); err != nil {
 		t.Skipf("NOT TESTED on PostgreSQL: %v", err)
 	}
-	server, err := start()
+	server, err := shared()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +70,18 @@ func With(dsn string, settings ...string) string {
 	return base + "?" + strings.ReplaceAll(values.Encode(), "+", "%20")
 }
 
-var (
-	shared     = sync.OnceValues(func() (*Server, error) { return Start(Options{Durable: true}) })
-	sharedFast = sync.OnceValues(func() (*Server, error) { return Start(Options{Durable: true, Folder: InMemory()}) })
-)
+var shared = sync.OnceValues(func() (*Server, error) {
+	// With its defaults a server keeps a gigabyte of its log, and the memory is everybody's.
+	return Start(Options{Durable: true, Folder: InMemory(), Settings: map[string]string{"min_wal_size": "32MB", "max_wal_size": "128MB"}})
+})
 
-// InMemory is a folder whose files are in memory, or "" if there is none.
+// InMemory is a folder whose files are in memory, or "" if there is none with two gigabytes
+// of room.
 func InMemory() string {
 	const folder = "/dev/shm"
+	if room(folder) < 2<<30 {
+		return ""
+	}
 	probe, err := os.MkdirTemp(folder, "surehook-")
 	if err != nil || os.Remove(probe) != nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 // onPostgres simulates one seed in a schema of its own.
 func onPostgres(t *testing.T, cfg simulation.Config) (simulation.Report, error) {
 	t.Helper()
-	db, err := simulation.Postgres(t.Context(), pgtest.FastDSN(t))
+	db, err := simulation.Postgres(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	return simulation.Run(t.Context(), db, cfg)
