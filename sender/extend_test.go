@@ -1,0 +1,57 @@
+package sender_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// The end of an old secret can be put off, for no longer than an overlap may last.
+func TestExtendSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		endpoint := sendertest.NewRoundTripper()
+		_, first := b.Subscribe("sub_a", "http://endpoint/")
+		_, err := b.Registry.ExtendSecret(t.Context(), "sub_a", time.Hour)
+		require.ErrorIs(t, err, sender.ErrInvalid)
+		require.ErrorContains(t, err, "no older one whose end could be put off")
+
+		began := time.Now().UTC()
+		second, until, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Overlap: time.Hour})
+		require.NoError(t, err)
+		time.Sleep(30 * time.Minute)
+		extended, err := b.Registry.ExtendSecret(t.Context(), "sub_a", 24*time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, until.Add(24*time.Hour), extended)
+		time.Sleep(time.Until(extended))
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: endpoint})
+		b.Publish("sub_a")
+		_, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		signedBy(t, endpoint.Requests()[0], second, first)
+
+		latest := began.Add(30 * 24 * time.Hour)
+		list, err := b.Registry.Secrets(t.Context(), "sub_a")
+		require.NoError(t, err)
+		require.Equal(t, []time.Time{{}, latest}, []time.Time{list[0].LatestEnd, list[1].LatestEnd})
+		before := sealed(b, "sub_a")
+		for _, more := range []time.Duration{0, -1, 31 * 24 * time.Hour, latest.Sub(extended) + 1} {
+			_, err = b.Registry.ExtendSecret(t.Context(), "sub_a", more)
+			require.ErrorIs(t, err, sender.ErrInvalid, more)
+		}
+		require.ErrorContains(t, err, "at most 720h0m0s, which is up to "+latest.Format(time.RFC3339))
+		require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
+		extended, err = b.Registry.ExtendSecret(t.Context(), "sub_a", latest.Sub(extended))
+		require.NoError(t, err)
+		require.Equal(t, latest, extended)
+		_, err = b.Registry.ExtendSecret(t.Context(), "sub_none", time.Hour)
+		require.ErrorIs(t, err, sender.ErrNotFound)
+	})
+}
