@@ -171,8 +171,9 @@ func described() []Vendor {
 		},
 		{
 			Name: "dropbox", Title: "Dropbox", Description: bodyOnly("dropbox", "X-Dropbox-Signature", "", signing.Hex),
-			Retries: "with backoff", Success: "2xx within 10 s", Challenge: EchoQuery, Docs: "https://www.dropbox.com/developers/reference/webhooks",
+			Retries: "for ten minutes with backoff", Success: "2xx within 10 s", Challenge: EchoQuery, Docs: "https://www.dropbox.com/developers/reference/webhooks",
 			Note: "Events are thin: they name accounts.",
+			Read: compared,
 		},
 		{
 			Name: "dwolla", Title: "Dwolla", Description: facts(with(bodyOnly("dwolla", "X-Request-Signature-Sha-256", "", signing.Hex), func(d *signing.Description) { d.TypeHeader = "X-Dwolla-Topic" }), "id", "topic", "timestamp"),
@@ -478,10 +479,12 @@ func described() []Vendor {
 			},
 			DataField: "event", Window: 10 * time.Minute, Success: "2xx within seconds", Docs: "https://dev.twitch.tv/docs/eventsub/handling-webhook-events/",
 			Challenge: TwitchText, Note: "A revocation is an event, too.",
+			Evidence: Library, Read: compared, Source: "values of twitch-cli, which was run for it, and which takes the answer to its challenge",
 		},
 		{
 			Name: "typeform", Title: "Typeform", Description: facts(bodyOnly("typeform", "Typeform-Signature", "sha256=", signing.Base64), "event_id", "event_type", "form_response.submitted_at"),
 			DataField: "form_response", ObjectType: "=response", ObjectID: "form_response.token", Retries: "for 10 h on timeouts and 5xx", Success: "2xx within 30 s", Docs: "https://www.typeform.com/developers/webhooks/secure-your-webhooks/",
+			Read: compared,
 		},
 		{
 			Name: "vercel", Title: "Vercel", Description: facts(with(bodyOnly("vercel", "X-Vercel-Signature", "", signing.Hex), func(d *signing.Description) { d.Algorithm = signing.HMACSHA1 }), "id", "type", "createdAt"),
@@ -523,6 +526,7 @@ func described() []Vendor {
 				IDField: "eventId", TypeField: "eventDetails.type", TimeField: "eventTimestamp",
 			},
 			DataField: "eventDetails", Success: "200", Docs: "https://docs.worldpay.com/access/products/events/signature",
+			Read: compared,
 		},
 		{
 			Name: "x", Title: "X (Twitter)", Description: bodyOnly("x", "X-Twitter-Webhooks-Signature", "sha256=", signing.Base64),
