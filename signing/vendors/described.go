@@ -98,6 +98,7 @@ func described() []Vendor {
 			},
 			DataField: "payload", ObjectType: "=invitee", ObjectID: "payload.uri", Window: 3 * time.Minute,
 			Retries: "up to 24 h with backoff", Success: "2xx within 15 s", Docs: "https://developer.calendly.com/api-docs/4c305798a61d3-webhook-signatures",
+			Read: compared,
 		},
 		{
 			Name: "checkout", Title: "Checkout.com", Description: facts(bodyOnly("checkout", "Cko-Signature", "", signing.Hex), "id", "type", "created_on"),
@@ -168,6 +169,7 @@ func described() []Vendor {
 				TypeField:            "event", TimeField: "generatedDateTime",
 			},
 			DataField: "data", ObjectType: "=envelope", ObjectID: "data.envelopeId", Retries: "up to 15 days", Success: "200 within 100 s", Docs: "https://developers.docusign.com/platform/webhooks/connect/validate/",
+			Evidence: Library, Read: compared, Source: "a value of DocuSign's code examples, which were run for it",
 		},
 		{
 			Name: "dropbox", Title: "Dropbox", Description: bodyOnly("dropbox", "X-Dropbox-Signature", "", signing.Hex),
@@ -332,6 +334,7 @@ func described() []Vendor {
 		{
 			Name: "nylas", Title: "Nylas", Description: facts(bodyOnly("nylas", "X-Nylas-Signature", "", signing.Hex), "id", "type", "time"),
 			DataField: "data.object", ObjectType: "data.object.object", ObjectID: "data.object.id", Retries: "3 times", Success: "200 within 10 s", Challenge: EchoQuery, Docs: "https://developer.nylas.com/docs/v3/notifications/",
+			Evidence: Library, Read: compared, Source: "a value of nylas/cli, which was run for it and verifies it",
 		},
 		{
 			Name: "onfido", Title: "Onfido", Description: facts(bodyOnly("onfido", "X-Sha2-Signature", "", signing.Hex), "", "payload.action", "payload.object.completed_at_iso8601"),
