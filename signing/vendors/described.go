@@ -271,6 +271,7 @@ func described() []Vendor {
 		{
 			Name: "lemonsqueezy", Title: "Lemon Squeezy", Description: with(facts(bodyOnly("lemonsqueezy", "X-Signature", "", signing.Hex), "", "meta.event_name", ""), func(d *signing.Description) { d.TypeHeader = "X-Event-Name" }),
 			DataField: "data", ObjectType: "data.type", ObjectID: "data.id", Retries: "3 times: after 5, 25 and 125 s", Success: "200", Docs: "https://docs.lemonsqueezy.com/help/webhooks/signing-requests",
+			Read: compared,
 		},
 		{
 			Name: "line", Title: "LINE", Description: bodyOnly("line", "X-Line-Signature", "", signing.Base64),
