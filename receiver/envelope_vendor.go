@@ -1,11 +1,13 @@
 package receiver
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/signing"
 	"github.com/surehook/surehook/signing/vendors"
 )
 
@@ -15,7 +17,9 @@ import (
 // Challenge nil except for Slack and Twitch: [ZoomChallenge] is Zoom's.
 //
 // Where a signature covers parts of the body alone (see [vendors.Vendor.UnsignedBody]), the
-// Data are not signed either: fetch what the event says.
+// Data are not signed either: fetch what the event says. Of a sender with a
+// [vendors.Vendor.BodyID], such as Google Pub/Sub, the ID is the one in the body, which is as
+// good as the body: its repetitions differ elsewhere. An event without it is refused.
 func VendorEnvelope(v vendors.Vendor) *Envelope {
 	switch v.Challenge {
 	case vendors.SlackJSON:
@@ -34,13 +38,28 @@ func VendorEnvelope(v vendors.Vendor) *Envelope {
 	case vendors.OwnJSON:
 		e.ContentTypes = []string{v.Media, mediaJSON}
 	}
-	if v.ObjectID != "" && !v.UnsignedBody() {
+	switch {
+	case v.BodyID != "":
+		e.Read = func(ev *Event) error { return readID(ev, v) }
+	case v.ObjectID != "" && !v.UnsignedBody():
 		e.Read = func(ev *Event) error {
 			readObject(ev, v)
 			return nil
 		}
 	}
 	return e
+}
+
+func readID(ev *Event, v vendors.Vendor) error {
+	id := ""
+	if validJSON(ev.Body) {
+		id = scalarAt(ev.Body, v.BodyID)
+	}
+	if id == "" {
+		return fmt.Errorf("the body has no %s, which tells the events of %s apart", v.BodyID, v.Title)
+	}
+	ev.ID = eventID(signing.Facts{ID: id})
+	return nil
 }
 
 // readObject leaves out an object whose type or id has not the form of ours, and a version

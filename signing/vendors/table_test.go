@@ -97,6 +97,8 @@ func signed(v vendors.Vendor) string {
 		return "fields of the body"
 	case vendors.PayPal:
 		return "`{id}|{timestamp}|WEBHOOK|CRC-32`, RSA"
+	case vendors.JWT:
+		return cmp.Or(v.TokenCovers, "**not the request**") + ", by a token"
 	case vendors.UnsignedToken:
 		return "**nothing**: it holds the secret"
 	}

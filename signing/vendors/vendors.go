@@ -47,6 +47,13 @@ type Vendor struct {
 	// to its version. "" is nowhere. An ObjectType that begins with "=" is the type itself.
 	ObjectType, ObjectID, Version string
 
+	// TokenCovers says what of a request a JWT covers, in words; it begins with "the body" if
+	// it covers that, and is "" if it covers nothing but itself.
+	TokenCovers string
+	// BodyID is the path to the event's id in the body of a sender whose signature does not
+	// cover it, and whose repetitions differ elsewhere in the body. It is as good as the body.
+	BodyID string
+
 	// Window is how old a request may be, as the vendor says; 0 if it says nothing, or signs
 	// no time.
 	Window time.Duration
@@ -77,6 +84,7 @@ const (
 	UnsignedToken             // signing.NewUnsignedToken of the Description: no signature at all
 	Adyen                     // signing.NewAdyen
 	Braintree                 // signing.NewBraintree
+	JWT                       // package signing/jose: a JSON Web Token
 	PlainHash                 // signing.NewPlainHash of the Description: a hash with the secret, and no HMAC
 	PayPal                    // package signing/paypal: certificates
 )
@@ -94,10 +102,11 @@ const (
 	Ed25519Base64            // an Ed25519 public key in base64
 	ECDSA                    // an ECDSA public key: PEM, or its base64
 	Certificate              // none: the sender's certificate is fetched
+	PublicKeys               // none: the sender's public keys are fetched
 )
 
 func (k Key) String() string {
-	return [...]string{"text", "whsec_ and base64", "base64", "hex", "Ed25519 key, hex", "Ed25519 key, base64", "ECDSA key", "certificate"}[k]
+	return [...]string{"text", "whsec_ and base64", "base64", "hex", "Ed25519 key, hex", "Ed25519 key, base64", "ECDSA key", "certificate", "public keys"}[k]
 }
 
 // BodyForm says what bodies are.
@@ -152,7 +161,7 @@ func (e Evidence) String() string {
 
 // All returns every vendor, by name.
 func All() []Vendor {
-	all := slices.Concat(described(), standard(), public(), weak())
+	all := slices.Concat(described(), standard(), public(), weak(), tokens())
 	slices.SortFunc(all, func(a, b Vendor) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -186,10 +195,10 @@ func (v *Vendor) SchemeName() string {
 }
 
 // Scheme returns the vendor's scheme. url is where it sends, as it was told, if NeedsURL says
-// that it signs it, and must be empty otherwise. The schemes of SNS and PayPal are made by
-// packages signing/sns and signing/paypal. Scheme makes no weak scheme, so that whoever takes one has its name in their
-// program: [signing.NewUnsignedToken] makes those of the kind UnsignedToken, and
-// [signing.NewPlainHash] those of PlainHash.
+// that it signs it, and must be empty otherwise. The schemes of SNS, PayPal and JWT are made
+// by packages signing/sns, signing/paypal and signing/jose. Scheme makes no weak scheme, so
+// that whoever takes one has its name in their program: [signing.NewUnsignedToken] makes those
+// of the kind UnsignedToken, and [signing.NewPlainHash] those of PlainHash.
 func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
 	if needs := v.NeedsURL(); needs != (url != "") {
 		if needs {
@@ -212,6 +221,8 @@ func (v *Vendor) Scheme(url string) (signing.Scheme, error) {
 		return nil, fmt.Errorf("vendors: %s signs nothing: if you accept a secret that each request shows, make the scheme with signing.NewUnsignedToken(v.Description)", v.Title)
 	case PlainHash:
 		return nil, fmt.Errorf("vendors: %s makes no HMAC: if you accept a plain hash, make the scheme with signing.NewPlainHash(v.Description), with its URL where NeedsURL says so", v.Title)
+	case JWT:
+		return nil, fmt.Errorf("vendors: the scheme of %s is made by package signing/jose, a module of its own", v.Title)
 	case SNS:
 		return nil, errors.New("vendors: the scheme of SNS fetches certificates: make it with sns.New of package signing/sns")
 	case PayPal:
@@ -237,8 +248,8 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 		return signing.ParseHexPublicKey(hex.EncodeToString(raw))
 	case ECDSA:
 		return signing.ParseECDSAPublicKey(text)
-	case Certificate:
-		return signing.Secret{}, fmt.Errorf("%w: %s has no secret: its certificates are fetched", signing.ErrSecret, v.Title)
+	case Certificate, PublicKeys:
+		return signing.Secret{}, fmt.Errorf("%w: %s has no secret: its %s are fetched", signing.ErrSecret, v.Title, map[Key]string{Certificate: "certificates", PublicKeys: "public keys"}[v.Key])
 	}
 	return signing.ParseTextSecret(text)
 }
@@ -247,11 +258,20 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 // that a verifier asks for VerifierConfig.UnsignedBody.
 func (v *Vendor) UnsignedBody() bool {
 	signed := v.Description.Signed
+	if v.Kind == JWT {
+		return !strings.HasPrefix(v.TokenCovers, coversBody)
+	}
 	return v.Kind == UnsignedToken || v.Kind == Adyen || v.Kind == PayPal || signed != "" && !strings.Contains(signed, "{body}") && !strings.Contains(signed, "{digest:")
 }
 
-// SignsTime reports whether the signature covers the time of signing.
+const coversBody = "the body"
+
+// SignsTime reports whether the signature covers the time of signing. A token that does not
+// cover the body has a time, which is not the request's.
 func (v *Vendor) SignsTime() bool {
+	if v.Kind == JWT {
+		return !v.UnsignedBody()
+	}
 	d := &v.Description
 	return v.Kind == Standard || v.Kind == Svix || v.Kind == SNS || v.Kind == PayPal || cmp.Or(d.TimestampHeader, d.TimestampLabel, d.TimestampField) != ""
 }

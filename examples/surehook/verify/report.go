@@ -64,10 +64,10 @@ func report(c capture, o *Options) Report {
 	switch {
 	case err != nil:
 		r.Refused = err.Error()
-	case len(schemes) == 0 && whatIsCertified(m.Header) == "":
+	case len(schemes) == 0 && whatIsCertified(m.Header)+whatIsToken(m.Header) == "":
 		r.Refused = "no header of the request carries a signature that a scheme here knows"
 	}
-	for _, text := range []string{whatIsCertified(m.Header), whatIsWeak(m.Header)} {
+	for _, text := range []string{whatIsCertified(m.Header), whatIsToken(m.Header), whatIsWeak(m.Header)} {
 		if text != "" {
 			r.Notes = append(r.Notes, text)
 		}

@@ -73,8 +73,8 @@ func all() []candidate {
 			c.inBody = map[vendors.Kind]string{vendors.Adyen: `"hmacSignature"`, vendors.Braintree: "bt_signature="}[v.Kind]
 		case vendors.Twilio:
 			c.header = "X-Twilio-Signature"
-		case vendors.SNS, vendors.PayPal, vendors.UnsignedToken, vendors.PlainHash:
-			continue // see whatIsCertified and whatIsWeak
+		case vendors.SNS, vendors.PayPal, vendors.JWT, vendors.UnsignedToken, vendors.PlainHash:
+			continue // see whatIsCertified, whatIsToken and whatIsWeak
 		}
 		list = append(list, c)
 	}
@@ -141,6 +141,18 @@ func whatIsCertified(h http.Header) string {
 		return "this is a request of PayPal, whose signature is judged with a certificate of PayPal's: this command asks nobody, package signing/paypal does"
 	case len(h.Values("Signature-Input")) > 0:
 		return "this request has an HTTP Message Signature (RFC 9421), which says nothing by itself: make the scheme of package signing/httpsig that says which algorithm and which components count"
+	}
+	return ""
+}
+
+// whatIsToken explains why JSON Web Tokens are not judged here.
+func whatIsToken(h http.Header) string {
+	for _, v := range vendors.All() {
+		name := v.Description.SignatureHeader
+		if v.Kind != vendors.JWT || name == "Authorization" && strings.Count(h.Get(name), ".") != 2 || h.Get(name) == "" {
+			continue
+		}
+		return fmt.Sprintf("the header %s has a JSON Web Token, which this command does not judge: package signing/jose does", name)
 	}
 	return ""
 }
