@@ -6,6 +6,8 @@ replace github.com/surehook/surehook => ..
 
 replace github.com/surehook/surehook/sender/catalogue/jsonschema => ../sender/catalogue/jsonschema
 
+replace github.com/surehook/surehook/signing/jose => ../signing/jose
+
 replace github.com/surehook/surehook/sender/senderprom => ../sender/senderprom
 
 require (
@@ -17,6 +19,7 @@ require (
 	github.com/surehook/surehook v0.0.0-00010101000000-000000000000
 	github.com/surehook/surehook/sender/catalogue/jsonschema v0.0.0-00010101000000-000000000000
 	github.com/surehook/surehook/sender/senderprom v0.0.0-00010101000000-000000000000
+	github.com/surehook/surehook/signing/jose v0.0.0-00010101000000-000000000000
 	modernc.org/sqlite v1.60.1
 )
 
@@ -24,6 +27,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
