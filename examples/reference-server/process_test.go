@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -262,6 +264,39 @@ func TestMetrics(t *testing.T) {
 			require.Contains(t, text, "\n"+line)
 		}
 		require.NotContains(t, text, c.id, "no label grows with the subscribers")
+	})
+}
+
+// An endpoint that hangs makes its own deliveries late. No figure of the others, by which
+// somebody would be woken, tells of it.
+func TestSlownessOfAnEndpointIsItsOwn(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-timeout", "1s", "-schedule", "1ms", "-jitter", "0")
+		c := s.customer("c")
+		good, hanging := newEndpoint(t), newEndpoint(t)
+		hanging.with(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		s.subscribe(c.token, good.URL, "order.paid")
+		s.subscribe(c.token, hanging.URL, "order.sent")
+		for i, typ := range append(slices.Repeat([]string{"order.sent"}, 50), "order.paid") {
+			s.post(operatorToken, "/events", object{"type": typ, "object": object{"type": "order", "id": strconv.Itoa(i)}}).is(http.StatusCreated)
+		}
+		good.wait(t, 1)
+		eventually(t, "what waits, waits for the endpoint", func() string {
+			return s.get(operatorToken, "/metrics").text
+		}, func(text string) bool {
+			var waits []string
+			for _, line := range regexp.MustCompile(`(?m)^surehook_(oldest_due_seconds|backlog_deliveries){lane="(new|proven|probation)"} (0$|)`).FindAllStringSubmatch(text, -1) {
+				if line[3] == "" {
+					waits = append(waits, line[2])
+				}
+			}
+			return slices.Equal(waits, []string{"probation", "probation"})
+		})
+		_, page := s.visitor().signIn("/console/")
+		require.Contains(t, page, "Our own side is on time.")
+		require.Regexp(t, `<span>Ours</span><b>none</b>`, page)
+		require.NotRegexp(t, `<span>Waiting for slow customers</span><b>none</b>`, page)
 	})
 }
 

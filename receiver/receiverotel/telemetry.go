@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -37,6 +39,7 @@ type Telemetry struct {
 	trusts  bool
 	results metric.Int64Counter
 	seconds metric.Float64Histogram
+	ends    sync.Map // *ended by end
 }
 
 // New returns a Telemetry. Give its Hooks to the receiver. The error is the meter provider's,
@@ -66,8 +69,10 @@ func New(cfg *Config) (*Telemetry, error) {
 // Hooks are for receiver.Config. receiver.JoinHooks joins them with others.
 func (t *Telemetry) Hooks() receiver.Hooks {
 	taken := func(result string) func(context.Context, receiver.Event) {
-		return func(ctx context.Context, _ receiver.Event) { t.ended(ctx, result, "") }
+		as := endOf(end{result: result})
+		return func(ctx context.Context, _ receiver.Event) { t.ended(ctx, as) }
 	}
+	dead := taken(string(receiver.DeadLettered))
 	return receiver.Hooks{
 		Start:        t.start,
 		Verified:     verified,
@@ -78,9 +83,9 @@ func (t *Telemetry) Hooks() receiver.Hooks {
 		Ignored:      taken(string(receiver.Ignored)),
 		Recorded:     taken(string(receiver.Recorded)),
 		Challenged:   taken("challenged"),
-		DeadLettered: func(ctx context.Context, _ receiver.Event, _ error) { t.ended(ctx, string(receiver.DeadLettered), "") },
-		Rejected:     func(ctx context.Context, err *receiver.Error) { t.ended(ctx, "rejected", err.Reason) },
-		Failed:       func(ctx context.Context, _ receiver.Event, err *receiver.Error) { t.ended(ctx, "failed", err.Reason) },
+		DeadLettered: func(ctx context.Context, ev receiver.Event, _ error) { dead(ctx, ev) },
+		Rejected:     func(ctx context.Context, err *receiver.Error) { t.ended(ctx, t.endOf("rejected", err.Reason)) },
+		Failed:       func(ctx context.Context, _ receiver.Event, err *receiver.Error) { t.ended(ctx, t.endOf("failed", err.Reason)) },
 	}
 }
 
@@ -92,9 +97,13 @@ type request struct {
 	span  trace.Span
 }
 
+// startOptions are those of all spans, without room for more: whoever appends copies them.
+var startOptions = slices.Clip([]trace.SpanStartOption{
+	trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(system, operationName.String("process"), operationType.String("process")),
+})
+
 func (t *Telemetry) start(ctx context.Context, header http.Header) context.Context {
-	began, sender := time.Now(), attempt(header)
-	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(system, operationName.String("process"), operationType.String("process"))}
+	began, sender, options := time.Now(), attempt(header), startOptions
 	other := sender
 	if t.trusts && sender.IsValid() {
 		other = trace.SpanContextFromContext(ctx)
@@ -107,17 +116,45 @@ func (t *Telemetry) start(ctx context.Context, header http.Header) context.Conte
 	return context.WithValue(ctx, requestKey{}, &request{began, span})
 }
 
-// ended counts a result and ends the span. What was not begun by a request, as a recorded
-// event that is applied later, has neither a span nor a duration.
-func (t *Telemetry) ended(ctx context.Context, result string, reason receiver.Reason) {
-	attrs := []attribute.KeyValue{resultKey.String(result)}
-	if reason != "" {
-		attrs = append(attrs, errorType.String(string(reason)))
+// end is how a request ended.
+type end struct {
+	result string
+	reason receiver.Reason
+}
+
+// ended is an end with the options of its measurements, which are dear to make.
+type ended struct {
+	end
+	add    []metric.AddOption
+	record []metric.RecordOption
+}
+
+func endOf(e end) *ended {
+	attrs := []attribute.KeyValue{resultKey.String(e.result)}
+	if e.reason != "" {
+		attrs = append(attrs, errorType.String(string(e.reason)))
 	}
 	of := metric.WithAttributeSet(attribute.NewSet(attrs...))
-	t.results.Add(ctx, 1, of)
+	return &ended{e, []metric.AddOption{of}, []metric.RecordOption{of}}
+}
+
+// endOf is remembered: there are as many as reasons.
+func (t *Telemetry) endOf(result string, reason receiver.Reason) *ended {
+	e := end{result, reason}
+	if found, ok := t.ends.Load(e); ok {
+		return found.(*ended)
+	}
+	made := endOf(e)
+	t.ends.Store(e, made)
+	return made
+}
+
+// ended counts a result and ends the span. What was not begun by a request, as a recorded
+// event that is applied later, has neither a span nor a duration.
+func (t *Telemetry) ended(ctx context.Context, as *ended) {
+	t.results.Add(ctx, 1, as.add...)
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
-		t.seconds.Record(ctx, time.Since(r.began).Seconds(), of)
-		finish(r.span, result, reason)
+		t.seconds.Record(ctx, time.Since(r.began).Seconds(), as.record...)
+		finish(r.span, as.result, as.reason)
 	}
 }

@@ -111,7 +111,7 @@ func (c *Console) deadLetters(ctx context.Context, r *http.Request) (view, error
 	}
 	shown := all.Groups[:min(len(all.Groups), groupsShown)]
 	v := deadLettersView{Filter: f, Hidden: len(all.Groups) - len(shown), Some: all.More, Whole: counts.DeadLettered}
-	page := view{title: "Dead letters", nav: "dead letters", owners: []string{f.Subscriber}, data: &v}
+	page := view{title: "Dead letters", nav: "dead letters", owners: []string{f.Subscriber}, data: &v, counts: &counts}
 	known := map[string]*deadGroup{}
 	for _, g := range shown {
 		one := deadGroup{DeadLetterGroup: g}

@@ -53,7 +53,7 @@ func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error)
 	if sender.Status(f.Status) == sender.StatusDeadLettered {
 		v.Heading, nav = "Dead letters", "dead letters"
 	}
-	all := view{title: v.Heading, nav: nav, data: &v}
+	all := view{title: v.Heading, nav: nav, data: &v, counts: &counts}
 	if nav == "dead letters" {
 		all.title, all.crumbs = "One by one", []crumb{{"Dead letters", "dead-letters"}}
 	}

@@ -46,7 +46,7 @@ func (c *Console) events(ctx context.Context, r *http.Request) (view, error) {
 		Filter: f, List: page, More: next != "", Pages: pagesOf(q, "cursor", next, look.Plural(len(page), "event")+" on this page"),
 		Span: s.span, Spans: spans, Published: publishedChart(s), Whole: s.Whole, Unexpanded: counts.Unexpanded,
 	}
-	all := view{title: "Events", nav: "events", data: &v}
+	all := view{title: "Events", nav: "events", data: &v, counts: &counts}
 	for i := range page {
 		all.owners = append(all.owners, page[i].Subscriber)
 	}

@@ -38,6 +38,7 @@ type layout struct {
 type part struct {
 	ID, Link, Icon, Title string
 	Count                 int64
+	Least                 bool   // there may be more
 	Tone                  string // of the count
 	Counts                string // what is counted, for who cannot see the rest
 	Apart                 bool   // a group begins with it
@@ -75,7 +76,9 @@ const runningLooked = 10
 // surround reads what stands around every page: the navigation's counts and names.
 func (c *Console) surround(ctx context.Context, l *layout, v view) error {
 	var err error
-	if l.counts, err = c.History.Counts(ctx); err != nil {
+	if v.counts != nil {
+		l.counts = *v.counts
+	} else if l.counts, err = c.History.Counts(ctx); err != nil {
 		return err
 	}
 	newest, err := c.Replays.List(ctx, replay.Query{Limit: runningLooked})
@@ -98,7 +101,7 @@ func (c *Console) surround(ctx context.Context, l *layout, v view) error {
 		case "replays":
 			p.Count, p.Tone, p.Counts = running, "live", "running"
 		case "notices":
-			p.Count, p.Counts = l.counts.Notices, "open"
+			p.Count, p.Counts, p.Least = l.counts.Notices, "open", l.counts.Notices == history.MaxCountedNotices
 		}
 	}
 	l.names = c.namesOf(ctx, v.owners)

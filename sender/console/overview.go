@@ -41,6 +41,9 @@ func (o *overview) Disabled() int64 { return o.Counts.Subscriptions[sender.Subsc
 // Slow is how many deliveries wait for slow or failing endpoints.
 func (o *overview) Slow() int64 { return o.Counts.Lanes[sender.LaneProbation].Live }
 
+// ManyNotices tells that more notices may be open than were counted.
+func (o *overview) ManyNotices() bool { return o.Counts.Notices == history.MaxCountedNotices }
+
 // Late tells whether deliveries wait for longer for us than they should.
 func (o *overview) Late() bool { return o.Ours >= late }
 
@@ -59,7 +62,7 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	if fresh, err := c.unused(ctx, &counts); err != nil || fresh != nil {
-		return view{title: "First steps", nav: "overview", data: &overviewOr{First: fresh}}, err
+		return view{title: "First steps", nav: "overview", data: &overviewOr{First: fresh}, counts: &counts}, err
 	}
 	o := overview{Span: spanOf(r.URL.Query().Get("range"), day), Spans: spans, Counts: counts}
 	for _, n := range counts.Subscriptions {
@@ -93,7 +96,7 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (view, error) {
 	if o.Notices, err = c.newestNotices(ctx, history.NoticeQuery{}, attention); err != nil {
 		return view{}, err
 	}
-	v := view{title: "Overview", nav: "overview", data: &overviewOr{Overview: &o}}
+	v := view{title: "Overview", nav: "overview", data: &overviewOr{Overview: &o}, counts: &counts}
 	for i := range o.Failing {
 		v.owners = append(v.owners, o.Failing[i].Subscriber)
 	}
@@ -159,9 +162,8 @@ func tilesOf(s *series) tiles {
 		DeadLine: charts.Spark{Name: name("Dead-lettered"), Class: "bad-s"},
 	}
 	lately := s.last(max(5*time.Minute, 2*s.Step))
-	t.First = lately.FirstAttempt
-	if t.First.Count() == 0 {
-		t.First = s.Whole.FirstAttempt
+	if t.First = oursToFirst(&lately); t.First.Count() == 0 {
+		t.First = oursToFirst(&s.Whole)
 	}
 	share, backlog, first, dead := 1.0, 0.0, 0.0, 0.0
 	for i := range s.Intervals {
@@ -173,8 +175,8 @@ func tilesOf(s *series) tiles {
 		if v.Attempts()+v.Published > 0 {
 			backlog = float64(v.Backlog)
 		}
-		if v.FirstAttempt.Count() > 0 {
-			first = v.FirstAttempt.Quantile(.99).Seconds()
+		if ours := oursToFirst(&v.Rollup); ours.Count() > 0 {
+			first = ours.Quantile(.99).Seconds()
 		}
 		dead += float64(v.DeadLettered)
 		t.Successes.Values = append(t.Successes.Values, share)

@@ -17,6 +17,21 @@ func TestLate(t *testing.T) {
 	require.True(t, (&overview{Ours: time.Minute, Theirs: -1}).Late())
 }
 
+// Nor are their first attempts.
+func TestFirstAttemptsOfSlowEndpointsAreNotOurs(t *testing.T) {
+	t.Parallel()
+	var r history.Rollup
+	for lane, d := range map[sender.Lane]time.Duration{sender.LaneNew: time.Millisecond, sender.LaneProven: 2 * time.Millisecond, sender.LaneProbation: time.Hour} {
+		r.FirstAttempt.Add(d)
+		r.Lanes[lane].FirstAttempt.Add(d)
+	}
+	s := &series{span: span{"2m", "two minutes", time.Minute, 2}, Intervals: []interval{{From: time.Unix(0, 0), To: time.Unix(60, 0)}, {Rollup: r, From: time.Unix(60, 0), To: time.Unix(120, 0)}}, Whole: r}
+	first := tilesOf(s).First
+	require.EqualValues(t, 2, first.Count())
+	require.Equal(t, 2*time.Millisecond, first.Longest())
+	require.NotContains(t, string(firstChart(s).Table), "1 h")
+}
+
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, day, spanOf("", day))

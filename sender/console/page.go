@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
 )
 
@@ -20,6 +21,8 @@ type view struct {
 	static bool     // it is not loaded again while it is open
 	leads  string   // the page that is shown instead, from the console's root; "": none
 	data   any
+
+	counts *history.Counts // that the page has read already; nil: none
 }
 
 type crumb struct{ Title, Link string }

@@ -156,7 +156,7 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 	if q.Get("preview") == "" {
 		return page, nil
 	}
-	p, err := c.Replays.Preview(ctx, f.replay())
+	p, err := c.Replays.PreviewSome(ctx, f.replay())
 	if err != nil {
 		return view{}, err
 	}

@@ -149,7 +149,7 @@ func (c *Console) subscriptions(ctx context.Context, r *http.Request) (view, err
 		v.Whole += n
 	}
 	v.Pages = pagesOf(q, "cursor", next, look.Plural(len(v.List), "subscription")+" on this page")
-	page := view{title: "Subscriptions", nav: "subscriptions", data: &v}
+	page := view{title: "Subscriptions", nav: "subscriptions", data: &v, counts: &counts}
 	for i := range v.List {
 		page.owners = append(page.owners, v.List[i].Subscriber)
 	}

@@ -6,6 +6,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
+// MaxCountedNotices is how many notices are counted that nobody has acknowledged.
+const MaxCountedNotices = 1000
+
 // Counts are how many there are of what at one time.
 type Counts struct {
 	At time.Time // the database's
@@ -24,7 +27,8 @@ type Counts struct {
 	// Unexpanded is how many committed events are not expanded whole.
 	Unexpanded int64
 
-	// Notices is how many nobody has acknowledged.
+	// Notices is how many nobody has acknowledged. A store that has to count them stops at
+	// MaxCountedNotices: if there are as many, there may be more.
 	Notices int64
 
 	// OldestDue is since when the oldest delivery is due that may be attempted now,

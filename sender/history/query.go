@@ -92,3 +92,9 @@ type NoticeQuery struct {
 	Cursor       string // of the page before
 	Limit        int    // 1 to 200; 0 means 50
 }
+
+// Matches tells whether the query's conditions hold for a notice. Stores call it.
+func (q *NoticeQuery) Matches(n *sender.Notice) bool {
+	return (q.Subscriber == "" || n.Subscriber == q.Subscriber) && (q.Subscription == "" || n.Subscription == q.Subscription) &&
+		(q.Kind == "" || n.Kind == q.Kind) && (!q.Unread || n.AcknowledgedAt.IsZero())
+}

@@ -28,9 +28,7 @@ func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []send
 	err = s.inTx(ctx, func(*Tx) error {
 		last := before
 		for _, n := range slices.Backward(s.notices) {
-			switch {
-			case n.no >= before, q.Subscriber != "" && n.Subscriber != q.Subscriber, q.Subscription != "" && n.Subscription != q.Subscription,
-				q.Kind != "" && n.Kind != q.Kind, q.Unread && !n.AcknowledgedAt.IsZero():
+			if n.no >= before || !q.Matches(&n.Notice) {
 				continue
 			}
 			if len(page) == limit {

@@ -51,10 +51,21 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore tim
 }
 
 // PreviewReplay implements replay.Store.
-func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (p replay.Preview, err error) {
+func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter, most int) (p replay.Preview, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
-		_, survey, err := s.selected(f)
-		p = survey.Preview()
+		members, _, err := s.selected(f)
+		var some rules.Survey
+		shown := len(members)
+		if most > 0 {
+			shown = min(shown, most)
+		}
+		for _, d := range members[:shown] {
+			some.Add(d.candidate())
+		}
+		if shown < len(members) {
+			some.Partly()
+		}
+		p = some.Preview()
 		return err
 	})
 	return p, err

@@ -76,7 +76,7 @@ func (p *Portal) newReplay(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	if q.Get("preview") != "" {
-		preview, err := p.mine(ctx).Preview(ctx, asked)
+		preview, err := p.mine(ctx).PreviewSome(ctx, asked)
 		if err != nil {
 			return view{}, err
 		}

@@ -16,7 +16,7 @@ const (
 	// would wait for each other.
 	selectCounts = `SELECT s.status, h.lane, count(*), coalesce(sum(h.pending + h.waiting + h.leased + h.behind), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
 		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status, h.lane`
-	selectBesides = `SELECT (SELECT count(*) FROM surehook_notices WHERE acknowledged_at IS NULL),
+	selectBesides = `SELECT (SELECT count(*) FROM (SELECT 1 FROM surehook_notices WHERE acknowledged_at IS NULL ORDER BY no LIMIT $2) x),
 			(SELECT count(*) FROM (SELECT 1 FROM surehook_outbox ORDER BY seq LIMIT $1 + 1) x),
 			coalesce((SELECT max(seq) - min(seq) + 1 FROM surehook_outbox), 0)`
 
@@ -84,7 +84,7 @@ func (w *work) counts() (c history.Counts, err error) {
 			c.Subscriptions[status] += subscriptions
 			return err
 		}),
-		w.query(selectBesides, unexpandedExact).rows(func(r rows) error {
+		w.query(selectBesides, unexpandedExact, history.MaxCountedNotices).rows(func(r rows) error {
 			var span int64
 			err := r.Scan(&c.Notices, &c.Unexpanded, &span)
 			if c.Unexpanded > unexpandedExact {

@@ -34,7 +34,7 @@ const (
 	// notices, those of which that is so.
 	unread         = `SELECT acknowledged_at IS NULL, id, kind, subscriber, subscription, detail, created_at FROM surehook_notices `
 	selectUnread   = unread + `WHERE acknowledged_at IS NULL ORDER BY no DESC LIMIT $1`
-	selectUnreadOf = unread + `WHERE subscriber = $2 ORDER BY no DESC LIMIT $1`
+	selectUnreadOf = unread + `WHERE subscriber >= $2 AND (subscriber, no) <= ($2, 9223372036854775807) ORDER BY subscriber DESC, no DESC LIMIT $1`
 
 	// acknowledgeNotices goes over those that nobody has acknowledged.
 	acknowledgeNotices = `UPDATE surehook_notices SET acknowledged_at = $1 WHERE no = ANY(ARRAY(

@@ -16,6 +16,7 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // crowd is a schema with many subscriptions. A claim takes deliveries of a few.
@@ -197,6 +198,16 @@ func TestPlans(t *testing.T) {
 				require.NotContains(t, c.plan(all[name], txSettings), "Seq Scan on surehook_attempts", "%s: %s", when, name)
 				require.NotContains(t, c.plan(all[name], txSettings), "Seq Scan on surehook_ended", "%s: %s", when, name)
 			}
+		}
+		for _, q := range []history.NoticeQuery{{Subscription: "x", Unread: true}, {Subscriber: "x"}, {Unread: true, Kind: "x"}} {
+			index := map[bool]string{true: "surehook_notices_unread"}[q.Unread]
+			if q.Subscription != "" {
+				index = "surehook_notices_about"
+			} else if q.Subscriber != "" {
+				index = "surehook_notices_of"
+			}
+			text, _ := noticePage(&q)
+			require.Contains(t, c.plan(text, txSettings), " using "+index+" ", "%s: %s", when, text)
 		}
 		for _, text := range []string{updateHeads.many, updateHeads.one, updateWholeHeads.many, updateWholeHeads.one} {
 			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)

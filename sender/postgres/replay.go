@@ -118,13 +118,18 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 }
 
 // PreviewReplay implements replay.Store.
-func (c *core) PreviewReplay(ctx context.Context, f replay.Filter) (replay.Preview, error) {
+func (c *core) PreviewReplay(ctx context.Context, f replay.Filter, most int) (replay.Preview, error) {
 	set := replaySet{filter: f}
 	err := c.read(ctx, func(w *work) error { return w.resolve(&set) })
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}
-	survey, err := c.survey(ctx, set)
+	var survey rules.Survey
+	if most == 0 {
+		survey, err = c.survey(ctx, set)
+	} else {
+		err = c.read(ctx, func(w *work) error { return w.glance(&set, &survey, most) })
+	}
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}

@@ -85,7 +85,7 @@ func TestReplayOfOneReadsItsOwn(t *testing.T) {
 		"dead letters, of a subscriber":   {Status: sender.StatusDeadLettered, Subscriber: "sub_0"},
 	} {
 		before := c.blocks()
-		p, err := c.PreviewReplay(ctx, f)
+		p, err := c.PreviewReplay(ctx, f, 0)
 		require.NoError(t, err)
 		require.EqualValues(t, 6, p.Count, name)
 		blocks := c.blocks() - before

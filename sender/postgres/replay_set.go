@@ -139,16 +139,23 @@ func (w *work) resolve(set *replaySet) error {
 // next returns the deliveries that follow in a set, up to a number. more is false at the
 // end of the set.
 func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
+	lists, ahead, err := w.lists(set, limit)
+	found, more = rules.Merge(lists, ahead, limit, comparePositions)
+	return found, more, err
+}
+
+// lists returns the deliveries that follow in a set, up to ahead of each of its
+// subscriptions, of whose all about limit are looked at; in one list if it is bound to none.
+func (w *work) lists(set *replaySet, limit int) (lists [][]replayed, ahead int, err error) {
 	of, err := w.subscriptionsOf(set)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
-	ahead := limit
-	if of != nil {
+	if ahead = limit; of != nil {
 		ahead = rules.Ahead(limit, len(of))
 	}
 	queries := w.queries(set, of, ahead)
-	lists := make([][]replayed, len(queries))
+	lists = make([][]replayed, len(queries))
 	for i := range queries {
 		queries[i] = queries[i].rows(func(rows rows) error {
 			var c replayed
@@ -163,8 +170,7 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	for _, list := range lists {
 		slices.SortFunc(list, comparePositions)
 	}
-	found, more = rules.Merge(lists, ahead, limit, comparePositions)
-	return found, more, err
+	return lists, ahead, err
 }
 
 // subscriptionsOf returns the subscriptions of a set; nil: all.
@@ -237,4 +243,21 @@ func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 		set.at = found[i].position
 	}
 	return more, err
+}
+
+// glance counts what a filter selects from up to a number of deliveries of a set: of several
+// subscriptions, from the first ones of each.
+func (w *work) glance(set *replaySet, s *rules.Survey, most int) error {
+	lists, ahead, err := w.lists(set, most)
+	for _, list := range lists {
+		if len(list) == ahead {
+			s.Partly()
+		}
+		for i := range list {
+			if set.selects(&list[i]) {
+				s.Add(list[i].Candidate)
+			}
+		}
+	}
+	return err
 }

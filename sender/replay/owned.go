@@ -44,6 +44,15 @@ func (o *Owned) Preview(ctx context.Context, f Filter) (Preview, error) {
 	return o.all.Preview(ctx, f)
 }
 
+// PreviewSome is [Replays.PreviewSome], as Preview.
+func (o *Owned) PreviewSome(ctx context.Context, f Filter) (Preview, error) {
+	var err error
+	if f.Subscriber, err = o.bound(f.Subscriber); err != nil {
+		return Preview{}, err
+	}
+	return o.all.PreviewSome(ctx, f)
+}
+
 // Get is [Replays.Get] for one of the subscriber's replays.
 func (o *Owned) Get(ctx context.Context, id string) (Replay, error) {
 	r, err := o.all.Get(ctx, id)

@@ -40,6 +40,10 @@ var ownedByFilter = map[string]func(ctx context.Context, o *replay.Owned, f repl
 		p, err := o.Preview(ctx, f)
 		return p.Count, err
 	},
+	"PreviewSome": func(ctx context.Context, o *replay.Owned, f replay.Filter) (int64, error) {
+		p, err := o.PreviewSome(ctx, f)
+		return p.Count, err
+	},
 }
 
 func TestOwnedReplays(t *testing.T) {

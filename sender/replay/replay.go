@@ -154,6 +154,8 @@ type Preview struct {
 	Oldest, Newest time.Time // when the events were published; zero: there are none
 	// Subscriptions are the up to ten with the most of them, those with more first.
 	Subscriptions []Share
+	// More tells, of PreviewSome, that only a part was looked at: there may be others.
+	More bool
 }
 
 // Share is a subscription's part of a replay.

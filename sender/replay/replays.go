@@ -96,7 +96,20 @@ func (r *Replays) Preview(ctx context.Context, f Filter) (Preview, error) {
 	if err := f.validate(); err != nil {
 		return Preview{}, err
 	}
-	return r.store.PreviewReplay(ctx, f.withDefaults())
+	return r.store.PreviewReplay(ctx, f.withDefaults(), 0)
+}
+
+// MaxPreviewed is about how many deliveries PreviewSome looks at.
+const MaxPreviewed = 5000
+
+// PreviewSome is Preview of a part, for a page that must not take long: it looks at about
+// MaxPreviewed of the deliveries that may match, of each subscription those that a replay
+// would send first. Preview.More tells whether there may be others.
+func (r *Replays) PreviewSome(ctx context.Context, f Filter) (Preview, error) {
+	if err := f.validate(); err != nil {
+		return Preview{}, err
+	}
+	return r.store.PreviewReplay(ctx, f.withDefaults(), MaxPreviewed)
 }
 
 // Get returns a replay, or ErrNotFound.

@@ -26,8 +26,10 @@ type Store interface {
 	CreateReplay(ctx context.Context, r Replay, notBefore time.Time) (Replay, error)
 
 	// PreviewReplay tells what the set of a replay would be. It changes nothing,
-	// and may read in several transactions.
-	PreviewReplay(ctx context.Context, f Filter) (Preview, error)
+	// and may read in several transactions. If most is not zero it looks at about so
+	// many deliveries that may be of the set, of each subscription those that are sent
+	// again first, and Preview.More tells whether there may be others.
+	PreviewReplay(ctx context.Context, f Filter, most int) (Preview, error)
 
 	// Replay returns a replay, or ErrNotFound.
 	Replay(ctx context.Context, id string) (Replay, error)

@@ -31,6 +31,9 @@ func (s *Survey) Add(c replay.Candidate) {
 	s.by[c.Subscription]++
 }
 
+// Partly notes that there may be others than those that were looked at.
+func (s *Survey) Partly() { s.preview.More = true }
+
 // Within returns a *sender.RetentionError if what was counted includes an event that was
 // published before a time. Zero: no time.
 func (s *Survey) Within(notBefore time.Time) error { return Within(s.preview.Oldest, notBefore) }

@@ -3,7 +3,6 @@ package senderotel
 import (
 	"errors"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/surehook/surehook/sender"
@@ -26,14 +25,14 @@ func laneOf(l sender.Lane) string {
 	return "unknown"
 }
 
-var byLane = func() (all [sender.Lanes]metric.MeasurementOption) {
+var byLane = func() (all [sender.Lanes]with) {
 	for l, name := range lanes {
-		all[l] = metric.WithAttributeSet(attribute.NewSet(laneKey.String(name)))
+		all[l] = withAttributes(laneKey.String(name))
 	}
 	return all
 }()
 
-var unknownLane = metric.WithAttributeSet(attribute.NewSet(laneKey.String("unknown")))
+var unknownLane = withAttributes(laneKey.String("unknown"))
 
 // instruments are those of what this process does.
 type instruments struct {
@@ -50,7 +49,7 @@ type instruments struct {
 	networkOutages, proxyOutages       metric.Int64Counter
 	notices, replays, pruned           metric.Int64Counter
 
-	outcomes options[outcome]
+	outcomes remembered[outcome, with]
 }
 
 func newInstruments(m metric.Meter) (*instruments, error) {

@@ -2,7 +2,6 @@ package senderotel
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -28,17 +27,32 @@ type outcome struct {
 	lane   sender.Lane
 }
 
-// options keeps sets of attributes, which are dear to make.
-type options[K comparable] struct{ made sync.Map }
-
-func (o *options[K]) of(k K, make func() attribute.Set) metric.MeasurementOption {
-	if found, ok := o.made.Load(k); ok {
-		return found.(metric.MeasurementOption)
+func (o outcome) with() with {
+	attrs := []attribute.KeyValue{outcomeKey.String(string(o.status)), laneKey.String(laneOf(o.lane))}
+	if o.class != sender.ClassNone {
+		attrs = append(attrs, errorType.String(string(o.class)))
 	}
-	option := metric.WithAttributeSet(make())
-	o.made.Store(k, option)
-	return option
+	return withAttributes(attrs...)
 }
+
+// with are the options of measurements with some attributes. They are made once, since
+// sets of attributes are dear to make, and handed over as they are.
+type with struct {
+	add    []metric.AddOption
+	record []metric.RecordOption
+}
+
+func withAttributes(attrs ...attribute.KeyValue) with {
+	set := metric.WithAttributeSet(attribute.NewSet(attrs...))
+	return with{[]metric.AddOption{set}, []metric.RecordOption{set}}
+}
+
+func withResult(result string) with { return withAttributes(resultKey.String(result)) }
+
+var (
+	publishedOK, publishRefused                              = withResult("ok"), withResult("refused")
+	newEvents, duplicateEvents, droppedEvents, refusedEvents = withResult("new"), withResult("duplicate"), withResult("dropped"), publishRefused
+)
 
 func (i *instruments) hooks() dispatch.Hooks {
 	return dispatch.Hooks{
@@ -71,26 +85,32 @@ func (i *instruments) hooks() dispatch.Hooks {
 }
 
 func (i *instruments) published(ctx context.Context, p *sender.Published) {
-	result := "ok"
 	if p.Err != nil {
-		result = "refused"
+		i.publish.Record(ctx, p.Duration.Seconds(), publishRefused.record...)
+		i.count(ctx, len(p.Events), refusedEvents)
+		return
 	}
-	i.publish.Record(ctx, p.Duration.Seconds(), metric.WithAttributes(resultKey.String(result)))
-	counts := map[string]int64{}
+	i.publish.Record(ctx, p.Duration.Seconds(), publishedOK.record...)
+	var fresh, duplicates, dropped int
 	for n := range p.Events {
 		switch {
-		case p.Err != nil:
-			counts["refused"]++
 		case p.Refs[n].Duplicate:
-			counts["duplicate"]++
+			duplicates++
 		case p.Refs[n].Dropped:
-			counts["dropped"]++
+			dropped++
 		default:
-			counts["new"]++
+			fresh++
 		}
 	}
-	for of, n := range counts {
-		i.publishedEvents.Add(ctx, n, metric.WithAttributes(resultKey.String(of)))
+	i.count(ctx, fresh, newEvents)
+	i.count(ctx, duplicates, duplicateEvents)
+	i.count(ctx, dropped, droppedEvents)
+}
+
+// count counts published events, if there are any.
+func (i *instruments) count(ctx context.Context, n int, of with) {
+	if n > 0 {
+		i.publishedEvents.Add(ctx, int64(n), of.add...)
 	}
 }
 
@@ -101,28 +121,22 @@ func (i *instruments) recorded(ctx context.Context, r *dispatch.Recorded) {
 		i.lost.Add(ctx, 1)
 		return
 	}
-	a, lane, laneOption := &r.Result, sender.Lane(255), unknownLane
+	a, lane, inLane := &r.Result, sender.Lane(255), unknownLane.record
 	if r.Target != nil && int(r.Target.Lane) < len(byLane) {
-		lane, laneOption = r.Target.Lane, byLane[r.Target.Lane]
+		lane, inLane = r.Target.Lane, byLane[r.Target.Lane].record
 	}
-	i.attempts.Add(ctx, 1, i.outcomes.of(outcome{r.Decision.Status, a.Class, lane}, func() attribute.Set {
-		attrs := []attribute.KeyValue{outcomeKey.String(string(r.Decision.Status)), laneKey.String(laneOf(lane))}
-		if a.Class != sender.ClassNone {
-			attrs = append(attrs, errorType.String(string(a.Class)))
-		}
-		return attribute.NewSet(attrs...)
-	}))
+	i.attempts.Add(ctx, 1, i.outcomes.of(outcome{r.Decision.Status, a.Class, lane}, outcome.with).add...)
 	if a.Class != sender.ClassInterrupted { // nobody knows how long it took
-		i.attempt.Record(ctx, a.Duration.Seconds(), laneOption)
+		i.attempt.Record(ctx, a.Duration.Seconds(), inLane...)
 	}
 	if a.Published.IsZero() {
 		return
 	}
 	if a.Number == 1 {
-		i.firstAttempt.Record(ctx, a.StartedAt.Sub(a.Published).Seconds(), laneOption)
+		i.firstAttempt.Record(ctx, a.StartedAt.Sub(a.Published).Seconds(), inLane...)
 	}
 	if a.Class == sender.ClassNone {
-		i.success.Record(ctx, a.StartedAt.Add(a.Duration).Sub(a.Published).Seconds(), laneOption)
+		i.success.Record(ctx, a.StartedAt.Add(a.Duration).Sub(a.Published).Seconds(), inLane...)
 	}
 }
 
@@ -132,7 +146,7 @@ func (i *instruments) stepped(ctx context.Context, s dispatch.Stepped) {
 		i.stepFailures.Add(ctx, 1)
 	}
 	for lane, n := range s.OnWire {
-		i.inFlight.Record(ctx, int64(n), byLane[lane])
+		i.inFlight.Record(ctx, int64(n), byLane[lane].record...)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -36,18 +37,36 @@ var (
 	droppedEvent  = attribute.Key("surehook.dropped")
 )
 
+// start is what the spans have in common with which something begins that is about one
+// event type. A sampler sees these attributes; those that only a recorded span has are
+// set later.
+type start struct {
+	name    string
+	options []trace.SpanStartOption // without room for more: whoever appends copies them
+}
+
+func publishOf(eventType string) *start {
+	name, attrs := "publish", []attribute.KeyValue{system, operationName.String("publish"), operationType.String("create")}
+	if eventType != "" {
+		name, attrs = name+" "+eventType, append(attrs, destination.String(eventType))
+	}
+	return &start{name, slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...)})}
+}
+
+func sendOf(eventType string) *start {
+	return &start{"send " + eventType, slices.Clip([]trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(system, operationName.String("send"), operationType.String("send"), destination.String(eventType), httpPost),
+	})}
+}
+
 // publishStart begins the span of a publish in the caller's trace.
 func (t *Telemetry) publishStart(ctx context.Context, events []sender.Event) context.Context {
-	name, attrs := "publish", make([]attribute.KeyValue, 0, 5)
-	attrs = append(attrs, system, operationName.String("publish"), operationType.String("create"))
-	if typ := onlyType(events); typ != "" {
-		name += " " + typ
-		attrs = append(attrs, destination.String(typ))
-	}
+	s := t.publishes.of(onlyType(events), publishOf)
+	options := s.options
 	if len(events) > 1 {
-		attrs = append(attrs, batchCount.Int(len(events)))
+		options = append(options, trace.WithAttributes(batchCount.Int(len(events))))
 	}
-	ctx, _ = t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
+	ctx, _ = t.tracer.Start(ctx, s.name, options...)
 	return ctx
 }
 
@@ -121,20 +140,25 @@ func publishError(err error) string {
 // attemptStart begins the span of an attempt: the root of a trace, which links to the
 // publish.
 func (t *Telemetry) attemptStart(ctx context.Context, c *dispatch.Claimed) context.Context {
-	options := make([]trace.SpanStartOption, 0, 4)
-	options = append(options, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		system, operationName.String("send"), operationType.String("send"), destination.String(c.Event.Type), messageID.String(c.Event.ID), attemptNumber.Int(c.Number), httpPost))
+	s := t.sends.of(c.Event.Type, sendOf)
+	options := s.options
 	if publish, ok := parse(c.Event.Traceparent); ok {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: publish}))
 	}
-	ctx, span := t.tracer.Start(ctx, "send "+c.Event.Type, options...)
-	if span.IsRecording() {
-		span.SetAttributes(bodySize.Int(len(c.Body)))
-		if c.Target != nil {
-			span.SetAttributes(subscription.String(c.Target.Subscription), subscriberID.String(c.Target.Subscriber), laneKey.String(laneOf(c.Target.Lane)))
-			span.SetAttributes(server(c)...)
-		}
+	if trace.SpanContextFromContext(ctx).IsValid() { // of whoever has begun Run
+		options = append(options, trace.WithNewRoot())
 	}
+	ctx, span := t.tracer.Start(ctx, s.name, options...)
+	if !span.IsRecording() {
+		return ctx
+	}
+	attrs := make([]attribute.KeyValue, 0, 8)
+	attrs = append(attrs, messageID.String(c.Event.ID), attemptNumber.Int(c.Number), bodySize.Int(len(c.Body)))
+	if c.Target != nil {
+		attrs = append(attrs, subscription.String(c.Target.Subscription), subscriberID.String(c.Target.Subscriber), laneKey.String(laneOf(c.Target.Lane)))
+		attrs = append(attrs, server(c)...)
+	}
+	span.SetAttributes(attrs...)
 	return ctx
 }
 

@@ -27,6 +27,8 @@ type Telemetry struct {
 	tracer trace.Tracer
 	meter  metric.Meter
 	m      *instruments
+
+	publishes, sends remembered[string, *start] // by event type
 }
 
 // New returns a Telemetry. Give its Hooks to the dispatcher, and its PublishHooks and

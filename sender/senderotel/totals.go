@@ -31,7 +31,7 @@ func (t *Telemetry) ObserveTotals(h *history.History) (metric.Registration, erro
 	held := gauge("surehook.held.deliveries", "{delivery}", "Deliveries of paused and disabled subscriptions that have not ended.")
 	deadLettered := gauge("surehook.dead_lettered.deliveries", "{delivery}", "Dead letters that are kept.")
 	unexpanded := gauge("surehook.unexpanded.events", "{event}", "Committed events whose deliveries are not all made.")
-	notices := gauge("surehook.unacknowledged.notices", "{notice}", "Notices that nobody has acknowledged.")
+	notices := gauge("surehook.unacknowledged.notices", "{notice}", "Notices that nobody has acknowledged. PostgreSQL counts up to 1000.")
 	subscriptions := gauge("surehook.subscriptions", "{subscription}", "Subscriptions by status.")
 	oldestDue, err := t.meter.Float64ObservableGauge("surehook.oldest_due.duration", metric.WithUnit("s"),
 		metric.WithDescription("For how long the oldest delivery is due that may be attempted now, by the lane of the subscription; 0: none is."))

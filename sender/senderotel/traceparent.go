@@ -2,6 +2,7 @@ package senderotel
 
 import (
 	"context"
+	"encoding/hex"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
@@ -29,11 +30,14 @@ func format(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""
 	}
-	flags := "-00"
+	traceID, spanID, flags := sc.TraceID(), sc.SpanID(), "-00"
 	if sc.IsSampled() {
 		flags = "-01"
 	}
-	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + flags
+	var room [55]byte
+	b := hex.AppendEncode(append(room[:0], "00-"...), traceID[:])
+	b = hex.AppendEncode(append(b, '-'), spanID[:])
+	return string(append(b, flags...))
 }
 
 // parse reads what a store has kept, whose form the publisher has checked.

@@ -63,7 +63,7 @@ var (
 	deadLettered  = describe("surehook_dead_lettered_deliveries", "Dead letters that are kept.")
 	unexpanded    = describe("surehook_unexpanded_events", "Committed events whose deliveries are not all made.")
 	oldestDue     = describe("surehook_oldest_due_seconds", "For how long the oldest delivery is due that may be attempted now; 0: none is. By the lane of the subscription.", "lane")
-	notices       = describe("surehook_unacknowledged_notices", "Notices that nobody has acknowledged.")
+	notices       = describe("surehook_unacknowledged_notices", "Notices that nobody has acknowledged. PostgreSQL counts up to 1000.")
 	subscriptions = describe("surehook_subscriptions", "Subscriptions by status.", "status")
 )
 

@@ -68,9 +68,9 @@ func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []send
 	if err != nil {
 		return nil, "", err
 	}
-	query, args := noticePage(q, before, limit+1)
+	query, args := noticePage(&q, before, limit+1)
 	err = s.read(ctx, func(w *work) error {
-		return w.each(func(rows *sql.Rows) (bool, error) {
+		err := w.each(func(rows *sql.Rows) (bool, error) {
 			n, err := scanNotice(rows)
 			if err != nil {
 				return false, err
@@ -82,6 +82,15 @@ func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []send
 			page, before = append(page, n.Notice), n.no
 			return true, nil
 		}, query, args...)
+		if err != nil || next != "" {
+			return err
+		}
+		query, args := noticesLooked(&q, args[0])
+		return w.each(func(rows *sql.Rows) (bool, error) {
+			err := rows.Scan(&before)
+			next = rules.NumberCursor(before)
+			return true, err
+		}, query, args...)
 	})
 	if err != nil {
 		return nil, "", fail("listing notices", err)
@@ -89,11 +98,29 @@ func (s *Store) Notices(ctx context.Context, q history.NoticeQuery) (page []send
 	return page, next, nil
 }
 
-func noticePage(q history.NoticeQuery, before int64, limit int) (query string, args []any) {
-	query, args = `SELECT `+noticeColumns+` FROM surehook_notices WHERE no < ?`, []any{before}
-	for _, f := range []struct{ column, value string }{
-		{"subscription", q.Subscription}, {"subscriber", q.Subscriber}, {"kind", string(q.Kind)},
-	} {
+// noticesOf selects the notices that a list looks at, in the order of an index: those about
+// a subscription, of a subscriber, that nobody has acknowledged, or all. An index by all
+// that a query may ask for would be one too many: so a list looks at a bounded number.
+func noticesOf(q *history.NoticeQuery, before any) (from string, args []any) {
+	args = []any{before}
+	switch {
+	case q.Subscription != "":
+		from, args = ` FROM surehook_notices INDEXED BY surehook_notices_about WHERE no < ? AND subscription = ?`, append(args, q.Subscription)
+	case q.Subscriber != "":
+		from, args = ` FROM surehook_notices INDEXED BY surehook_notices_of WHERE no < ? AND subscriber = ?`, append(args, q.Subscriber)
+	case q.Unread:
+		from = ` FROM surehook_notices INDEXED BY surehook_notices_unread WHERE no < ? AND acknowledged_at = 0`
+	default:
+		from = ` FROM surehook_notices WHERE no < ?`
+	}
+	return from + ` ORDER BY no DESC`, args
+}
+
+func noticePage(q *history.NoticeQuery, before int64, limit int) (query string, args []any) {
+	from, args := noticesOf(q, before)
+	query = `SELECT ` + noticeColumns + ` FROM (SELECT *` + from + ` LIMIT ?) n WHERE true`
+	args = append(args, history.MaxExamined)
+	for _, f := range []struct{ column, value string }{{"subscriber", q.Subscriber}, {"kind", string(q.Kind)}} {
 		if f.value != "" {
 			query, args = query+` AND `+f.column+` = ?`, append(args, f.value)
 		}
@@ -102,6 +129,13 @@ func noticePage(q history.NoticeQuery, before int64, limit int) (query string, a
 		query += ` AND acknowledged_at = 0`
 	}
 	return query + ` ORDER BY no DESC LIMIT ?`, append(args, limit)
+}
+
+// noticesLooked finds the last notice that a list has looked at, if it has looked at as many
+// as it may.
+func noticesLooked(q *history.NoticeQuery, before any) (query string, args []any) {
+	from, args := noticesOf(q, before)
+	return `SELECT no` + from + ` LIMIT 1 OFFSET ?`, append(args, history.MaxExamined-1)
 }
 
 // AcknowledgeNotice implements history.Store.

@@ -93,8 +93,20 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore tim
 }
 
 // PreviewReplay implements replay.Store.
-func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter) (replay.Preview, error) {
-	_, survey, err := s.survey(ctx, f)
+func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter, most int) (replay.Preview, error) {
+	var survey rules.Survey
+	var err error
+	if most == 0 {
+		_, survey, err = s.survey(ctx, f)
+	} else {
+		err = s.read(ctx, func(w *work) error {
+			set := replaySet{filter: f}
+			if err := w.begin(&set); err != nil {
+				return err
+			}
+			return w.glance(&set, &survey, most)
+		})
+	}
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}

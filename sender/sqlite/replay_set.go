@@ -130,9 +130,20 @@ func (w *work) begin(set *replaySet) error {
 // next returns up to limit deliveries that follow in a set. more is false at the end of
 // the set.
 func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
-	of, err := w.subscriptionsOf(set)
+	lists, ahead, err := w.lists(set, limit)
 	if err != nil {
 		return nil, false, err
+	}
+	found, more = rules.Merge(lists, ahead, limit, comparePositions)
+	return found, more, nil
+}
+
+// lists returns the deliveries that follow in a set, up to ahead of each of its
+// subscriptions, of whose all about limit are looked at; in one list if it is bound to none.
+func (w *work) lists(set *replaySet, limit int) (lists [][]replayed, ahead int, err error) {
+	of, err := w.subscriptionsOf(set)
+	if err != nil {
+		return nil, 0, err
 	}
 	delivered := set.filter.Status == sender.StatusDelivered
 	if of == nil {
@@ -140,22 +151,21 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 		if delivered {
 			query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
 		}
-		found, err = w.replayed(query, args...)
-		return found, len(found) == limit, err
+		all, err := w.replayed(query, args...)
+		return [][]replayed{all}, limit, err
 	}
-	ahead := rules.Ahead(limit, len(of))
-	lists := make([][]replayed, len(of))
+	ahead = rules.Ahead(limit, len(of))
+	lists = make([][]replayed, len(of))
 	for i, no := range of {
 		query, args := selectReplayDeadOf, []any{set.at.no, set.boundary, ahead, string(set.filter.Status), no}
 		if delivered {
 			query, args = selectReplayDeliveredOf, []any{set.eventBefore(no), set.boundary, ahead, set.replay, no}
 		}
 		if lists[i], err = w.replayed(query, args...); err != nil {
-			return nil, false, err
+			return nil, 0, err
 		}
 	}
-	found, more = rules.Merge(lists, ahead, limit, comparePositions)
-	return found, more, nil
+	return lists, ahead, nil
 }
 
 // subscriptionsOf returns the subscriptions that a set is bound to; nil: all.
@@ -221,4 +231,21 @@ func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
 		set.at = found[i].position
 	}
 	return more, err
+}
+
+// glance counts what a filter selects from up to a number of deliveries of a set: of several
+// subscriptions, from the first ones of each.
+func (w *work) glance(set *replaySet, s *rules.Survey, most int) error {
+	lists, ahead, err := w.lists(set, most)
+	for _, list := range lists {
+		if len(list) == ahead {
+			s.Partly()
+		}
+		for i := range list {
+			if set.selects(&list[i]) {
+				s.Add(list[i].Candidate)
+			}
+		}
+	}
+	return err
 }

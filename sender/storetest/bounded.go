@@ -52,6 +52,26 @@ func boundedLists[Tx any](w *world[Tx]) {
 	w.equal(w.page(history.DeliveryQuery{EventType: "rare", Until: later}, 1), "", "cursor after the deliveries of a time")
 	w.equal(w.eventPage(history.EventQuery{Type: "rare", Until: later}, 1), "", "cursor after the events of a time")
 	w.equal(w.page(history.DeliveryQuery{EventType: "rare", Event: rare.ID}, 1), "", "cursor after the deliveries of an event")
+	boundedNotices(w, owners[0], subs[0])
+}
+
+// boundedNotices looks for a notice beyond many others, by each index.
+func boundedNotices[Tx any](w *world[Tx], owner, sub string) {
+	notices := []sender.Notice{{Kind: sender.NoticeNetwork, Subscriber: owner, Subscription: sub, CreatedAt: w.now()}}
+	for range history.MaxExamined {
+		notices = append(notices, sender.Notice{Kind: sender.NoticeDeadLettered, Subscriber: owner, Subscription: sub, CreatedAt: w.now()})
+	}
+	w.batch(dispatch.Batch{Decide: noticing, Notices: notices})
+	for _, q := range []history.NoticeQuery{{}, {Unread: true}, {Subscriber: owner}, {Subscription: sub, Unread: true}} {
+		q.Kind = sender.NoticeNetwork
+		for _, want := range []int{0, 1} {
+			page, next, err := w.Store.Notices(w.ctx, q)
+			w.noError(err, "listing notices")
+			w.equal(len(page), want, "notices of a kind in a page of %+v", q)
+			w.check((next != "") == (want == 0), "a list of notices has the cursor %q after %d of %+v", next, want, q)
+			q.Cursor = next
+		}
+	}
 }
 
 // page asks for one page of deliveries, and ends the test unless it has n of them.

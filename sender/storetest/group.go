@@ -126,7 +126,7 @@ func replayGroups[Tx any](w *world[Tx]) {
 		{replay.Filter{Groups: []replay.Group{group(a, 404)}}, 0},
 	} {
 		x.f.Status = dead
-		got, err := w.Store.PreviewReplay(w.ctx, x.f)
+		got, err := w.Store.PreviewReplay(w.ctx, x.f, 0)
 		w.noError(err, "previewing %+v", x.f)
 		w.equal(got.Count, x.want, "deliveries that %+v selects", x.f)
 	}
@@ -134,7 +134,7 @@ func replayGroups[Tx any](w *world[Tx]) {
 		{Groups: []replay.Group{group(a, 500), group("wsub_unknown", 500)}}, {Groups: []replay.Group{group(c, 500)}, Subscriber: owners[0]},
 	} {
 		f.Status = dead
-		_, err := w.Store.PreviewReplay(w.ctx, f)
+		_, err := w.Store.PreviewReplay(w.ctx, f, 0)
 		w.errorIs(err, sender.ErrNotFound, "previewing %+v", f)
 	}
 	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: replay.Filter{Status: dead, Groups: []replay.Group{group(a, 500), group(b, 503)}}}, time.Time{})

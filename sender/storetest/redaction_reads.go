@@ -70,7 +70,7 @@ func redactReplayed[Tx any](w *world[Tx]) {
 		drafts, sub := w.ended(3, c.class)
 		f := replay.Filter{Status: c.status, Subscription: sub}
 		w.redact(history.RedactParams{Object: drafts[0].Object})
-		p, err := w.Store.PreviewReplay(w.ctx, f)
+		p, err := w.Store.PreviewReplay(w.ctx, f, 0)
 		w.noError(err, "previewing")
 		w.equal(p.Count, int64(2), "%s: Count of a preview beside what is redacted", c.status)
 		r := w.replay(f)

@@ -150,7 +150,7 @@ func replayUnknown[Tx any](w *world[Tx]) {
 		for _, f.Status = range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
 			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, time.Time{})
 			w.errorIs(err, sender.ErrNotFound, "creating a replay of %+v", f)
-			_, err = w.Store.PreviewReplay(w.ctx, f)
+			_, err = w.Store.PreviewReplay(w.ctx, f, 0)
 			w.errorIs(err, sender.ErrNotFound, "previewing a replay of %+v", f)
 		}
 	}

@@ -156,7 +156,7 @@ func (w *world[Tx]) filters(status sender.Status) {
 			shares[o.sub]++
 		}
 		slices.Sort(want)
-		got, err := w.Store.PreviewReplay(w.ctx, f)
+		got, err := w.Store.PreviewReplay(w.ctx, f, 0)
 		w.noError(err, "previewing")
 		w.equal(got.Count, preview.Count, "Count of the preview of %+v", f)
 		w.sameTime(got.Oldest, preview.Oldest, "Oldest of the preview of %+v", f)
@@ -202,7 +202,14 @@ func replayOfSubscriber[Tx any](w *world[Tx]) {
 	w.expand()
 	w.endAll(sender.ClassReset)
 	for _, status := range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} { // which they are then
-		w.equal(w.replay(replay.Filter{Status: status, Subscriber: owner}).Matched, int64(many+7), "matched, of those that are %s", status)
+		f := replay.Filter{Status: status, Subscriber: owner}
+		some, err := w.Store.PreviewReplay(w.ctx, f, many)
+		w.noError(err, "previewing some")
+		w.check(some.More && some.Count > 0 && some.Count <= many, "a preview of up to %d that are %s has %d, and tells of more: %v", many, status, some.Count, some.More)
+		some, err = w.Store.PreviewReplay(w.ctx, f, 10*many)
+		w.noError(err, "previewing more than there are")
+		w.check(!some.More && some.Count == many+7, "a preview of all that are %s has %d, and tells of more: %v", status, some.Count, some.More)
+		w.equal(w.replay(f).Matched, int64(many+7), "matched, of those that are %s", status)
 		sent := map[string]int{}
 		for over := false; !over; {
 			s := w.steps(100)

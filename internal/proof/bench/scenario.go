@@ -64,7 +64,7 @@ func scenarios() []scenario {
 		ordered(onPostgres), ordered(onSQLite), failing(onPostgres), failing(onSQLite),
 		publish(onPostgres), latency(onPostgres), isolation(onPostgres), memory(onPostgres), fanout(onPostgres), filtering(onPostgres), behind(onPostgres), receiving(onPostgres),
 	}, ifNamed(
-		publish(onSQLite), latency(onSQLite), isolation(onSQLite), memory(onSQLite), fanout(onSQLite), filtering(onSQLite), behind(onSQLite), receiving(onSQLite),
+		pages(), publish(onSQLite), latency(onSQLite), isolation(onSQLite), memory(onSQLite), fanout(onSQLite), filtering(onSQLite), behind(onSQLite), receiving(onSQLite),
 	))
 }
 
