@@ -85,7 +85,9 @@ func (t *Telemetry) Hooks() receiver.Hooks {
 		Challenged:   taken("challenged"),
 		DeadLettered: func(ctx context.Context, ev receiver.Event, _ error) { dead(ctx, ev) },
 		Rejected:     func(ctx context.Context, err *receiver.Error) { t.ended(ctx, t.endOf("rejected", err.Reason)) },
-		Failed:       func(ctx context.Context, _ receiver.Event, err *receiver.Error) { t.ended(ctx, t.endOf("failed", err.Reason)) },
+		Failed: func(ctx context.Context, _ receiver.Event, err *receiver.Error) {
+			t.ended(ctx, t.endOf("failed", err.Reason))
+		},
 	}
 }
 

@@ -127,9 +127,13 @@ func (s *served) measured(ctx context.Context) (all []sample, err error) {
 	return append(all, sample{worstPage, worst}), nil
 }
 
-// cpu is the CPU time of this process and of the server's one for its connection, in ms.
+// cpu is the CPU time of this process and of the server's one for its connection, in ms. A
+// connection that was given up has none.
 func (s *served) cpu() (ms float64, err error) {
 	us, err := scheduled(s.backend)
+	if errors.Is(err, os.ErrNotExist) {
+		us, err = 0, nil
+	}
 	return us/1e3 + cputime.Used().Seconds()*1e3, err
 }
 
