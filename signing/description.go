@@ -131,7 +131,7 @@ const (
 	Ed25519
 	ECDSAP256       // of the text's SHA-256, in ASN.1 (RFC 3279 section 2.2.3) and base64
 	RSASHA256       // RSASSA-PKCS1-v1_5 of the text's SHA-256 (RFC 8017 section 8.2); not in a Description
-	RSAPSSSHA512    // RSASSA-PSS of the text's SHA-512, with a salt of 64 bytes (RFC 8017 section 8.1); not in a Description
+	RSAPSSSHA512    // RSASSA-PSS of the text's SHA-512, with a salt of any length (RFC 8017 section 8.1); not in a Description
 	keyedAlgorithms = Ed25519
 )
 

@@ -30,7 +30,8 @@ func ParseRSAPublicKey(text string) (Secret, error) {
 		reveal:      func() string { return text },
 		rsa: func(a Algorithm, sum, signature []byte) bool {
 			if a == RSAPSSSHA512 {
-				return rsa.VerifyPSS(key, crypto.SHA512, sum, signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
+				// Node's crypto takes the longest salt by default, and libraries leave it at that.
+				return rsa.VerifyPSS(key, crypto.SHA512, sum, signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthAuto}) == nil
 			}
 			return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum, signature) == nil
 		},

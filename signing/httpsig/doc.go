@@ -44,6 +44,9 @@
 // The parts of the target come from Config.URL, because proxies change what a request says of
 // itself. So does the header Host, which net/http takes out of a request.
 //
+// RSASSA-PSS verifies with a salt of any length, because senders leave it at what their library
+// takes. Sign makes one of 64 bytes, as RFC 9421 says.
+//
 // # Sources
 //
 //   - HTTP Message Signatures: RFC 9421.

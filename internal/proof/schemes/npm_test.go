@@ -37,6 +37,10 @@ type npmQuestion struct {
 	// Certificate is Amazon's, in PEM.
 	Certificate string `json:"certificate"`
 	At          int64  `json:"at"`
+	// These are of HTTP Message Signatures.
+	Algorithm string   `json:"algorithm,omitempty"`
+	URL       string   `json:"url,omitempty"`
+	Fields    []string `json:"fields,omitempty"`
 }
 
 type npmAnswer struct {

@@ -5,6 +5,9 @@
 //	{"do": "verify", "vendor": "stripe", "secret": "…", "headers": {"stripe-signature": "…"}, "body": "…"}
 //	{"do": "sign", "vendor": "stripe", "secret": "…", "body": "…", "at": 1700000000}
 //
+// Questions about HTTP Message Signatures also have "algorithm", "url", "fields" and, to sign,
+// "headers".
+//
 // The answer to the former is {"good": true} or {"good": false, "why": "…"}, and to the latter
 // {"headers": {…}, "body": "…"}. A library that cannot be loaded is {"broken": "…"}.
 import { createRequire, syncBuiltinESMExports } from "node:module";
@@ -85,6 +88,12 @@ const verifiers = {
     const { default: OpenAI } = require("openai");
     await new OpenAI({ apiKey: "unused" }).webhooks.verifySignature(r.body, r.headers, r.secret);
     return true;
+  },
+  rfc9421: async (r) => {
+    const { httpbis, createVerifier } = require("http-message-signatures");
+    const verify = createVerifier(r.secret, r.algorithm);
+    const keyLookup = async () => ({ id: "key", algs: [r.algorithm], verify });
+    return httpbis.verifyMessage({ keyLookup, requiredFields: r.fields.filter((f) => !f.includes(";")), requiredParams: ["created", "keyid"] }, { method: "POST", url: r.url, headers: r.headers });
   },
   polar: (r) => {
     const { validateEvent } = require("@polar-sh/sdk/webhooks");
@@ -181,6 +190,12 @@ const signers = {
   notion: async (r) => {
     const { signWebhookPayload } = require("@notionhq/client/build/src/webhooks");
     return { headers: { "x-notion-signature": await signWebhookPayload({ body: r.body, verificationToken: r.secret }) }, body: r.body };
+  },
+  rfc9421: async (r) => {
+    const { httpbis, createSigner } = require("http-message-signatures");
+    const config = { key: createSigner(r.secret, r.algorithm, "key"), name: "sig1", fields: r.fields, paramValues: { created: new Date(r.at * 1000) } };
+    const { headers } = await httpbis.signMessage(config, { method: "POST", url: r.url, headers: r.headers });
+    return { headers, body: r.body };
   },
   "standard-webhooks": (r) => {
     const { Webhook } = require("standardwebhooks");
