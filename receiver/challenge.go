@@ -22,10 +22,10 @@ const (
 )
 
 // Challenged reports whether the request was a sender's challenge: a signed event of the
-// type webhook.challenge, or a question that [Envelope].Challenge or TextChallenge answered. With it, a
-// sender finds out whether the receiver has the secret and wants its events. Nothing was
-// stored and the function did not run. [AnswerTo] returns the answer that the sender
-// expects.
+// type webhook.challenge, or a question that [Envelope].Challenge or TextChallenge answered.
+// With it, a sender finds out whether the receiver has the secret and wants its events.
+// Nothing was stored and the function did not run. [AnswerTo] returns the answer that the
+// sender expects.
 func (r Result) Challenged() bool {
 	_, is := r.challengeAnswer()
 	return is

@@ -68,8 +68,8 @@
 // signed event of the type webhook.challenge, and the answer must return its token. Once
 // verified, such an event is answered with 200 and {"token":"…"} by the receiver itself:
 // no transaction begins and nothing is stored. The application's function never sees
-// events of that type. [Envelope].Challenge answers the signed questions of other senders,
-// and Config.Handshake those that nobody has signed.
+// events of that type. [Envelope].Challenge and TextChallenge answer the signed questions of
+// other senders, and Config.Handshake those that nobody has signed.
 //
 // # The application's function
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/paypal"
 	"github.com/surehook/surehook/signing/sns"
 	"github.com/surehook/surehook/signing/vendors"
 )
@@ -68,6 +69,13 @@ func verifyByEveryVendor(t *testing.T) {
 		s, err := sns.New([]string{"arn:aws:sns:eu-west-1:123456789012:orders"}, &sns.Config{Certificate: certificate})
 		if certificate == nil {
 			require.NoError(t, err)
+			_, err = s.Verify(signing.Message{Body: []byte("{}")}, nil, now, tolerance)
+		}
+		require.Error(t, err)
+	}
+	for _, certificate := range []*x509.Certificate{nil, {}} { // and so are PayPal's
+		s, err := paypal.New("8PT597110X687430LKGECATA", &paypal.Config{Certificate: certificate})
+		if s != nil {
 			_, err = s.Verify(signing.Message{Body: []byte("{}")}, nil, now, tolerance)
 		}
 		require.Error(t, err)
