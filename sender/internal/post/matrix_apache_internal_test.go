@@ -52,5 +52,5 @@ func apacheRows(m *matrix) {
 		row{name: "renegotiation for a client certificate", url: loopback("https", tls12) + "/asks", way: way{certificate: true}, class: sender.ClassTLS},
 		row{name: "a client certificate asked for after the handshake", url: loopback("https", tls13) + "/asks", record: seen, way: way{certificate: true}, status: 403, class: sender.ClassStatus},
 	)
-	m.races(race{name: "KeepAliveTimeout", url: loopback("http", short) + "/ok", record: seen, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})
+	m.races(race{name: "KeepAliveTimeout", url: loopback("http", short) + "/ok", record: seen, callers: 66, posts: 4, pause: around(time.Second, 5*time.Millisecond)})
 }

@@ -44,5 +44,5 @@ func haproxyRows(m *matrix) {
 			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: sender.ClassStatus, peerRaces: true},
 		)
 	}
-	m.races(race{name: "timeout http-keep-alive", url: loopback("http", short) + "/", record: reached.read, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})
+	m.races(race{name: "timeout http-keep-alive", url: loopback("http", short) + "/", record: reached.read, callers: 66, posts: 4, pause: around(time.Second, 5*time.Millisecond)})
 }

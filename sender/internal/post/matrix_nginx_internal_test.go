@@ -61,7 +61,7 @@ func nginxRows(m *matrix) {
 		row{name: "a client certificate is asked for and not given", url: loopback("https", asks) + "/ok", record: seen, status: 400, class: sender.ClassStatus},
 		row{name: "a client certificate is given", url: loopback("https", asks) + "/ok", record: seen, way: way{certificate: true}, posts: 6, status: 200, connections: 1},
 	)
-	m.races(race{name: "keepalive_timeout", url: loopback("http", short) + "/ok", record: seen, callers: 25, posts: 9, pause: around(time.Second, 5*time.Millisecond)})
+	m.races(race{name: "keepalive_timeout", url: loopback("http", short) + "/ok", record: seen, callers: 66, posts: 4, pause: around(time.Second, 5*time.Millisecond)})
 }
 
 // loopback is the URL of a port.

@@ -64,5 +64,5 @@ func nodeRows(m *matrix) {
 	)
 	m.exact(row{name: "http2 in clear", url: loopback("http", h2c) + "/length", record: seen, untouched: true, class: sender.ClassProtocol})
 	// It says keepAliveTimeout and means a second more.
-	m.races(race{name: "keepAliveTimeout", url: loopback("http", short) + "/length", record: seen, callers: 45, posts: 6, pause: around(keepAlive+time.Second, 10*time.Millisecond)})
+	m.races(race{name: "keepAliveTimeout", url: loopback("http", short) + "/length", record: seen, callers: 75, posts: 4, pause: around(keepAlive+time.Second, 10*time.Millisecond)})
 }
