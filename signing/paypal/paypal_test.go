@@ -19,6 +19,7 @@ import (
 	"math/big"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,13 +50,20 @@ type authority struct {
 func newAuthority(tb testing.TB) *authority {
 	tb.Helper()
 	a := &authority{rootKey: ecKey(tb), betweenKey: ecKey(tb)}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(tb, err)
-	a.key = key
+	a.key = rsaKey()
 	a.root = issue(tb, &x509.Certificate{IsCA: true, Subject: pkix.Name{CommonName: "Root"}, NotAfter: now.Add(1000 * time.Hour)}, nil, a.rootKey, a.rootKey)
 	a.between = issue(tb, &x509.Certificate{IsCA: true, Subject: pkix.Name{CommonName: "Between"}, NotAfter: now.Add(500 * time.Hour)}, a.root, a.betweenKey, a.rootKey)
 	return a
 }
+
+// rsaKey is one for all tests, because it takes long to make.
+var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
 
 func ecKey(tb testing.TB) crypto.Signer {
 	tb.Helper()
