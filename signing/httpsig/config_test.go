@@ -25,6 +25,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		{signing.HMACSHA512, digest, httpsig.Config{}, "the algorithm must be"},
 		{200, digest, httpsig.Config{}, "the algorithm must be"},
 		{signing.Ed25519, digest, httpsig.Config{KeyAlgorithms: map[string]signing.Algorithm{"a": signing.PlainSHA256}}, "the algorithm must be"},
+		{signing.RSASHA256, digest, httpsig.Config{KeyAlgorithms: map[string]signing.Algorithm{"a": signing.RSAPSSSHA512}}, "needs NeedKeyID"},
 		{signing.HMACSHA256, nil, httpsig.Config{}, `"content-digest" must be covered`},
 		{signing.HMACSHA256, []string{`content-digest;key="sha-256"`}, httpsig.Config{}, `"content-digest" must be covered`},
 		{signing.HMACSHA256, with("content-digest"), httpsig.Config{}, "there twice"},
@@ -70,7 +71,7 @@ func TestRefusedConfigurations(t *testing.T) {
 
 // A verifier says at once what no request could pass.
 func TestVerifiersThatCannotVerify(t *testing.T) {
-	pinned := scheme(t, signing.RSASHA256, []string{"content-digest"}, httpsig.Config{KeyAlgorithms: map[string]signing.Algorithm{"ed": signing.Ed25519}})
+	pinned := scheme(t, signing.RSASHA256, []string{"content-digest"}, httpsig.Config{NeedKeyID: true, KeyAlgorithms: map[string]signing.Algorithm{"ed": signing.Ed25519}})
 	_, err := signing.NewVerifier(ring(t, hmacKey(t, secretA)), &signing.VerifierConfig{Schemes: []signing.Scheme{pinned}})
 	require.ErrorIs(t, err, signing.ErrSecretUnsuited)
 	_, err = signing.NewVerifier(nil, &signing.VerifierConfig{Schemes: []signing.Scheme{pinned}})
@@ -96,7 +97,7 @@ func TestEachKeyHasItsAlgorithm(t *testing.T) {
 	}
 	covered := []string{"content-digest"}
 	keys := ring(t, hmacKey(t, secretA), ed.key, ec.key, pss.key)
-	verifies := scheme(t, signing.HMACSHA256, covered, httpsig.Config{KeyAlgorithms: map[string]signing.Algorithm{"ed": signing.Ed25519, "ec": signing.ECDSAP256, "rs": signing.RSAPSSSHA512}})
+	verifies := scheme(t, signing.HMACSHA256, covered, httpsig.Config{NeedKeyID: true, KeyAlgorithms: map[string]signing.Algorithm{"ed": signing.Ed25519, "ec": signing.ECDSAP256, "rs": signing.RSAPSSSHA512}})
 	for _, p := range all {
 		m := signed(t, scheme(t, p.algorithm, covered, cfg(p)), nil, "{}")
 		_, err := verifies.Verify(m, keys, now, tolerance)

@@ -36,7 +36,7 @@ type Config struct {
 	Key signing.KeyForm
 
 	// KeyAlgorithms has the algorithms of keys that differ from the scheme's, by Key.ID.
-	// They count only for requests that name the key.
+	// It needs NeedKeyID: the key of a request that names none would be tried with the wrong one.
 	KeyAlgorithms map[string]signing.Algorithm
 
 	// MaxAge is how long after created a signature is taken. Defaults to the verifier's
@@ -128,6 +128,9 @@ func newScheme(algorithm signing.Algorithm, covered []string, cfg *Config) (*Sch
 		if algorithms[a] == "" {
 			problems = append(problems, errors.New("httpsig: the algorithm must be HMACSHA256, Ed25519, ECDSAP256, RSAPSSSHA512 or RSASHA256"))
 		}
+	}
+	if len(s.cfg.KeyAlgorithms) > 0 && !s.cfg.NeedKeyID {
+		problems = append(problems, errors.New("httpsig: Config.KeyAlgorithms needs NeedKeyID: a request that names no key tries all with one algorithm"))
 	}
 	facts, err := signing.NewDescribed(signing.Description{
 		Name: s.cfg.Name, SignatureHeader: "Signature", Signed: "{body}",
