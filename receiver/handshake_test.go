@@ -1,6 +1,7 @@
 package receiver_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -407,6 +408,16 @@ func TestVendorEnvelope(t *testing.T) {
 	require.NotNil(t, receiver.VendorEnvelope(slack).Challenge)
 	dwolla, _ := vendors.Find("dwolla")
 	require.Contains(t, receiver.VendorEnvelope(dwolla).ContentTypes, "application/vnd.dwolla.v1.hal+json")
+	pubsub, _ := vendors.Find("google-pubsub")
+	read := receiver.VendorEnvelope(pubsub).Read
+	for body, want := range map[string]string{
+		`{"message":{"messageId":"207"},"deliveryAttempt":2}`: "207", `{"message":{"messageId":"a b"}}`: "sha256-id-c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65",
+		`{"message":{}}`: "", `{"message":{"messageId":""}}`: "", `{"messageId":"1"}`: "", `{`: "",
+	} {
+		ev := receiver.Event{Body: []byte(body), ID: "sha256-0"}
+		require.Equal(t, want == "", read(&ev) != nil, body)
+		require.Equal(t, cmp.Or(want, "sha256-0"), ev.ID, body)
+	}
 }
 
 // Keys can depend on the request with the scheme of every vendor.

@@ -99,3 +99,18 @@ func TestVendorsThatAreHardToName(t *testing.T) {
 	require.Equal(t, exitVerified, code, out)
 	require.Contains(t, out, "and so do Brex, GitLab, with a signing token, OpenAI")
 }
+
+// A JSON Web Token is named, and not judged.
+func TestNamesTokens(t *testing.T) {
+	const token = "eyJhbGciOiJSUzI1NiJ9.e30.AA" //nolint:gosec // signed by nobody
+	for header, says := range map[string]bool{
+		"Authorization: Bearer " + token: true, "Authorization: JWT " + token: true, "Authorization: " + token: true, "Plaid-Verification: " + token: true,
+		"MessageBird-Signature-JWT: " + token: true, "Authorization: Bearer abc": false, "Authorization: Basic YTpi": false,
+	} {
+		request := "POST /hooks HTTP/1.1\r\nHost: example.com\r\n" + header + "\r\nContent-Length: 2\r\n\r\n{}"
+		code, out := verify(t, request, []string{"a secret of thirty-two letters!!"})
+		require.NotEqual(t, exitVerified, code)
+		require.Equal(t, says, strings.Contains(out, "has a JSON Web Token, which this command does not judge"), "%s: %s", header, out)
+		require.NotContains(t, out, token)
+	}
+}
