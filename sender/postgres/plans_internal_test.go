@@ -91,7 +91,7 @@ func (c *crowd) fill() {
 }
 
 // park adds a million deliveries of paused subscriptions: most are pending, some wait
-// for a retry.
+// for a retry. It also adds many notices about few subscriptions.
 func (c *crowd) park() {
 	const parked, first = 100, 1 << 40
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber, lane, open, pending, waiting, claimed_to)
@@ -103,6 +103,8 @@ func (c *crowd) park() {
 		SELECT %d + s, %d + e, now(), 1, 1, 0, 0, 0, 0, false, false, 100 FROM generate_series(9001, 10000) e, generate_series(1, %d) s`, first, first, parked))
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_leases (subscription, event, until, token, owner, number, tries, first_at, claimed_at, stood, epoch, single, notice, redacted, bytes)
 		SELECT %d + s, %d + e, now(), 1, 1, 1, 1, now(), now(), 0, 0, false, false, false, 100 FROM generate_series(10001, 10010) e, generate_series(1, %d) s`, first, first, parked))
+	c.exec(`INSERT INTO {}.surehook_notices (id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, notify_due)
+		SELECT 'ntc_' || i, 'k', 'sub_' || i % 10, 'wsub_' || i % 10, '', '', '', 0, now(), 'infinity' FROM generate_series(1, 50000) i`)
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_outbox (event, patterns, subscriber, subscription, created_at, notice, bytes) SELECT %d + e, 'a.b a.* *', 0, 0, now(), false, 100 FROM generate_series(1, 10000) e`, first))
 }
 
