@@ -264,6 +264,10 @@ func TestMetrics(t *testing.T) {
 			require.Contains(t, text, "\n"+line)
 		}
 		require.NotContains(t, text, c.id, "no label grows with the subscribers")
+
+		api := start(t, p, "-workers=false")
+		api.post(operatorToken, "/events", object{"type": "order.sent", "object": object{"type": "order", "id": "2"}}).is(http.StatusCreated)
+		require.Contains(t, api.get(operatorToken, "/metrics").text, "\n"+`surehook_published_events_total{result="new"} 1`, "a process that only serves the API")
 	})
 }
 
