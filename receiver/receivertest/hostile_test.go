@@ -41,6 +41,7 @@ func (w rewriting) WriteHeader(status int) {
 
 // Hostile reports each broken promise, and no others.
 func TestHostileReports(t *testing.T) {
+	t.Parallel()
 	instead := func(of, other int) func(*shop, http.Handler) http.Handler {
 		return func(_ *shop, next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,6 +156,7 @@ func (w *conflicting) Write(p []byte) (int, error) {
 // Both secrets count while one is rotated, and Hostile finds this out. All ways into this
 // module are correct.
 func TestHostileCorrect(t *testing.T) {
+	t.Parallel()
 	for name, rotating := range map[string]bool{"wrap and rotation": true, "group without rotation": false} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t.TempDir())
@@ -204,6 +206,7 @@ func (v *renewed) Verify(m signing.Message) (signing.Verified, error) {
 
 // Hostile tries a handler of another sender's events with that sender's scheme and bodies.
 func TestHostileForeign(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		scheme signing.Scheme
 		encode string

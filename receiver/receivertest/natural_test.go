@@ -20,6 +20,7 @@ type orderRoute func(pattern string, h func(context.Context, *sql.Tx, receiver.T
 // defaults. Two correct forms pass: a row that every event can make, and facts that do not
 // depend on each other.
 func TestHostileFindsTheNaturalMistake(t *testing.T) {
+	t.Parallel()
 	exec := func(query string) func(context.Context, *sql.Tx, receiver.Typed[any]) error {
 		return func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[any]) error {
 			_, err := tx.ExecContext(ctx, query, ev.Object.ID, ev.ID, ev.Type)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,6 +36,10 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.skip", "^Example"); err != nil {
 			panic(err)
 		}
+	}
+	// Many tests wait, for a process that is gone and for locks, more than they work.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -29,6 +29,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 // no result as lost. Each commit takes 5 ms, so many of the stops come in the middle of
 // one.
 func TestStopLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	const stops = 20
 	ctx := context.Background()
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})

@@ -23,6 +23,7 @@ import (
 // one takes over its deliveries, and the first one makes none of them twice when it
 // goes on.
 func TestSuspendedWhileReadingBodies(t *testing.T) {
+	t.Parallel()
 	const subscribers = 40
 	p := newPlace(t)
 	s := p.store(t)

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With 120,000 deliveries each page of the console and of the portal reads no more rows than
+// With 60,000 deliveries each page of the console and of the portal reads no more rows than
 // with ten million, up to a bound for each.
 func TestPagesReadFewRows(t *testing.T) {
 	t.Parallel()
 	b, err := newBench(options{quick: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.close()) })
-	s, err := openServed(t.Context(), b, 120_000)
+	s, err := openServed(t.Context(), b, 60_000)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.close()) }()
 	require.Greater(t, len(s.pages), 60)
