@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,7 +195,23 @@ func inPostgres() []breakage[pgx.Tx] {
 					return fn(tx)
 				})
 			}
+			// The first two have their snapshots before either marks, so that one of them fails.
+			var callers atomic.Int32
+			both := make(chan struct{})
 			b.mark = func(ctx context.Context, tx tx, scope, id string, at time.Time) (bool, error) {
+				if _, err := tx.Exec(ctx, "SELECT"); err != nil {
+					return false, err
+				}
+				switch callers.Add(1) {
+				case 1:
+					select {
+					case <-both:
+					case <-ctx.Done():
+						return false, ctx.Err()
+					}
+				case 2:
+					close(both)
+				}
 				fresh, err := b.full.Mark(ctx, tx, scope, id, at)
 				var pg *pgconn.PgError
 				if errors.As(err, &pg) {
