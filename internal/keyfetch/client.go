@@ -127,6 +127,11 @@ func (c *Client) do(ctx context.Context, method, to string, body []byte) ([]byte
 		return nil, fmt.Errorf("keyfetch: the host answered %d", res.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, c.maxBytes+1))
+	if err == nil {
+		// TLS says goodbye before the connection is closed. A host that ends its answer because
+		// of that makes it look whole.
+		err = ctx.Err()
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("keyfetch: reading the answer: %w", err)

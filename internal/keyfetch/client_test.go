@@ -112,7 +112,7 @@ func TestClientRefusesOtherAnswers(t *testing.T) {
 		var h host
 		c := h.client(t, keyfetch.ClientConfig{MaxBytes: 10, Timeout: timeout}, answer)
 		_, err := c.Get(t.Context(), "https://example.com/secret")
-		require.ErrorContains(t, err, what)
+		require.ErrorContains(t, err, what, what)
 		require.NotContains(t, err.Error(), "/secret")
 		require.Equal(t, []string{"example.com:443"}, h.dialed)
 	}
