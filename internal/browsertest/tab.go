@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -148,11 +149,15 @@ func (t *Tab) Key(name string, code int, text string) {
 	t.Call("Input.dispatchKeyEvent", Object{"type": "keyUp", "key": name, "code": name, "windowsVirtualKeyCode": code}, nil)
 }
 
+// resized is what the browser says of a transition between two pages during which a test has
+// changed the size of the window. It does no harm.
+const resized = "Transition was aborted because of invalid state. Viewport size changed"
+
 // Complaints are the browser's messages about the tab's pages: errors, and violations of
 // their policies.
 func (t *Tab) Complaints() (all []string) {
 	for _, e := range t.browser.events {
-		if e.SessionID == t.session && (e.Method == "Log.entryAdded" || e.Method == "Runtime.exceptionThrown" || e.Method == "Runtime.consoleAPICalled") {
+		if e.SessionID == t.session && !bytes.Contains(e.Params, []byte(resized)) && (e.Method == "Log.entryAdded" || e.Method == "Runtime.exceptionThrown" || e.Method == "Runtime.consoleAPICalled") {
 			all = append(all, string(e.Params))
 		}
 	}
