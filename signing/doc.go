@@ -31,8 +31,8 @@
 //	[NewSquare] [NewTwilio]                  sign the URL and the body and no time
 //	[NewAdyen] [NewBraintree]                have the signature in the body
 //
-// [NewUnsignedToken] and [NewPlainHash] are for senders that sign nothing, or make no HMAC. No
-// verifier takes them unless it is told so.
+// [NewUnsignedToken] and [NewPlainHash] are for senders that sign nothing, or make no HMAC. A
+// verifier takes them only if its configuration says so.
 //
 // Package httpsig has HTTP Message Signatures (RFC 9421) with Content-Digest, for whoever signs
 // by them. Packages sns and paypal have the schemes of Amazon SNS and PayPal, which fetch

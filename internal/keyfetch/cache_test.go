@@ -93,8 +93,8 @@ func TestCacheUsesWhatIsStale(t *testing.T) {
 	want(t, 4, nil)(c.Get("a"))
 }
 
-// Whoever names keys that are not there has them fetched anew at intervals alone, and does
-// not take away what is kept.
+// A request for keys that are not there has them fetched anew at intervals alone, and takes
+// nothing away that is kept.
 func TestCacheRenewsAtIntervals(t *testing.T) {
 	var s source
 	c := s.cache(keyfetch.CacheConfig{})

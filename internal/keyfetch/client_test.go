@@ -118,7 +118,7 @@ func TestClientRefusesOtherAnswers(t *testing.T) {
 	}
 }
 
-// Whoever answers in the host's place has no certificate for it.
+// An impostor of the host has no certificate for it.
 func TestClientChecksTheCertificate(t *testing.T) {
 	var h host
 	c := h.client(t, keyfetch.ClientConfig{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

@@ -71,7 +71,7 @@ func TestMessageBirdsReferenceValues(t *testing.T) {
 	require.Greater(t, accepted, 3)
 }
 
-// What atlassian-jwt 2.0.3 (npm) makes of these requests.
+// These are the canonical forms that atlassian-jwt 2.0.3 (npm) makes of these requests.
 func TestCanonicalRequests(t *testing.T) {
 	for _, c := range []struct{ method, target, base, want string }{
 		{"get", "/path/to/service?zee_last=param&repeated=parameter+1&first=param&repeated=parameter+2&repeated=Parameter+2", "", "GET&/path/to/service&first=param&repeated=Parameter%202,parameter%201,parameter%202&zee_last=param"},

@@ -37,7 +37,8 @@ func TestSendersAreAccepted(t *testing.T) {
 	}
 }
 
-// What a token does not cover is Unsigned, and a verifier is not made without saying so.
+// Facts that a token does not cover are Unsigned, and a verifier is made only if its
+// configuration says so.
 func TestUncoveredBodies(t *testing.T) {
 	for name, s := range senders() {
 		covers := s.claims["payload_hash"] != nil || s.claims["request_body_sha256"] != nil
@@ -286,7 +287,7 @@ func TestHeadersAreThereOnce(t *testing.T) {
 	}
 }
 
-// What is in the header beside alg and kid does not matter, whatever it says.
+// The rest of a token's header, beside alg and kid, does not matter.
 func TestNothingElseOfTheHeaderIsRead(t *testing.T) {
 	for name, s := range senders() {
 		header := s.header.with("jku", "https://evil.example/jwks").with("x5u", "https://evil.example/").with("jwk", fields{"kty": "RSA"}).with("typ", "other")

@@ -98,7 +98,14 @@ func signed(v vendors.Vendor) string {
 	case vendors.PayPal:
 		return "`{id}|{timestamp}|WEBHOOK|CRC-32`, RSA"
 	case vendors.JWT:
-		return cmp.Or(v.TokenCovers, "**not the request**") + ", by a token"
+		var parts []string
+		if v.TokenSignsBody {
+			parts = append(parts, "the body")
+		}
+		if v.TokenCovers != "" {
+			parts = append(parts, v.TokenCovers)
+		}
+		return cmp.Or(strings.Join(parts, ", "), "**not the request**") + ", by a token"
 	case vendors.UnsignedToken:
 		return "**nothing**: it holds the secret"
 	}

@@ -26,7 +26,7 @@ func tokens() []Vendor {
 			Note: "The scheme is jose.PubSub, with the subscription's audience and the email of its service account; the keys are jose.GoogleKeys." + card + " The event's ID is message.messageId, because a repetition may have another deliveryAttempt.",
 		},
 		{
-			Name: "messagebird", Title: "MessageBird, Bird", Kind: JWT, Description: signing.Description{Name: "messagebird", SignatureHeader: "Messagebird-Signature-Jwt"}, TokenCovers: coversBody + ", the URL", Window: time.Minute,
+			Name: "messagebird", Title: "MessageBird, Bird", Kind: JWT, Description: signing.Description{Name: "messagebird", SignatureHeader: "Messagebird-Signature-Jwt"}, TokenSignsBody: true, TokenCovers: "the URL", Window: time.Minute,
 			Success: "2xx", Docs: "https://developers.messagebird.com/api/#verifying-http-requests",
 			Evidence: Published, Read: compared, Source: "messagebird-nodejs, reference values", Note: "The scheme is jose.MessageBird, with the URL to which it sends.",
 		},
@@ -35,13 +35,13 @@ func tokens() []Vendor {
 			Docs: "https://developer.monday.com/apps/docs/integration-authorization", Note: "The scheme is jose.Monday, with the URL to which it sends." + card,
 		},
 		{
-			Name: "plaid", Title: "Plaid", Kind: JWT, Key: PublicKeys, Description: signing.Description{Name: "plaid", SignatureHeader: "Plaid-Verification"}, TokenCovers: coversBody, Window: minutes5,
+			Name: "plaid", Title: "Plaid", Kind: JWT, Key: PublicKeys, Description: signing.Description{Name: "plaid", SignatureHeader: "Plaid-Verification"}, TokenSignsBody: true, Window: minutes5,
 			Retries: "up to 24 h with backoff", Success: "200 within 10 s", Docs: "https://plaid.com/docs/api/webhooks/webhook-verification/",
 			Evidence: Published, Read: compared, Source: "a webhook and its key that a receiver has published",
 			Note: "The scheme is jose.Plaid; the keys are jose.PlaidKeys. Bodies have no id: the token tells events apart, so that what Plaid signs anew when it sends it again has an effect again. Fetch what is new.",
 		},
 		{
-			Name: "vonage", Title: "Vonage", Kind: JWT, Description: authorization("vonage"), TokenCovers: coversBody, Window: minutes5,
+			Name: "vonage", Title: "Vonage", Kind: JWT, Description: authorization("vonage"), TokenSignsBody: true, Window: minutes5,
 			Success: "200", Docs: "https://developer.vonage.com/en/getting-started/concepts/webhooks",
 			Note: "The scheme is jose.Vonage, with the account's signature secret, for signed webhooks.",
 		},

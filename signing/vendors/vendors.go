@@ -47,9 +47,10 @@ type Vendor struct {
 	// to its version. "" is nowhere. An ObjectType that begins with "=" is the type itself.
 	ObjectType, ObjectID, Version string
 
-	// TokenCovers says what of a request a JWT covers, in words; it begins with "the body" if
-	// it covers that, and is "" if it covers nothing but itself.
-	TokenCovers string
+	// TokenSignsBody is true if a JWT covers the body. TokenCovers says in words which other
+	// parts of a request it covers; "" is none.
+	TokenSignsBody bool
+	TokenCovers    string
 	// BodyID is the path to the event's id in the body of a sender whose signature does not
 	// cover it, and whose repetitions differ elsewhere in the body. It is as good as the body.
 	BodyID string
@@ -259,12 +260,10 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 func (v *Vendor) UnsignedBody() bool {
 	signed := v.Description.Signed
 	if v.Kind == JWT {
-		return !strings.HasPrefix(v.TokenCovers, coversBody)
+		return !v.TokenSignsBody
 	}
 	return v.Kind == UnsignedToken || v.Kind == Adyen || v.Kind == PayPal || signed != "" && !strings.Contains(signed, "{body}") && !strings.Contains(signed, "{digest:")
 }
-
-const coversBody = "the body"
 
 // SignsTime reports whether the signature covers the time of signing. A token that does not
 // cover the body has a time, which is not the request's.

@@ -86,7 +86,7 @@ func TestVendorsThatAreHardToName(t *testing.T) {
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, out, "an HTTP Message Signature")
 
-	// What is no signature.
+	// These are no signatures.
 	code, out = verify(t, "POST / HTTP/1.1\r\nHost: x\r\nX-Gitlab-Token: "+textKey+"\r\n\r\n{}", []string{textKey})
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, out, "X-Gitlab-Token is no signature")

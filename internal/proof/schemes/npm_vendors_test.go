@@ -129,7 +129,7 @@ func TestWhatWeSignNPMLibrariesVerify(t *testing.T) {
 	}
 }
 
-// What the libraries sign is taken by the entries, and with another body it is not.
+// The entries take what the libraries sign, and refuse it with another body.
 func TestWhatNPMLibrariesSignWeVerify(t *testing.T) {
 	n := newNPM(t)
 	const adyenBody = `{"live":"false","notificationItems":[{"NotificationRequestItem":{"pspReference":"7914073381342284","merchantAccountCode":"TestMerchant","merchantReference":"order:7 \\ Zoë","amount":{"value":1130,"currency":"EUR"},"eventCode":"AUTHORISATION","success":"true"}}]}`
