@@ -124,6 +124,29 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
+// Every call refuses a query parameter that it does not take: who has mistyped a filter
+// would be shown everything.
+func TestUnknownParameters(t *testing.T) {
+	t.Parallel()
+	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false")
+	calls := []string{"GET /openapi.json"}
+	for path, methods := range s.get("", "/openapi.json").is(http.StatusOK)["paths"].(object) {
+		for method := range methods.(object) {
+			calls = append(calls, strings.ToUpper(method)+" "+path)
+		}
+	}
+	require.GreaterOrEqual(t, len(calls), len(contract))
+	for _, call := range calls {
+		method, path, _ := strings.Cut(call, " ")
+		var body any
+		if method == http.MethodPost || method == http.MethodPatch {
+			body = object{}
+		}
+		t.Log(call)
+		s.call(operatorToken, method, strings.NewReplacer("{", "", "}", "").Replace(path)+"?never=1", body).refused(http.StatusUnprocessableEntity, "query.never")
+	}
+}
+
 // contract is every call that clients may rely on.
 var contract = []string{
 	"POST /subscribers", "GET /subscribers/{id}", "PATCH /subscribers/{id}", "DELETE /subscribers/{id}",
