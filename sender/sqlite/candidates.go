@@ -226,7 +226,7 @@ func (s *source) next(subscription int64, sc scope, after dispatch.DeliveryKey, 
 		query, args = query+` AND x.event <= ? AND (x.event < ? OR x.subscription > ?)`, append(args, after.Event, after.Event, after.Subscription)
 	}
 	query += s.conditions(subscription != 0)
-	return query + ` ORDER BY x.event DESC, x.subscription LIMIT ?`, append(args, n)
+	return query + ` ORDER BY x.event DESC, x.subscription LIMIT ? + 0`, append(args, n)
 }
 
 // take returns the next candidates, up to n. None: there are no more.

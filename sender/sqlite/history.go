@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -74,8 +75,8 @@ func (w *work) deliveries(q *history.DeliveryQuery, sc scope, after dispatch.Del
 	if err != nil {
 		return nil, "", err
 	}
-	for examined := 0; examined < history.MaxExamined; {
-		some, err := m.take(min(limit+1, history.MaxExamined-examined))
+	for examined, size := 0, limit+1; examined < history.MaxExamined; size = min(2*size, 512) {
+		some, err := m.take(min(size, history.MaxExamined-examined))
 		if err != nil || len(some) == 0 {
 			return page, "", err
 		}
@@ -124,17 +125,40 @@ func (w *work) unlikely(q *history.DeliveryQuery, some []candidate) error {
 		return err
 	}
 	for i := range some {
-		c := &some[i]
-		c.likely = c.likely && matching[c.Event]
-		if c.likely && (q.Class != "" || q.StatusCode != 0) {
-			class, code, err := w.lastAnswer(c.Event, c.Subscription)
-			if err != nil {
-				return err
-			}
-			c.likely = q.MatchesLast(class, code)
+		some[i].likely = some[i].likely && matching[some[i].Event]
+	}
+	if q.Class == "" && q.StatusCode == 0 {
+		return nil
+	}
+	return w.unlikelyAnswers(q, some)
+}
+
+// selectLastAnswers reads the last attempts of deliveries, given as a list of pairs of event
+// and subscription.
+const selectLastAnswers = `SELECT j.key, a.class, a.status_code FROM json_each(?) j CROSS JOIN surehook_attempts a ON a.event = j.value ->> 0 AND a.subscription = j.value ->> 1
+		AND NOT EXISTS (SELECT 1 FROM surehook_attempts l WHERE l.event = a.event AND l.subscription = a.subscription AND l.number > a.number)`
+
+// unlikelyAnswers marks the candidates whose last attempts the query does not ask for.
+func (w *work) unlikelyAnswers(q *history.DeliveryQuery, some []candidate) error {
+	var pairs [][2]int64
+	var of []*candidate
+	for i := range some {
+		if c := &some[i]; c.likely {
+			c.likely = q.MatchesLast(sender.ClassNone, 0) // unless it was attempted
+			pairs, of = append(pairs, [2]int64{c.Event, c.Subscription}), append(of, c)
 		}
 	}
-	return nil
+	list, err := json.Marshal(pairs)
+	if err != nil {
+		return err
+	}
+	return w.each(func(rows *sql.Rows) (bool, error) {
+		var n, code int
+		var class sender.Class
+		err := rows.Scan(&n, &class, &code)
+		of[n].likely = q.MatchesLast(class, code)
+		return true, err
+	}, selectLastAnswers, string(list))
 }
 
 // scope finds the numbers that bound a query. found is false if there is nothing of an id

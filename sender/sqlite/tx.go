@@ -147,7 +147,7 @@ type work struct {
 	}
 	tx       *sql.Tx              // nil if it only reads
 	prepared map[string]*sql.Stmt // on the database, by their text
-	bound    map[string]*sql.Stmt // the same on tx
+	bound    map[string]*sql.Stmt // the same on tx; nil: a text that was run once and is not prepared
 	damage   *damage.Log
 
 	committed []func() // called once the transaction is committed
@@ -158,19 +158,21 @@ func (s *Store) inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string
 }
 
 // stmt returns a prepared statement for this transaction, or nil if the text is not
-// prepared.
+// prepared. A text that is run again is prepared for the transaction: a list reads a part
+// for each subscription with the same text, and to compile it costs more than to run it.
 func (w *work) stmt(query string) *sql.Stmt {
-	if s := w.bound[query]; s != nil {
+	s, again := w.bound[query]
+	if s != nil {
 		return s
-	}
-	s := w.prepared[query]
-	if s == nil {
-		return nil
 	}
 	if w.bound == nil {
 		w.bound = map[string]*sql.Stmt{}
 	}
-	s = w.tx.StmtContext(w.ctx, s)
+	if known := w.prepared[query]; known != nil {
+		s = w.tx.StmtContext(w.ctx, known)
+	} else if again {
+		s, _ = w.tx.PrepareContext(w.ctx, query) // run as it is, it gives the error
+	}
 	w.bound[query] = s
 	return s
 }

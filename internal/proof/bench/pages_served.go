@@ -17,6 +17,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/portal"
 	"github.com/surehook/surehook/sender/replay"
@@ -31,6 +32,8 @@ type served struct {
 	below   string       // the visitor's part of the path
 	pool    *pgxpool.Pool
 	backend int // the process of its connection
+	history *history.History
+	feed    feed.Store
 	close   func() error
 
 	largest, paused, ordered string // ids of the first owner's subscriptions
@@ -89,6 +92,7 @@ func (s *served) open(ctx context.Context, p *place[pgx.Tx], n int) error {
 	if err != nil {
 		return err
 	}
+	s.history, s.feed = all, p.store
 	quiet := slog.New(slog.DiscardHandler)
 	s.console, err = console.New(console.Backend{Registry: registry, History: all, Replays: replays},
 		func(http.ResponseWriter, *http.Request) (string, bool) { return "grace", true },
