@@ -32,8 +32,28 @@ func attempt(header http.Header) trace.SpanContext {
 	if len(given) != 1 || len(given[0]) > 64 {
 		return trace.SpanContext{}
 	}
+	if sc, ok := plain(given[0]); ok {
+		return sc
+	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": given[0]})
 	return trace.SpanContextFromContext(ctx)
+}
+
+// plain reads the usual form, of version 00 with no flag but that it is sampled. The
+// propagator reads the others: it needs a map and contexts, which cost more than the span.
+func plain(given string) (sc trace.SpanContext, ok bool) {
+	if len(given) != 55 || given[:3] != "00-" || given[35] != '-' || given[52:54] != "-0" || given[54] != '0' && given[54] != '1' {
+		return sc, false
+	}
+	c := trace.SpanContextConfig{TraceFlags: trace.TraceFlags(given[54] - '0'), Remote: true}
+	var err error
+	if c.TraceID, err = trace.TraceIDFromHex(given[3:35]); err != nil {
+		return sc, false
+	}
+	if c.SpanID, err = trace.SpanIDFromHex(given[36:52]); err != nil {
+		return sc, false
+	}
+	return trace.NewSpanContext(c), true
 }
 
 // verified puts what the signature covers into the span.

@@ -100,9 +100,9 @@ type request struct {
 }
 
 // startOptions are those of all spans, without room for more: whoever appends copies them.
-var startOptions = slices.Clip([]trace.SpanStartOption{
-	trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(system, operationName.String("process"), operationType.String("process")),
-})
+// A sampler sees the attributes there. OpenTelemetry copies them for each span, sampled or
+// not, so that all others are set on recorded spans alone.
+var startOptions = slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(system)})
 
 func (t *Telemetry) start(ctx context.Context, header http.Header) context.Context {
 	began, sender, options := time.Now(), attempt(header), startOptions
@@ -111,10 +111,16 @@ func (t *Telemetry) start(ctx context.Context, header http.Header) context.Conte
 		other = trace.SpanContextFromContext(ctx)
 		ctx = trace.ContextWithRemoteSpanContext(ctx, sender)
 	}
-	if other.IsValid() {
+	if other.IsSampled() { // a sampler sees a link to what was sampled
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: other}))
 	}
 	ctx, span := t.tracer.Start(ctx, "process", options...)
+	if span.IsRecording() {
+		span.SetAttributes(operationName.String("process"), operationType.String("process"))
+		if other.IsValid() && !other.IsSampled() {
+			span.AddLink(trace.Link{SpanContext: other})
+		}
+	}
 	return context.WithValue(ctx, requestKey{}, &request{began, span})
 }
 

@@ -38,35 +38,43 @@ var (
 )
 
 // start is what the spans have in common with which something begins that is about one
-// event type. A sampler sees these attributes; those that only a recorded span has are
-// set later.
+// event type.
 type start struct {
-	name    string
-	options []trace.SpanStartOption // without room for more: whoever appends copies them
+	name string
+	// options are without room for more: whoever appends copies them. A sampler sees the
+	// attributes there. OpenTelemetry copies them for each span, sampled or not, so that all
+	// others are set on recorded spans alone.
+	options []trace.SpanStartOption
+	// recorded are the other attributes that do not change, likewise without room.
+	recorded []attribute.KeyValue
+}
+
+func startOf(kind trace.SpanKind, name, eventType string, recorded ...attribute.KeyValue) *start {
+	seen := []attribute.KeyValue{system}
+	if eventType != "" {
+		name, seen = name+" "+eventType, append(seen, destination.String(eventType))
+	}
+	return &start{name, slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(seen...)}), slices.Clip(recorded)}
 }
 
 func publishOf(eventType string) *start {
-	name, attrs := "publish", []attribute.KeyValue{system, operationName.String("publish"), operationType.String("create")}
-	if eventType != "" {
-		name, attrs = name+" "+eventType, append(attrs, destination.String(eventType))
-	}
-	return &start{name, slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...)})}
+	return startOf(trace.SpanKindProducer, "publish", eventType, operationName.String("publish"), operationType.String("create"))
 }
 
 func sendOf(eventType string) *start {
-	return &start{"send " + eventType, slices.Clip([]trace.SpanStartOption{
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(system, operationName.String("send"), operationType.String("send"), destination.String(eventType), httpPost),
-	})}
+	return startOf(trace.SpanKindClient, "send", eventType, operationName.String("send"), operationType.String("send"), httpPost)
 }
 
 // publishStart begins the span of a publish in the caller's trace.
 func (t *Telemetry) publishStart(ctx context.Context, events []sender.Event) context.Context {
 	s := t.publishes.of(onlyType(events), publishOf)
-	options := s.options
-	if len(events) > 1 {
-		options = append(options, trace.WithAttributes(batchCount.Int(len(events))))
+	ctx, span := t.tracer.Start(ctx, s.name, s.options...)
+	if span.IsRecording() {
+		span.SetAttributes(s.recorded...)
+		if len(events) > 1 {
+			span.SetAttributes(batchCount.Int(len(events)))
+		}
 	}
-	ctx, _ = t.tracer.Start(ctx, s.name, options...)
 	return ctx
 }
 
@@ -142,7 +150,8 @@ func publishError(err error) string {
 func (t *Telemetry) attemptStart(ctx context.Context, c *dispatch.Claimed) context.Context {
 	s := t.sends.of(c.Event.Type, sendOf)
 	options := s.options
-	if publish, ok := parse(c.Event.Traceparent); ok {
+	publish := parse(c.Event.Traceparent)
+	if publish.IsSampled() { // a sampler sees a link to what was sampled
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: publish}))
 	}
 	if trace.SpanContextFromContext(ctx).IsValid() { // of whoever has begun Run
@@ -152,7 +161,10 @@ func (t *Telemetry) attemptStart(ctx context.Context, c *dispatch.Claimed) conte
 	if !span.IsRecording() {
 		return ctx
 	}
-	attrs := make([]attribute.KeyValue, 0, 8)
+	if publish.IsValid() && !publish.IsSampled() {
+		span.AddLink(trace.Link{SpanContext: publish})
+	}
+	attrs := append(make([]attribute.KeyValue, 0, 12), s.recorded...)
 	attrs = append(attrs, messageID.String(c.Event.ID), attemptNumber.Int(c.Number), bodySize.Int(len(c.Body)))
 	if c.Target != nil {
 		attrs = append(attrs, subscription.String(c.Target.Subscription), subscriberID.String(c.Target.Subscriber), laneKey.String(laneOf(c.Target.Lane)))

@@ -40,22 +40,23 @@ func format(sc trace.SpanContext) string {
 	return string(append(b, flags...))
 }
 
-// parse reads what a store has kept, whose form the publisher has checked.
-func parse(traceparent string) (sc trace.SpanContext, ok bool) {
+// parse reads what a store has kept, whose form the publisher has checked. It is invalid if
+// there is none.
+func parse(traceparent string) (sc trace.SpanContext) {
 	if len(traceparent) != 55 {
-		return sc, false
+		return sc
 	}
 	traceID, err := trace.TraceIDFromHex(traceparent[3:35])
 	if err != nil {
-		return sc, false
+		return sc
 	}
 	spanID, err := trace.SpanIDFromHex(traceparent[36:52])
 	if err != nil {
-		return sc, false
+		return sc
 	}
 	c := trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, Remote: true}
 	if strings.IndexByte("13579bdf", traceparent[54]) >= 0 {
 		c.TraceFlags = trace.FlagsSampled
 	}
-	return trace.NewSpanContext(c), true
+	return trace.NewSpanContext(c)
 }

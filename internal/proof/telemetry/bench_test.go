@@ -2,12 +2,17 @@ package telemetry_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	api "go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/receiverotel"
@@ -42,6 +47,45 @@ func BenchmarkHooks(b *testing.B) {
 			}
 			delivered(b, sending.PublishHooks(), sending.Hooks(), receiving.Hooks(), sending.AttemptTraceparent)
 		})
+	}
+}
+
+// BenchmarkBare makes the calls of OpenTelemetry that BenchmarkHooks makes, and nothing else:
+// three spans and eight measurements with attributes that are made before. So it is the least
+// that BenchmarkHooks can cost where no span is sampled.
+func BenchmarkBare(b *testing.B) {
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("bare")
+	meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("bare")
+	var counters [3]api.Int64Counter
+	var histograms [5]api.Float64Histogram
+	var errs []error
+	for i := range counters {
+		c, err := meter.Int64Counter(fmt.Sprint("c", i))
+		counters[i], errs = c, append(errs, err)
+	}
+	for i := range histograms {
+		h, err := meter.Float64Histogram(fmt.Sprint("h", i))
+		histograms[i], errs = h, append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		b.Fatal(err)
+	}
+	kind := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
+	of := api.WithAttributeSet(attribute.NewSet(attribute.String("surehook.lane", "proven")))
+	add, record := []api.AddOption{of}, []api.RecordOption{of}
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 3 {
+			_, span := tracer.Start(ctx, "send order.paid", kind...)
+			span.End()
+		}
+		for _, c := range counters {
+			c.Add(ctx, 1, add...)
+		}
+		for _, h := range histograms {
+			h.Record(ctx, .001, record...)
+		}
 	}
 }
 

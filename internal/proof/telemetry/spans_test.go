@@ -113,6 +113,39 @@ func TestStrangersHeader(t *testing.T) {
 	require.Empty(t, span.Links()[0].SpanContext.TraceState().String())
 }
 
+// What is not sampled is linked to as well: its trace may be recorded elsewhere, and its ids
+// stand in logs.
+func TestLinksToWhatIsNotSampled(t *testing.T) {
+	p := newPath(t, settings{})
+	p.subscribe(t, "", nil)
+	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, Remote: true})
+	_, err := p.sys.Publish(trace.ContextWithRemoteSpanContext(t.Context(), caller), order("1"))
+	require.NoError(t, err)
+	_, err = p.sys.Dispatcher.RunOnce(t.Context())
+	require.NoError(t, err)
+	links := p.span(t, "send order.paid").Links()
+	require.Len(t, links, 1)
+	require.Equal(t, caller.TraceID(), links[0].SpanContext.TraceID())
+	require.False(t, links[0].SpanContext.IsSampled())
+
+	for header, sampled := range map[string]bool{
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00": false, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03": true,
+		"01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more": true,
+	} {
+		p := newPath(t, settings{})
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, http.NoBody)
+		require.NoError(t, err)
+		request.Header.Set("Traceparent", header)
+		res, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		res.Body.Close()
+		links := p.span(t, "process").Links()
+		require.Len(t, links, 1, header)
+		require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7", links[0].SpanContext.TraceID().String()+"-"+links[0].SpanContext.SpanID().String(), header)
+		require.Equal(t, sampled, links[0].SpanContext.IsSampled(), header)
+	}
+}
+
 func linked(s sdktrace.ReadOnlySpan) (ids []trace.SpanID) {
 	for _, l := range s.Links() {
 		ids = append(ids, l.SpanContext.SpanID())
