@@ -128,5 +128,5 @@ func ExampleRegistry_Rewrap() {
 		log.Fatal(err)
 	}
 	fmt.Println(rewrapped, "sealed anew; in use:", left)
-	// Output: 1 sealed anew; in use: [2027-01]
+	// Output: 1 sealed anew; in use: [2027-01|ef6c4c0d]
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,9 +18,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// SealingKey encrypts secrets at rest. Its id is stored beside what it sealed,
-// so that keys can be rotated. Printing or logging it shows the id alone; encoding it,
-// as JSON for one, does not hide the key.
+// SealingKey encrypts secrets at rest. Its id and a fingerprint of its bytes are stored
+// beside what it sealed, so that keys can be rotated, and other bytes under the same id are
+// another key. Printing or logging it shows the id alone; encoding it, as JSON for one, does
+// not hide the key.
 type SealingKey struct {
 	ID  string // 1 to 128 bytes of UTF-8 without control characters or '|'
 	Key []byte // 32 bytes
@@ -34,27 +36,33 @@ func (k SealingKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.Str
 // LogValue shows the id alone.
 func (k SealingKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
+// name is what is stored of the key beside what it sealed.
+func (k SealingKey) name() string {
+	sum := sha256.Sum256(append([]byte("surehook sealing key|"), k.Key...))
+	return k.ID + "|" + hex.EncodeToString(sum[:4])
+}
+
 // Keys seals and opens secrets at rest with AES-256-GCM under random nonces
 // (NIST SP 800-38D). What is sealed is bound to its subscriber and its own id,
 // so that it cannot be moved to another row. Keys are immutable and safe for
 // concurrent use.
 type Keys struct {
-	current string
-	byID    map[string]cipher.AEAD
+	current string // its name
+	byName  map[string]cipher.AEAD
 }
 
 // NewKeys returns Keys that seal with current and open what any of the keys has
 // sealed.
 func NewKeys(current SealingKey, older ...SealingKey) (*Keys, error) {
-	k := &Keys{current: current.ID, byID: map[string]cipher.AEAD{}}
+	k := &Keys{current: current.name(), byName: map[string]cipher.AEAD{}}
 	var errs []error
 	for _, key := range append([]SealingKey{current}, older...) {
 		if err := ident.Scope(key.ID); err != nil || strings.Contains(key.ID, "|") {
 			errs = append(errs, fmt.Errorf("%w: sealing key id %q: it must have 1 to %d bytes of UTF-8 without control characters or '|'", ErrInvalid, key.ID, ident.MaxScope))
 			continue
 		}
-		if _, ok := k.byID[key.ID]; ok {
-			errs = append(errs, fmt.Errorf("%w: two sealing keys have the id %q", ErrInvalid, key.ID))
+		if _, ok := k.byName[key.name()]; ok {
+			errs = append(errs, fmt.Errorf("%w: the sealing key %q is given twice", ErrInvalid, key.ID))
 			continue
 		}
 		if len(key.Key) != 32 {
@@ -71,7 +79,10 @@ func NewKeys(current SealingKey, older ...SealingKey) (*Keys, error) {
 			errs = append(errs, err)
 			continue
 		}
-		k.byID[key.ID] = aead
+		k.byName[key.name()] = aead
+		if _, ok := k.byName[key.ID]; !ok {
+			k.byName[key.ID] = aead // of what was sealed before names had a fingerprint
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -83,7 +94,7 @@ func NewKeys(current SealingKey, older ...SealingKey) (*Keys, error) {
 type SealedSecret struct {
 	ID                  string
 	Sealed              []byte
-	Key                 string    // id of the sealing key; empty: not known
+	Key                 string    // the sealing key's id and fingerprint; empty: not known
 	NotBefore, NotAfter time.Time // as in signing.Key; zero: unbounded
 }
 
@@ -99,25 +110,25 @@ type SealedKeyring struct {
 const sealedFormat = 1
 
 // sealFor encrypts what belongs to one row, which bound names: format byte, length
-// of the key id, key id, nonce, ciphertext, tag.
+// of the key's name, its name, nonce, ciphertext, tag.
 func (k *Keys) sealFor(bound string, plain []byte) []byte {
 	b := append([]byte{sealedFormat, byte(len(k.current))}, k.current...)
-	return k.byID[k.current].Seal(b, nil, plain, []byte(bound))
+	return k.byName[k.current].Seal(b, nil, plain, []byte(bound))
 }
 
 // openFor decrypts what was sealed for the same row. Its errors match ErrSealed.
 func (k *Keys) openFor(bound string, sealed []byte) ([]byte, error) {
-	id, err := keyOf(sealed)
+	name, err := keyOf(sealed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q", err, bound)
 	}
-	aead, ok := k.byID[id]
+	aead, ok := k.byName[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: %q was sealed with the key %q, which is not among those given", ErrSealed, bound, id)
+		return nil, fmt.Errorf("%w: %q was sealed with the key %s, which is not among those given", ErrSealed, bound, k.lost(name))
 	}
-	plain, err := aead.Open(nil, nil, sealed[2+len(id):], []byte(bound))
+	plain, err := aead.Open(nil, nil, sealed[2+len(name):], []byte(bound))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q was changed, moved from another row, or sealed with another key of the id %q", ErrSealed, bound, id)
+		return nil, fmt.Errorf("%w: %q was changed, or moved from another row", ErrSealed, bound)
 	}
 	return plain, nil
 }
@@ -131,7 +142,7 @@ func (k *Keys) renewFor(bound string, sealed []byte) ([]byte, error) {
 	return k.sealFor(bound, plain), nil
 }
 
-// keyOf returns the id of the key that something was sealed with.
+// keyOf returns the name of the key that something was sealed with.
 func keyOf(sealed []byte) (string, error) {
 	if len(sealed) < 2 || sealed[0] != sealedFormat || len(sealed) < 2+int(sealed[1]) || !utf8.Valid(sealed[2:2+int(sealed[1])]) {
 		return "", fmt.Errorf("%w: it is not in a format that this version knows", ErrSealed)
@@ -142,20 +153,20 @@ func keyOf(sealed []byte) (string, error) {
 // Check returns an error that matches ErrSealed if something is sealed with a key
 // that is not among these.
 func (k *Keys) Check(ctx context.Context, store SealingStore) error {
-	ids, err := store.SealingKeys(ctx)
+	names, err := store.SealingKeys(ctx)
 	if err != nil {
 		return err
 	}
-	return k.missing(ids)
+	return k.missing(names)
 }
 
 // missing returns an error that matches ErrSealed unless all of the keys are here.
-// An id that is not known is passed over.
-func (k *Keys) missing(ids []string) error {
+// A name that is not known is passed over.
+func (k *Keys) missing(names []string) error {
 	var lost []string
-	for _, id := range ids {
-		if _, ok := k.byID[id]; !ok && id != "" {
-			lost = append(lost, strconv.Quote(id))
+	for _, name := range names {
+		if _, ok := k.byName[name]; !ok && name != "" {
+			lost = append(lost, k.lost(name))
 		}
 	}
 	if len(lost) == 0 {
@@ -163,6 +174,18 @@ func (k *Keys) missing(ids []string) error {
 	}
 	return fmt.Errorf("%w: of the keys that secrets are sealed with, these are not among those given: %s; give them to NewKeys as older keys, "+
 		"and Registry.Rewrap seals everything with the current one; if one is lost for good, Registry.RevokeSecret replaces a subscriber's secrets", ErrSealed, strings.Join(lost, ", "))
+}
+
+// lost is the name of a key that is not here, for people.
+func (k *Keys) lost(name string) string {
+	id, print, _ := strings.Cut(name, "|")
+	text := fmt.Sprintf("%q (fingerprint %s)", id, print)
+	for given := range k.byName {
+		if other, is := strings.CutPrefix(given, id+"|"); is {
+			text += fmt.Sprintf(", for which other bytes were given (fingerprint %s)", other)
+		}
+	}
+	return text
 }
 
 // sealSecret returns a subscriber's secret as a store keeps it.
@@ -197,8 +220,8 @@ func boundTo(subscriber, id string) string { return "surehook secret|" + subscri
 
 // SealingStore knows what sealing keys are in use. Registry and Dispatcher use it.
 type SealingStore interface {
-	// SealingKeys lists the ids of the sealing keys that anything is sealed with,
-	// each once, in ascending order of their bytes. The first is "" if something
+	// SealingKeys lists the sealing keys that anything is sealed with, as SealedSecret.Key
+	// names them, each once, in ascending order of their bytes. The first is "" if something
 	// is sealed with a key that is not known. What it costs depends on how many
 	// keys there are, and not on what they sealed.
 	SealingKeys(ctx context.Context) ([]string, error)

@@ -26,7 +26,7 @@ func TestSeal(t *testing.T) {
 	secret := signing.GenerateSecret()
 
 	sealed := keys.sealSecret("sub_a", "sec_1", secret)
-	require.Equal(t, "2026", sealed.Key)
+	require.Equal(t, sealingKey("2026", 2).name(), sealed.Key)
 	require.NotContains(t, string(sealed.Sealed), secret.Reveal())
 	require.NotEqual(t, sealed.Sealed, keys.sealSecret("sub_a", "sec_1", secret).Sealed, "another nonce each time")
 	got, err := keys.openSecret("sub_a", sealed)
@@ -70,14 +70,20 @@ func TestSeal(t *testing.T) {
 func TestSealedFormat(t *testing.T) {
 	keys, err := NewKeys(sealingKey("2025", 1))
 	require.NoError(t, err)
-	sealed, err := hex.DecodeString("0104323032357fa28fa9aaffb55fa65c6a32e29c2861bc1d02ec3046670077b450a7e1629ffebe36d914b18f0d3e98b3eaa57d41cff0a9b1b401e0c01c74d6f88dd7d7059d5e05d4")
-	require.NoError(t, err)
-	got, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed})
-	require.NoError(t, err)
-	require.Equal(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", got.Reveal())
-	id, err := keyOf(sealed)
-	require.NoError(t, err)
-	require.Equal(t, "2025", id)
+	for name, text := range map[string]string{
+		"2025":                       "0104323032357fa28fa9aaffb55fa65c6a32e29c2861bc1d02ec3046670077b450a7e1629ffebe36d914b18f0d3e98b3eaa57d41cff0a9b1b401e0c01c74d6f88dd7d7059d5e05d4",
+		sealingKey("2025", 1).name(): "010d323032357c3338393665356662d61059c9c70c8aa48866acfac67921282b911f2a553f0f7d07f3d88cc667dd9dad0b59dc53a32ce9777b4d70c247f0569f70bf0f3c848103832ebc52712656b3dc1b",
+	} {
+		sealed, err := hex.DecodeString(text)
+		require.NoError(t, err)
+		got, err := keys.openSecret("sub_a", SealedSecret{ID: "sec_1", Sealed: sealed})
+		require.NoError(t, err)
+		require.Equal(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", got.Reveal())
+		key, err := keyOf(sealed)
+		require.NoError(t, err)
+		require.Equal(t, name, key)
+		require.NoError(t, keys.missing([]string{key}))
+	}
 
 	// A secret that is sealed for one row is of no use in another, and stays bound to its
 	// row when it is sealed anew.
@@ -85,24 +91,42 @@ func TestSealedFormat(t *testing.T) {
 	require.NoError(t, err)
 	renewed, err := newer.renewFor("row 1", keys.sealFor("row 1", []byte("plain")))
 	require.NoError(t, err)
-	id, err = keyOf(renewed)
+	key, err := keyOf(renewed)
 	require.NoError(t, err)
-	require.Equal(t, "2026", id)
+	require.Equal(t, sealingKey("2026", 2).name(), key)
 	plain, err := newer.openFor("row 1", renewed)
 	require.NoError(t, err)
 	require.Equal(t, "plain", string(plain))
 	_, err = newer.openFor("row 2", renewed)
 	require.ErrorIs(t, err, ErrSealed)
 	_, err = keys.openFor("row 1", renewed)
-	require.ErrorContains(t, err, `"2026", which is not among those given`)
+	require.ErrorContains(t, err, `"2026" (fingerprint 8609a188), which is not among those given`)
 	_, err = newer.renewFor("row 2", renewed)
 	require.ErrorIs(t, err, ErrSealed)
 }
 
+// Other bytes under the same id are another key: it is missed at once, and both can be given.
+func TestKeysOfOneID(t *testing.T) {
+	before, err := NewKeys(sealingKey("1", 1))
+	require.NoError(t, err)
+	sealed := before.sealFor("row", []byte("plain"))
+	other, err := NewKeys(sealingKey("1", 2))
+	require.NoError(t, err)
+	err = other.missing([]string{before.current})
+	require.ErrorIs(t, err, ErrSealed)
+	require.ErrorContains(t, err, `"1" (fingerprint 3896e5fb), for which other bytes were given (fingerprint 8609a188)`)
+	both, err := NewKeys(sealingKey("1", 2), sealingKey("1", 1))
+	require.NoError(t, err)
+	require.NoError(t, both.missing([]string{before.current, other.current}))
+	plain, err := both.openFor("row", sealed)
+	require.NoError(t, err)
+	require.Equal(t, "plain", string(plain))
+}
+
 func TestNewKeysRefuses(t *testing.T) {
-	_, err := NewKeys(SealingKey{}, sealingKey("a", 1), sealingKey("a", 2), SealingKey{ID: "b", Key: []byte("short")}, sealingKey("c|d", 1))
+	_, err := NewKeys(SealingKey{}, sealingKey("a", 1), sealingKey("a", 1), SealingKey{ID: "b", Key: []byte("short")}, sealingKey("c|d", 1))
 	require.ErrorIs(t, err, ErrInvalid)
-	for _, part := range []string{`sealing key id ""`, `two sealing keys have the id "a"`, `"b" has 5 bytes: AES-256 takes 32`, `id "c|d"`} {
+	for _, part := range []string{`sealing key id ""`, `the sealing key "a" is given twice`, `"b" has 5 bytes: AES-256 takes 32`, `id "c|d"`} {
 		require.ErrorContains(t, err, part)
 	}
 }
@@ -175,7 +199,7 @@ func TestPropertySealedSurvivesRotation(t *testing.T) {
 			if !has {
 				require.ErrorIs(t, err, ErrSealed)
 				require.ErrorContains(t, err, fmt.Sprint("key-", sealedWith), "it says which key is asked for")
-				require.ErrorIs(t, keys.missing([]string{fmt.Sprint("key-", sealedWith)}), ErrSealed)
+				require.ErrorIs(t, keys.missing([]string{key(sealedWith).name()}), ErrSealed)
 				continue
 			}
 			require.NoError(t, err)
@@ -185,9 +209,9 @@ func TestPropertySealedSurvivesRotation(t *testing.T) {
 			if rapid.Bool().Draw(t, "renewed") {
 				sealed, err = keys.renewFor(bound, sealed)
 				require.NoError(t, err)
-				id, err := keyOf(sealed)
+				name, err := keyOf(sealed)
 				require.NoError(t, err)
-				require.Equal(t, fmt.Sprint("key-", i), id)
+				require.Equal(t, key(i).name(), name)
 				sealedWith = i
 			}
 		}

@@ -111,7 +111,7 @@ func TestCreateSubscriber(t *testing.T) {
 	require.NoError(t, err)
 	_, err = other.Keyring(t.Context(), sender.Operator)
 	require.ErrorIs(t, err, sender.ErrSealed)
-	require.ErrorContains(t, err, `the key "1", which is not among those given`)
+	require.ErrorContains(t, err, `the key "1" (fingerprint 6819fe1d), which is not among those given`)
 }
 
 func TestNewPublisherAndOthersRefuse(t *testing.T) {

@@ -25,16 +25,16 @@ const (
 // A secret that cannot be opened stays as it is, and does not keep it from the rest: the
 // error then matches ErrSealed and says what. Any other error ends it.
 func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
-	ids, err := r.store.SealingKeys(ctx)
+	names, err := r.store.SealingKeys(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var failed unopened
-	for _, id := range ids {
-		if _, ok := r.keys.byID[id]; id == r.keys.current || !ok && id != "" {
+	for _, name := range names {
+		if _, ok := r.keys.byName[name]; name == r.keys.current || !ok && name != "" {
 			continue
 		}
-		n, err := r.rewrapSecrets(ctx, id, &failed)
+		n, err := r.rewrapSecrets(ctx, name, &failed)
 		rewrapped += n
 		if err != nil {
 			return rewrapped, err
@@ -45,7 +45,7 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	if err != nil {
 		return rewrapped, err
 	}
-	return rewrapped, errors.Join(r.keys.missing(ids), failed.err())
+	return rewrapped, errors.Join(r.keys.missing(names), failed.err())
 }
 
 // batchwise calls fn in one transaction after the other, each time with what last

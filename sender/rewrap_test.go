@@ -75,7 +75,7 @@ func TestRewrap(t *testing.T) {
 	rewrapped, err := reg.Rewrap(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, secrets, rewrapped)
-	require.Equal(t, []string{"2"}, sealingKeys(b))
+	require.Equal(t, []string{"2|aba5aa70"}, sealingKeys(b))
 	opens(b, bedtest.NewKeys(t, "2"), n, versions)
 	rewrapped, err = reg.Rewrap(t.Context())
 	require.NoError(t, err)
@@ -136,23 +136,29 @@ func TestRewrapOfWhatCannotBeOpened(t *testing.T) {
 		require.NoError(t, err)
 	}
 	sealedBy("sub_001", sender.SealingKey{ID: "9", Key: bytes.Repeat([]byte("9"), 32)})
+	sealedBy("sub_002", sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("another"), 5)[:32]})
 	for i := 11; i < 31; i++ {
 		if i%5 != 0 {
-			sealedBy(fmt.Sprintf("sub_%03d", i), sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte("another"), 5)[:32]})
+			k := sealed(b, fmt.Sprintf("sub_%03d", i))
+			for _, s := range k.Secrets {
+				s.Sealed[len(s.Sealed)-1] ^= 1
+			}
+			require.NoError(t, b.Store.InTx(t.Context(), func(tx *memory.Tx) error {
+				return b.Store.SetSecretsTx(t.Context(), tx, k.Subscriber, k.Version, k.Secrets)
+			}))
 		}
 	}
 	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), nil)
 	require.NoError(t, err)
-	for _, left := range []int{secrets - 17, 0} {
+	for _, left := range []int{secrets - 18, 0} {
 		done, err := reg.Rewrap(t.Context())
 		require.ErrorIs(t, err, sender.ErrSealed)
-		require.ErrorContains(t, err, `not among those given: "9"`)
+		require.ErrorContains(t, err, `not among those given: "1" (fingerprint 42f61454), for which other bytes were given (fingerprint 6819fe1d), "9" (fingerprint 607751bd)`)
 		require.ErrorContains(t, err, `sub_011`)
-		require.ErrorContains(t, err, "another key of the id \"1\"")
 		require.ErrorContains(t, err, "\nand 6 more")
-		require.Equal(t, 10, strings.Count(err.Error(), "another key of the id"))
+		require.Equal(t, 10, strings.Count(err.Error(), "was changed, or moved"))
 		require.Equal(t, left, done)
-		require.Equal(t, []string{"1", "2", "9"}, sealingKeys(b))
+		require.Equal(t, []string{"1|42f61454", "1|6819fe1d", "2|aba5aa70", "9|607751bd"}, sealingKeys(b))
 	}
 }
 
@@ -187,7 +193,7 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	require.Equal(t, n-1, done)
 	keyring, err := reg.Keyring(t.Context(), "sub_000")
 	require.NoError(t, err)
-	require.Equal(t, "1", sealed(b, "sub_000").Secrets[0].Key, "it is left to the next call")
+	require.Equal(t, "1|6819fe1d", sealed(b, "sub_000").Secrets[0].Key, "it is left to the next call")
 	verifies(t, keyring, fresh)
 	store.rotate = func(*memory.Tx, string) error { return nil }
 	done, err = reg.Rewrap(t.Context())

@@ -74,7 +74,7 @@ func (k *Keys) Headers(subscription string, own map[string]string) (http.Header,
 // renewHeader returns a value sealed with the current key, and whether it was not.
 func (k *Keys) renewHeader(subscription, name, value string) (renewed string, changed bool, err error) {
 	if sealed, err := sealedHeader(value); err == nil {
-		if id, err := keyOf(sealed); err == nil && id == k.current {
+		if name, err := keyOf(sealed); err == nil && name == k.current {
 			return value, false, nil
 		}
 	}
@@ -101,8 +101,8 @@ func valueBytes(value string) int {
 	if err != nil {
 		return len(value)
 	}
-	id, _ := keyOf(sealed)
-	return max(0, len(sealed)-sealOverhead-len(id))
+	key, _ := keyOf(sealed)
+	return max(0, len(sealed)-sealOverhead-len(key))
 }
 
 // checkSealed refuses sealed values that are not of this subscription and header. What
