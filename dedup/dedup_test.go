@@ -66,6 +66,17 @@ func TestWrapError(t *testing.T) {
 	require.ErrorIs(t, err, plain)
 	require.NotErrorIs(t, err, dedup.ErrRetryTx)
 
+	for _, missing := range []error{
+		errors.New("SQL logic error: no such table: surehook_dedup_markers (1)"),
+		fmt.Errorf("relation \"surehook_dedup_markers\" does not exist: %w", sqlState("42P01")),
+	} {
+		err = dedup.WrapError(ctx, "marking", missing)
+		require.ErrorContains(t, err, "call Migrate before")
+		require.ErrorIs(t, err, missing)
+	}
+	err = dedup.WrapError(ctx, "marking", fmt.Errorf("inserting into surehook_dedup_markers: %w", sqlState("42501")))
+	require.NotContains(t, err.Error(), "Migrate")
+
 	err = dedup.WrapError(ctx, "marking", lost)
 	require.ErrorIs(t, err, dedup.ErrRetryTx)
 	require.ErrorIs(t, err, lost, "the driver's error stays")
