@@ -139,6 +139,7 @@ func (s *server) allowed(o operation) func(huma.Context, func(huma.Context)) {
 		malformed, _ := ctx.Context().Value(malformedKey{}).(*Problem)
 		u := ctx.URL()
 		unknown := unknownQuery(u.Query(), queryNames(ctx.Operation()))
+		unclear := unclearHeaders(ctx)
 		switch {
 		case o.who == everybody && unknown == nil:
 			next(ctx)
@@ -150,6 +151,8 @@ func (s *server) allowed(o operation) func(huma.Context, func(huma.Context)) {
 			refuse(malformed)
 		case unknown != nil:
 			refuse(unknown)
+		case unclear != nil:
+			refuse(unclear)
 		default:
 			if o.shows {
 				ctx.SetHeader("Cache-Control", "no-store")
@@ -182,6 +185,31 @@ func unknownQuery(query url.Values, known []string) *Problem {
 		case len(query[name]) > 1 && !strings.HasSuffix(name, "[]"):
 			errs = append(errs, Detail{Location: "query." + name, Message: "it is given more than once"})
 		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return problem(http.StatusUnprocessableEntity, summary(errs), errs...)
+}
+
+// unclearHeaders refuses what would be passed over: who sends an empty Idempotency-Key or
+// If-Match believes to be safe, and of two keys one would not count.
+func unclearHeaders(ctx huma.Context) *Problem {
+	var keys int
+	var errs []Detail
+	ctx.EachHeader(func(name, value string) {
+		switch name = http.CanonicalHeaderKey(name); name {
+		case "Idempotency-Key", "If-Match":
+			if strings.TrimSpace(value) == "" {
+				errs = append(errs, Detail{Location: "header." + name, Message: "it is empty: leave it out, or give it a value"})
+			}
+		}
+		if name == "Idempotency-Key" {
+			keys++
+		}
+	})
+	if keys > 1 {
+		errs = append(errs, Detail{Location: "header.Idempotency-Key", Message: "it is given more than once"})
 	}
 	if len(errs) == 0 {
 		return nil

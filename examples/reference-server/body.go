@@ -23,13 +23,13 @@ const (
 
 // bounded reads a request's body whole, within its bounds of size and time, and
 // refuses what is no JSON in UTF-8 before anybody parses it.
-func bounded(next http.Handler) http.Handler {
+func bounded(next http.Handler, within time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := wellFormedURL(r); p != nil {
 			p.write(w)
 			return
 		}
-		body, p := read(w, r)
+		body, p := read(w, r, within)
 		if p != nil {
 			p.write(w)
 			return
@@ -43,19 +43,37 @@ func bounded(next http.Handler) http.Handler {
 	})
 }
 
-// read takes the body whole.
-func read(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
+// inTime reads a body under a deadline. If that fails, the deadline stays and the connection
+// ends: net/http would read on before it answers, without a limit of time.
+func inTime(w http.ResponseWriter, within time.Duration, read func() error) error {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	_ = control.SetReadDeadline(time.Now().Add(within))
+	err := read()
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return err
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return nil
+}
+
+var errTooLarge = errors.New("the body is too large")
+
+// read takes the body whole.
+func read(w http.ResponseWriter, r *http.Request, within time.Duration) (body []byte, p *Problem) {
+	err := inTime(w, within, func() (err error) {
+		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); len(body) > maxBody {
+			// A client that is cut off in the middle of sending does not see the answer.
+			_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
+			return errTooLarge
+		}
+		return err
+	})
 	switch {
-	case len(body) > maxBody:
-		// A client that is cut off in the middle of sending does not see the answer.
-		_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
+	case errors.Is(err, errTooLarge):
 		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body may have up to %d bytes", maxBody))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", bodyTimeout))
+		return nil, problem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", within))
 	case err != nil:
 		return nil, problem(http.StatusBadRequest, "the body ended early")
 	case len(body) == 0:

@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/surehook/surehook/sender/console"
 )
@@ -61,12 +60,8 @@ func (s *server) formed(next http.Handler) http.Handler {
 			s.sorry(w, r, p)
 			return
 		}
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		err := r.ParseForm()
-		_ = control.SetReadDeadline(time.Time{})
-		if err != nil {
+		if err := inTime(w, bodyTimeout, r.ParseForm); err != nil {
 			s.sorry(w, r, invalid("body", "the form cannot be read: it must be that of the page, and have at most 64 KiB"))
 			return
 		}

@@ -255,6 +255,11 @@ func TestIdempotencyKeys(t *testing.T) {
 		theirs := s.post(other.token, "/subscriptions", object{"url": e.URL}, "Idempotency-Key", "k").is(http.StatusCreated)
 		require.NotEqual(t, mine["id"], theirs["id"])
 
+		// An empty key, and the second of two, would be passed over.
+		s.post(operatorToken, "/subscribers", object{"name": "x"}, "Idempotency-Key", "").refused(http.StatusUnprocessableEntity)
+		s.post(operatorToken, "/subscribers", object{"name": "x"}, "Idempotency-Key", "k", "Idempotency-Key", "l").refused(http.StatusUnprocessableEntity)
+		s.patch(operatorToken, "/subscribers/"+c.id, object{"name": "x"}, "If-Match", "").refused(http.StatusUnprocessableEntity)
+
 		// A refusal has no effect, and is not what a repeat gets.
 		s.post(operatorToken, "/subscriptions", object{"url": e.URL, "subscriber_id": "sub_late"}, "Idempotency-Key", "late").refused(http.StatusUnprocessableEntity)
 		s.post(operatorToken, "/subscribers", object{"name": "late", "id": "sub_late"}).is(http.StatusCreated)

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -247,9 +248,11 @@ func (s *process) callIn(ctx context.Context, token, method, path string, body a
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
+	given := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
+		given.Add(headers[i], headers[i+1])
 	}
+	maps.Copy(req.Header, given)
 	client := s.client
 	if client == nil {
 		client = http.DefaultClient

@@ -17,7 +17,7 @@ func (s *service) checkKeys(ctx context.Context) error {
 	if !errors.Is(err, sender.ErrSealed) {
 		return err
 	}
-	ids, listErr := s.db.sender.SealingKeys(ctx)
+	names, listErr := s.db.sender.SealingKeys(ctx)
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
@@ -26,8 +26,8 @@ func (s *service) checkKeys(ctx context.Context) error {
 		given[k.ID] = true
 	}
 	var missing []string
-	for _, id := range ids {
-		if !given[id] {
+	for _, name := range names {
+		if id, _, _ := strings.Cut(name, "|"); !given[id] {
 			missing = append(missing, id)
 		}
 	}

@@ -61,7 +61,7 @@ func newServer(s *service) (*server, error) {
 	if h.portal, err = h.newPortal(); err != nil {
 		return nil, err
 	}
-	h.handler = s.metrics.counted(s.recovered(withPortal(h.portal, besides(pages, s.authenticated(routed(mux, bounded(mux)))))))
+	h.handler = s.metrics.counted(s.recovered(withPortal(h.portal, besides(pages, s.authenticated(routed(mux, bounded(mux, bodyTimeout)))))))
 	return h, nil
 }
 
@@ -69,7 +69,7 @@ func newServer(s *service) (*server, error) {
 // end, and so do the attempts in flight, or they are given up within the timeout.
 func (s *server) run(ctx context.Context, listener net.Listener) error {
 	web := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: bodyTimeout, IdleTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	web.RegisterOnShutdown(s.feed.Drain) // held answers end, empty
