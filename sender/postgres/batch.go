@@ -35,10 +35,11 @@ type batch struct {
 	madeDue  bool                   // a subscription that another process holds was made due
 	lasting  map[int64]bool         // see findLasting
 
+	leases     map[dispatch.DeliveryKey]*live  // of the results that are not recorded yet
 	inLines    map[dispatch.DeliveryKey]inLine // see readLinesOf
 	leaving    []leaving                       // deliveries that have ended, of heads with lines
 	yields     []waits                         // deliveries that go behind
-	movedLines map[lineKey]bool                // lines that something has left
+	movedLines map[lineKey]bool                // lines that have something, and nothing out
 }
 
 // live is a delivery that has not ended.
@@ -279,8 +280,10 @@ func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(l *live) sender.Stat
 		return 0, nil
 	}
 	events, subscriptions := eventsOf(keys), subscriptionsOf(keys)
+	out := map[dispatch.DeliveryKey]bool{}
 	ended := func(l *live, class sender.Class) {
 		n++
+		out[l.key()] = true
 		b.end(b.heads.by[l.subscription], l, as(l), class)
 	}
 	qs := []query{
@@ -306,13 +309,20 @@ func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(l *live) sender.Stat
 	}
 	if slices.ContainsFunc(subscriptions, func(no int64) bool { return b.heads.by[no].lined > 0 }) {
 		qs = append(qs, b.query(endLines, subscriptions, events).rows(func(r rows) error {
-			l := live{}
+			l, k := live{}, lineKey{}
 			var class sender.Class
 			var place int16
-			if err := b.left(r, &l.event, &l.single, &class, &l.subscription, &place, &l.epoch); err != nil {
+			if err := r.Scan(&k.subscription, &k.object, &l.event, &place, &l.single, &class, &l.epoch); err != nil {
 				return err
 			}
-			if place == placeBehind || place == placeAgain {
+			l.subscription = k.subscription
+			h := b.heads.by[k.subscription]
+			h.lined--
+			switch {
+			case out[l.key()]:
+				b.lineMoved(k)
+			case place != placeDead:
+				h.behind--
 				ended(&l, class)
 			}
 			return nil

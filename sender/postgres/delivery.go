@@ -80,7 +80,8 @@ const (
 				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, false, false
 					FROM surehook_waiting WHERE subscription = u.subscription AND event = u.event
 				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, place = 1, true
-					FROM surehook_lines WHERE subscription = u.subscription AND event = u.event AND place IN (1, 2)) l ON true`
+					FROM surehook_lines WHERE subscription = u.subscription AND event = u.event AND place < 3
+				ORDER BY behind LIMIT 1) l ON true`
 	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
 		FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number`
 	selectBody = `SELECT e.body FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`

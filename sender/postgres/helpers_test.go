@@ -219,11 +219,18 @@ func (p *place) delivered(t *testing.T) {
 	require.Zero(t, p.count(t, `SELECT max(position) - count(*) FROM {}.surehook_feed`), "positions have no gaps")
 }
 
+// linedUp checks that of each line just the right one is out.
+func (p *place) linedUp(t *testing.T) {
+	t.Helper()
+	require.Zero(t, p.count(t, wrongLines), "lines of which not just the right one is out")
+}
+
 // consistent checks that the heads' counts match the rows, and that attempts are
 // numbered from 1 on.
 func (p *place) consistent(t testing.TB) {
 	t.Helper()
 	require.Zero(t, p.count(t, wrongHeads), "heads whose counters are not the numbers of the rows")
+	require.Zero(t, p.count(t, wrongLines), "lines of which not just the right one is out")
 	require.Zero(t, p.count(t, lateLeases), "heads that take the first of their leases to end later than it does")
 	require.Zero(t, p.count(t, lateHeads), "heads that are due later than something of theirs")
 	require.Zero(t, p.count(t, lateTurns), "turns that are due later than a head of theirs")
@@ -232,12 +239,23 @@ func (p *place) consistent(t testing.TB) {
 }
 
 const (
+	lineOut = `(EXISTS (SELECT 1 FROM {}.surehook_leases o WHERE o.subscription = x.subscription AND o.event = x.event)
+			OR EXISTS (SELECT 1 FROM {}.surehook_pending o WHERE o.subscription = x.subscription AND o.event = x.event)
+			OR EXISTS (SELECT 1 FROM {}.surehook_waiting o WHERE o.subscription = x.subscription AND o.event = x.event))`
+	// wrongLines are lines of which not just the one is out that is preceded, or else the
+	// first, unless it is a dead letter. Lines of what is deleted do not advance.
+	wrongLines = `SELECT count(*) FROM (
+		SELECT array_agg(x.event) FILTER (WHERE ` + lineOut + `) AS out, array_agg(x.event) FILTER (WHERE x.preceded) AS preceded,
+			(array_agg(x.event ORDER BY x.event))[1:1] AS first, (array_agg(x.place ORDER BY x.event))[1] AS place
+		FROM {}.surehook_lines x JOIN {}.surehook_subscriptions s ON s.no = x.subscription WHERE s.status NOT IN ('deleted', 'swept')
+		GROUP BY x.subscription, x.object) l
+		WHERE out IS DISTINCT FROM coalesce(preceded, CASE WHEN place < 3 THEN first END)`
 	wrongHeads = `SELECT count(*) FROM {}.surehook_heads h WHERE
 		(h.pending, h.waiting, h.leased, h.behind, h.lined, h.dead) IS DISTINCT FROM (
 			(SELECT count(*) FROM {}.surehook_pending WHERE subscription = h.subscription),
 			(SELECT count(*) FROM {}.surehook_waiting WHERE subscription = h.subscription),
 			(SELECT count(*) FROM {}.surehook_leases WHERE subscription = h.subscription),
-			(SELECT count(*) FROM {}.surehook_lines WHERE subscription = h.subscription AND place IN (1, 2)),
+			(SELECT count(*) FROM {}.surehook_lines x WHERE subscription = h.subscription AND place < 3 AND NOT ` + lineOut + `),
 			(SELECT count(*) FROM {}.surehook_lines WHERE subscription = h.subscription),
 			(SELECT count(*) FROM {}.surehook_ended WHERE subscription = h.subscription AND status = 'dead_lettered'))`
 	lateLeases = `SELECT count(*) FROM {}.surehook_heads h WHERE h.leased > 0 AND h.leases_end > (

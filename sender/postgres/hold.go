@@ -57,7 +57,7 @@ const (
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
 				SELECT min(event) FROM surehook_leases WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
-				SELECT event FROM surehook_lines WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position) AND place IN (1, 2) ORDER BY event LIMIT 1)),
+				SELECT event FROM surehook_lines WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position) AND place < 3 ORDER BY event LIMIT 1)),
 			(SELECT min(ev.created_at) FROM (
 					SELECT x.*, length(e.body) = 0 AS redacted FROM surehook_outbox x JOIN surehook_events e ON e.no = x.event
 					WHERE e.created_at < $4 AND ($3 IS NULL OR e.created_at >= $3)) ev

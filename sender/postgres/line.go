@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -11,75 +12,102 @@ import (
 
 // Places of deliveries in a line: see surehook_lines.
 const (
-	placeOut    = 0
-	placeBehind = 1
-	placeAgain  = 2
-	placeDead   = 3
+	placeNew   = 1
+	placeAgain = 2
+	placeDead  = 3
 )
 
 // supersedeMost is how many deliveries a newer one ends in one go. There are more only if
 // the order was another one before; the rest ends with later ones.
 const supersedeMost = 1000
 
-// stateOfLine are the columns of rules.Line, of a line l.
-const stateOfLine = `coalesce(f.event, 0), coalesce(f.place = 3, false), coalesce(o.event, 0),
-		o.event IS NOT NULL AND EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = o.event OFFSET 0), coalesce(n.event, 0)`
+// firstOfLine finds columns of the first row of a line u that is behind an event, and for
+// which a condition holds. The order by both columns tells the planner which index is meant.
+// What was before that event is gone, but the index has it until a vacuum.
+func firstOfLine(columns, after, only string) string {
+	return `SELECT ` + columns + ` FROM surehook_lines WHERE subscription = u.subscription AND (object, event) > (u.object, ` + after + `) AND object <= u.object
+		AND ` + only + ` ORDER BY object, event LIMIT 1`
+}
 
-// lineParts find the first of a line l, what is out, and the newest.
-const lineParts = `LEFT JOIN LATERAL (SELECT event, place FROM surehook_lines WHERE subscription = l.subscription AND object = l.object ORDER BY event LIMIT 1) f ON true
-		LEFT JOIN LATERAL (SELECT event FROM surehook_lines WHERE subscription = l.subscription AND object = l.object AND place = 0 LIMIT 1) o ON true
-		LEFT JOIN LATERAL (SELECT event FROM surehook_lines WHERE subscription = l.subscription AND object = l.object AND place < 3 ORDER BY event DESC LIMIT 1) n ON true`
+// isOut is the condition that a row x of surehook_lines is in another table too.
+const isOut = `(EXISTS (SELECT 1 FROM surehook_leases p WHERE p.subscription = x.subscription AND p.event = x.event OFFSET 0)
+		OR EXISTS (SELECT 1 FROM surehook_pending p WHERE p.subscription = x.subscription AND p.event = x.event OFFSET 0)
+		OR EXISTS (SELECT 1 FROM surehook_waiting p WHERE p.subscription = x.subscription AND p.event = x.event OFFSET 0))`
+
+// stateOfLine are the columns of rules.Line, of a line u.
+const stateOfLine = `coalesce(f.event, 0), coalesce(f.place = 3, false), coalesce(o.event, 0),
+		o.event IS NOT NULL AND EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = u.subscription AND x.event = o.event OFFSET 0), coalesce(n.event, 0)`
+
+// lineParts find the first of a line u, what is out, and the newest.
+var lineParts = `LEFT JOIN LATERAL (` + firstOfLine(`event, place`, `0`, `true`) + `) f ON true
+		LEFT JOIN LATERAL (SELECT event FROM surehook_lines WHERE subscription = u.subscription AND object = u.object AND preceded LIMIT 1) p ON true
+		LEFT JOIN LATERAL (SELECT event FROM surehook_lines WHERE subscription = u.subscription AND object BETWEEN u.object AND u.object AND place < 3 ORDER BY object DESC, event DESC LIMIT 1) n ON true
+		CROSS JOIN LATERAL (SELECT coalesce(p.event, CASE WHEN f.place < 3 THEN f.event END) AS event) o`
+
+var (
+	selectLines   = `SELECT u.subscription, u.object, ` + stateOfLine + ` FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) ` + lineParts
+	selectLinesOf = `SELECT u.subscription, u.at, u.object, ` + stateOfLine + ` FROM (
+			SELECT x.subscription, x.event AS at, x.object FROM unnest($1::bigint[], $2::bigint[]) AS k(subscription, event)
+			CROSS JOIN LATERAL (SELECT subscription, event, object FROM surehook_lines WHERE subscription = k.subscription AND event = k.event OFFSET 0) x) u ` + lineParts
+)
 
 const (
-	selectLines   = `SELECT l.subscription, l.object, ` + stateOfLine + ` FROM unnest($1::bigint[], $2::text[]) AS l(subscription, object) ` + lineParts
-	selectLinesOf = `SELECT l.subscription, l.event, l.object, ` + stateOfLine + ` FROM (
-			SELECT x.subscription, x.event, x.object FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
-			CROSS JOIN LATERAL (SELECT subscription, event, object FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x) l ` + lineParts
 	objectOf    = `object_type || ' ' || object_id`
 	selectNames = `SELECT no, ` + objectOf + ` FROM surehook_events WHERE no = ANY($1)`
 
+	// selectOvertaken finds what is before some deliveries, and not in flight.
 	selectOvertaken = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS u(subscription, object, newer)
-		CROSS JOIN LATERAL (SELECT event FROM surehook_lines l WHERE subscription = u.subscription AND object = u.object AND event < u.newer AND (place IN (1, 2)
-			OR place = 0 AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event OFFSET 0))
+		CROSS JOIN LATERAL (SELECT event FROM surehook_lines l WHERE subscription = u.subscription AND object = u.object AND event < u.newer AND place < 3
+			AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event OFFSET 0)
 			ORDER BY event LIMIT $4) q`
 	deleteOldDead = `DELETE FROM surehook_lines l USING unnest($1::bigint[], $2::text[], $3::bigint[]) AS u(subscription, object, newer)
 		WHERE l.subscription = u.subscription AND l.object = u.object AND l.event < u.newer AND l.place = 3 RETURNING l.subscription`
 
-	lineColumns = `subscription, object, event, place, no, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared`
-	insertLines = `INSERT INTO surehook_lines (` + lineColumns + `)
+	insertLines = `INSERT INTO surehook_lines (subscription, object, event, place, no, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared)
 		SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::smallint[], $5::bigint[], $6::boolean[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::int[], $11::int[],
 			$12::bigint[], $13::bigint[], $14::bigint[], $15::smallint[], $16::boolean[], $17::boolean[]) AS u`
+
+	// inLines finds rows one by one, which is right even if the statistics say that there
+	// are few.
+	inLines = `l.ctid = ANY(ARRAY(SELECT x.at FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
+			CROSS JOIN LATERAL (SELECT ctid AS at FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x))`
+	precede = `UPDATE surehook_lines l SET preceded = true WHERE ` + inLines + ` AND NOT l.preceded`
 	// changeLines puts behind what was out.
-	changeLines = `UPDATE surehook_lines l SET place = 2, due = u.due, first_at = u.first_at, number = u.number, tries = u.tries, stood = u.stood, epoch = u.epoch, replay = u.replay,
+	changeLines = `UPDATE surehook_lines l SET place = 2, preceded = false, due = u.due, first_at = u.first_at, number = u.number, tries = u.tries, stood = u.stood, epoch = u.epoch, replay = u.replay,
 			rank = u.rank, single = u.single, spared = u.spared, notice = u.notice, bytes = u.bytes
-		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[],
+		FROM (SELECT u.*, x.at FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::smallint[], $11::boolean[], $12::boolean[],
 			$13::boolean[], $14::int[]) AS u(subscription, event, due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes)
-		WHERE l.subscription = u.subscription AND l.event = u.event RETURNING l.subscription, l.object, 0::smallint`
+			CROSS JOIN LATERAL (SELECT ctid AS at FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x) u
+		WHERE l.ctid = u.at RETURNING l.subscription, l.object`
 
-	deleteInLines = `DELETE FROM surehook_lines l USING unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
-		WHERE l.subscription = u.subscription AND l.event = u.event`
-	leaveLines = deleteInLines + ` RETURNING l.subscription, l.object, l.place`
-	freeLines  = deleteInLines + ` AND l.place = 3 RETURNING l.subscription, l.object, l.place`
-	stopLines  = `UPDATE surehook_lines l SET place = 3 FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
-		WHERE l.subscription = u.subscription AND l.event = u.event AND l.place = 0 RETURNING l.subscription, l.object, 0::smallint`
-	// endLines ends deliveries that are behind, or takes them out of their lines.
-	endLines = leaveLines + `, l.event, l.single, coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), ''), l.subscription, l.place, l.epoch`
+	deleteInLines = `DELETE FROM surehook_lines l WHERE ` + inLines
+	// freeLines takes dead letters out of their lines, and tells whether nothing is out of
+	// these.
+	freeLines = deleteInLines + ` AND l.place = 3 RETURNING l.subscription, l.object,
+		NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.event < l.event OFFSET 0)
+		AND NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.preceded OFFSET 0)`
+	stopLines = `UPDATE surehook_lines l SET place = 3, preceded = false WHERE ` + inLines + `
+		RETURNING l.subscription, l.object`
+	// endLines ends deliveries that are not in flight, or takes them out of their lines.
+	endLines = deleteInLines + ` AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event OFFSET 0)
+		RETURNING l.subscription, l.object, l.event, l.place, l.single, coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), ''), l.epoch`
 
-	// takeFirsts brings out the first of lines from which nothing is out, unless that is a
-	// dead letter.
-	takeFirsts = `UPDATE surehook_lines l SET place = 0 FROM (
-			SELECT f.subscription, f.object, f.event, f.place FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object)
-			CROSS JOIN LATERAL (SELECT subscription, object, event, place FROM surehook_lines WHERE subscription = u.subscription AND object = u.object ORDER BY event LIMIT 1) f
-			WHERE f.place IN (1, 2) AND NOT EXISTS (SELECT 1 FROM surehook_lines o WHERE o.subscription = u.subscription AND o.object = u.object AND o.place = 0 OFFSET 0)) f
-		WHERE l.subscription = f.subscription AND l.object = f.object AND l.event = f.event
-		RETURNING f.place, l.subscription, l.event, l.no, l.notice, l.bytes, l.due, l.first_at, l.number, l.tries, l.stood, l.epoch, l.replay, l.rank, l.single, l.spared`
-
-	displacePending = `DELETE FROM surehook_pending WHERE subscription = $1 AND event = $2 RETURNING no, notice, bytes, due`
+	displacePending = `DELETE FROM surehook_pending WHERE subscription = $1 AND event = $2 RETURNING 1`
 	displaceWaiting = `DELETE FROM surehook_waiting WHERE subscription = $1 AND event = $2
 		RETURNING due, first_at, number, tries, stood, epoch, replay, rank, single, spared, notice, bytes`
-	setPlace      = `UPDATE surehook_lines SET place = $3, no = $4, notice = $5, bytes = $6, due = $7 WHERE subscription = $1 AND event = $2`
 	restartBehind = `UPDATE surehook_lines SET place = 2, due = $3, tries = 0, first_at = NULL, stood = 0, spared = false, epoch = $4, rank = 0 WHERE subscription = $1 AND event = $2`
 	deleteLines   = `DELETE FROM surehook_lines WHERE subscription = ANY($1)`
+
+	columnsOut = `place, subscription, event, no, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared`
+)
+
+var (
+	// takeFirsts finds the first of lines from which nothing is out.
+	takeFirsts = `SELECT f.* FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) CROSS JOIN LATERAL (` + firstOfLine(columnsOut, `0`, `true`) + `) f WHERE f.place < 3`
+	// leaveLines takes what was out out of the lines, and finds what comes out next. That is
+	// behind it, unless it was preceded. The statement does not see what it deletes as gone.
+	leaveLines = `WITH u AS MATERIALIZED (` + deleteInLines + ` RETURNING l.subscription, l.object, l.event AS gone, CASE WHEN l.preceded THEN 0 ELSE l.event END AS after)
+		SELECT u.subscription, u.object, f.* FROM u LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> u.gone`) + `) f ON true`
 )
 
 // lineKey names a line.
@@ -94,6 +122,8 @@ type lineRow struct {
 	object string
 	place  int16
 	no     int64
+	behind bool
+	before int64 // what is out, if this one is before it; 0: nothing is
 }
 
 // inLine is a delivery in a line.
@@ -112,7 +142,8 @@ func lineArgs(all []lineKey) (subscriptions []int64, objects []string) {
 	return column(all, func(k lineKey) int64 { return k.subscription }), column(all, func(k lineKey) string { return k.object })
 }
 
-// readLines reads lines.
+// readLines reads lines. What was in flight until this step, and is not settled yet, counts
+// as being so.
 func (b *batch) readLines(keys []lineKey) (map[lineKey]rules.Line, error) {
 	lines := make(map[lineKey]rules.Line, len(keys))
 	if len(keys) == 0 {
@@ -123,6 +154,10 @@ func (b *batch) readLines(keys []lineKey) (map[lineKey]rules.Line, error) {
 		var k lineKey
 		var l rules.Line
 		err := r.Scan(&k.subscription, &k.object, &l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
+		if b.movedLines[k] {
+			l.Out = 0
+		}
+		l.Leased = l.Leased || b.leases[dispatch.DeliveryKey{Event: l.Out, Subscription: k.subscription}] != nil
 		lines[k] = l
 		return true, err
 	}, selectLines, subscriptions, objects)
@@ -179,26 +214,40 @@ func (b *batch) advance() error {
 	}
 	var moved []lineKey
 	for k := range b.movedLines {
-		if h := b.heads.by[k.subscription]; h.behind > 0 && !b.subs[k.subscription].gone() { // what is gone is swept
+		if b.advances(k.subscription) {
 			moved = append(moved, k)
 		}
 	}
+	if len(moved) > 0 {
+		slices.SortFunc(moved, func(x, y lineKey) int {
+			return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.object, y.object))
+		})
+		if err := b.onlyLatest(moved); err != nil {
+			return err
+		}
+		subscriptions, objects := lineArgs(moved)
+		if err := b.each(func(r rows) (bool, error) { return true, b.comeOut(r) }, takeFirsts, subscriptions, objects); err != nil {
+			return err
+		}
+	}
 	clear(b.movedLines)
-	if len(moved) == 0 {
-		return nil
-	}
-	slices.SortFunc(moved, func(x, y lineKey) int {
-		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.object, y.object))
-	})
-	if err := b.onlyLatest(moved); err != nil {
-		return err
-	}
-	subscriptions, objects := lineArgs(moved)
-	return b.each(func(r rows) (bool, error) { return true, b.comeOut(r) }, takeFirsts, subscriptions, objects)
+	return nil
+}
+
+// advances tells whether something can come out of a subscription's lines. Those of one that
+// is gone are swept.
+func (b *batch) advances(subscription int64) bool {
+	return b.heads.by[subscription].behind > 0 && !b.subs[subscription].gone()
+}
+
+// overtakes tells whether what is newest may come out of a subscription's lines before what
+// is first.
+func (b *batch) overtakes(subscription int64) bool {
+	return b.heads.by[subscription].behind > 1 && b.subs[subscription].Settings.Order == sender.OrderLatest
 }
 
 // leaveLines takes deliveries out of their lines, or puts them behind, and notes which lines
-// that has moved.
+// have nothing out by that. Mostly the next one comes out at once.
 func (b *batch) leaveLines() error {
 	var left, stopped []dispatch.DeliveryKey
 	for _, l := range b.leaving {
@@ -210,29 +259,46 @@ func (b *batch) leaveLines() error {
 	}
 	var qs []query
 	if len(left) > 0 {
-		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(func(r rows) error { return b.left(r) }))
+		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(b.left))
+	}
+	moved := func(r rows) error {
+		k := lineKey{}
+		err := r.Scan(&k.subscription, &k.object)
+		b.lineMoved(k)
+		return err
 	}
 	if len(stopped) > 0 {
-		qs = append(qs, b.query(stopLines, subscriptionsOf(stopped), eventsOf(stopped)).rows(func(r rows) error {
-			k := lineKey{}
-			err := r.Scan(&k.subscription, &k.object, nil)
-			b.lineMoved(k)
-			return err
-		}))
+		qs = append(qs, b.query(stopLines, subscriptionsOf(stopped), eventsOf(stopped)).rows(moved))
 	}
 	if y := b.yields; len(y) > 0 {
-		qs = append(qs, b.query(changeLines, yieldArgs(y)...).rows(func(r rows) error {
-			k := lineKey{}
-			err := r.Scan(&k.subscription, &k.object, nil)
-			b.lineMoved(k)
-			return err
-		}))
+		qs = append(qs, b.query(changeLines, yieldArgs(y)...).rows(moved))
 	}
 	b.leaving, b.yields = nil, nil
 	if len(qs) == 0 {
 		return nil
 	}
 	return b.send(qs...)
+}
+
+// belowPlace stands for columnsOut but the first.
+var belowPlace = make([]any, strings.Count(columnsOut, ","))
+
+// left counts a row that has left its line, and lets the next one come out.
+func (b *batch) left(r rows) error {
+	var k lineKey
+	var place *int16
+	if err := r.Scan(append([]any{&k.subscription, &k.object, &place}, belowPlace...)...); err != nil {
+		return err
+	}
+	b.heads.by[k.subscription].lined--
+	switch {
+	case place == nil || *place == placeDead || !b.advances(k.subscription):
+	case b.overtakes(k.subscription):
+		b.lineMoved(k)
+	default:
+		return b.comeOut(r, nil, nil)
+	}
+	return nil
 }
 
 func yieldArgs(y []waits) []any {
@@ -247,20 +313,7 @@ func yieldArgs(y []waits) []any {
 	}
 }
 
-// left counts a row that has left its line.
-func (b *batch) left(r rows, more ...any) error {
-	var k lineKey
-	var place int16
-	err := r.Scan(append([]any{&k.subscription, &k.object, &place}, more...)...)
-	h := b.heads.by[k.subscription]
-	h.lined--
-	if place == placeBehind || place == placeAgain {
-		h.behind--
-	}
-	b.lineMoved(k)
-	return err
-}
-
+// lineMoved notes that nothing is out of a line.
 func (b *batch) lineMoved(k lineKey) {
 	if b.movedLines == nil {
 		b.movedLines = map[lineKey]bool{}
@@ -273,7 +326,7 @@ func (b *batch) lineMoved(k lineKey) {
 func (b *batch) onlyLatest(moved []lineKey) error {
 	var latest []lineKey
 	for _, k := range moved {
-		if h := b.heads.by[k.subscription]; h.behind > 1 && b.subs[k.subscription].Settings.Order == sender.OrderLatest {
+		if b.overtakes(k.subscription) {
 			latest = append(latest, k)
 		}
 	}
@@ -287,30 +340,24 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 			newest[k] = l.Newest
 		}
 	}
-	if err := b.supersede(newest); err != nil {
-		return err
-	}
-	for k := range newest {
-		delete(b.movedLines, k) // these come out with the others
-	}
-	return nil
+	return b.supersede(newest)
 }
 
 // comeOut makes a delivery pending, or one that waits. If it was there before the
 // subscription was resumed, a claim finds it among what is resumed, which may have been
 // looked at up to there.
-func (b *batch) comeOut(r rows) error {
+func (b *batch) comeOut(r rows, before ...any) error {
 	var place int16
 	var no int64
 	var w waits
 	var rank int16
-	err := r.Scan(&place, &w.subscription, &w.event, &no, &w.notice, &w.bytes, &w.due, &w.firstAt, &w.number, &w.tries, &w.stood, &w.epoch, &w.replay, &rank, &w.single, &w.spared)
+	err := r.Scan(append(before, &place, &w.subscription, &w.event, &no, &w.notice, &w.bytes, &w.due, &w.firstAt, &w.number, &w.tries, &w.stood, &w.epoch, &w.replay, &rank, &w.single, &w.spared)...)
 	if err != nil {
 		return err
 	}
 	h := b.heads.by[w.subscription]
 	h.behind--
-	if place == placeBehind {
+	if place == placeNew {
 		b.arrives(h, made{w.key(), &unexpanded{event: no, notice: w.notice, bytes: w.bytes}, w.due})
 		return nil
 	}
@@ -368,6 +415,7 @@ func (b *batch) supersede(newer map[lineKey]int64) error {
 	if err != nil {
 		return err
 	}
+	over = slices.DeleteFunc(over, func(k dispatch.DeliveryKey) bool { return b.leases[k] != nil })
 	_, err = b.endAll(over, b.superseded)
 	return err
 }
@@ -381,21 +429,21 @@ func (b *batch) superseded(l *live) sender.Status {
 	return rules.Superseded(l.single)
 }
 
-// displace puts behind what is out, and not in flight.
+// displace puts behind what is out, and not in flight. The row of one that was never claimed
+// is as it was made.
 func (b *batch) displace(h *head, event int64) error {
 	h.behind++
-	var row lineRow
 	pending := false
-	err := b.each(func(r rows) (bool, error) {
+	err := b.each(func(rows) (bool, error) {
 		pending = true
-		return true, r.Scan(&row.no, &row.notice, &row.bytes, &row.due)
+		return true, nil
 	}, displacePending, h.subscription, event)
 	if err != nil {
 		return err
 	}
 	if pending {
 		h.pending--
-		return b.execs(setPlace, h.subscription, event, int16(placeBehind), row.no, row.notice, row.bytes, row.due)
+		return nil
 	}
 	w := waits{live: live{subscription: h.subscription, event: event}}
 	var rank int16
@@ -436,11 +484,8 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 		if err != nil {
 			return err
 		}
-		place := int16(placeOut)
-		if e.Behind {
-			place = placeAgain
-		}
-		if err := b.putInLines([]lineRow{{waits: w, object: object, place: place}}); err != nil || e.Behind {
+		row := lineRow{waits: w, object: object, place: placeAgain, behind: e.Behind, before: line.Out}
+		if err := b.putInLines([]lineRow{row}); err != nil || e.Behind {
 			return err
 		}
 	}
@@ -461,11 +506,23 @@ func (b *batch) putInLines(all []lineRow) error {
 	if len(all) == 0 {
 		return nil
 	}
+	var preceded []dispatch.DeliveryKey
 	for i := range all {
-		h := b.heads.by[all[i].subscription]
+		row := &all[i]
+		h := b.heads.by[row.subscription]
 		h.lined++
-		if all[i].place != placeOut {
-			h.behind++
+		if !row.behind {
+			delete(b.movedLines, lineKey{row.subscription, row.object})
+			continue
+		}
+		h.behind++
+		if row.event < row.before {
+			preceded = append(preceded, dispatch.DeliveryKey{Event: row.before, Subscription: row.subscription})
+		}
+	}
+	if len(preceded) > 0 {
+		if err := b.execs(precede, subscriptionsOf(preceded), eventsOf(preceded)); err != nil {
+			return err
 		}
 	}
 	return b.execs(insertLines,

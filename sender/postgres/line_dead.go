@@ -24,7 +24,7 @@ const (
 	// dead letter.
 	waitedFor = `SELECT coalesce((SELECT e.id FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = l.event), ''), l.place = 3 FROM surehook_lines l
 		WHERE l.subscription = $1 AND l.event = (SELECT coalesce(
-			(SELECT event FROM surehook_lines WHERE subscription = $1 AND object = me.object AND place = 0),
+			(SELECT event FROM surehook_lines WHERE subscription = $1 AND object = me.object AND preceded),
 			(SELECT event FROM surehook_lines WHERE subscription = $1 AND object = me.object ORDER BY event LIMIT 1))
 			FROM surehook_lines me WHERE me.subscription = $1 AND me.event = $2)`
 	holdsBack = `SELECT EXISTS (SELECT 1 FROM surehook_lines WHERE subscription = $1 AND event = $2 AND place = 3)`
@@ -101,8 +101,15 @@ func (b *batch) free(all []dispatch.DeliveryKey) (n int, err error) {
 		return 0, nil
 	}
 	err = b.each(func(r rows) (bool, error) {
+		var k lineKey
+		var moved bool
+		err := r.Scan(&k.subscription, &k.object, &moved)
+		if moved {
+			b.lineMoved(k)
+		}
+		b.heads.by[k.subscription].lined--
 		n++
-		return true, b.left(r)
+		return true, err
 	}, freeLines, subscriptionsOf(all), eventsOf(all))
 	return n, err
 }

@@ -98,10 +98,8 @@ func (l *lining) one(m made, k lineKey) {
 	if e.Displaces {
 		l.displaced = append(l.displaced, dispatch.DeliveryKey{Event: line.Out, Subscription: k.subscription})
 	}
-	row := lineRow{waits: waits{live: live{subscription: m.Subscription, event: m.Event, notice: m.of.notice, bytes: m.of.bytes}, due: l.now}, object: k.object, no: m.of.event}
-	if e.Behind {
-		row.place = placeBehind
-	} else {
+	row := lineRow{waits: waits{live: live{subscription: m.Subscription, event: m.Event, notice: m.of.notice, bytes: m.of.bytes}, due: l.now}, object: k.object, place: placeNew, no: m.of.event, behind: e.Behind, before: line.Out}
+	if !e.Behind {
 		line.Out, line.Leased = m.Event, false
 		l.made = append(l.made, m)
 	}

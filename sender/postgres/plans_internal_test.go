@@ -146,6 +146,7 @@ var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectSkippedOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
 	"selectUnexpanded", "selectFew", "selectMatches", "selectAllMatches", "selectAddressed", "selectFilters", "selectUnexpandedSkips", "deleteOutbox", "updateOutbox", "selectObjects",
+	"selectLines", "selectLinesOf", "selectOvertaken", "precede", "changeLines", "stopLines", "endLines", "takeFirsts", "leaveLines",
 }
 
 // small are the tables that may be read to their end.
@@ -192,6 +193,7 @@ func TestPlans(t *testing.T) {
 			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey", "takeLeases of one": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
 			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllMatches": "surehook_patterns_all", "selectMatches": "surehook_patterns_pkey",
+			"takeFirsts": "surehook_lines_pkey", "leaveLines": "surehook_lines_pkey", "selectLines": "surehook_lines_pkey", "selectLinesOf": "surehook_lines_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], txSettings), " using "+index+" ", "%s: %s", when, name)
 		}
@@ -210,6 +212,9 @@ func TestPlans(t *testing.T) {
 			}
 			text, _ := noticePage(&q)
 			require.Contains(t, c.plan(text, txSettings), " using "+index+" ", "%s: %s", when, text)
+		}
+		for _, text := range []string{selectLines, takeFirsts} { // it would pass over other objects
+			require.NotContains(t, c.plan(text, txSettings), " using surehook_lines_event ", when)
 		}
 		for _, text := range []string{updateHeads.many, updateHeads.one, updateWholeHeads.many, updateWholeHeads.one} {
 			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)

@@ -6,7 +6,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-func (b *batch) recordAll(leases map[dispatch.DeliveryKey]*live) error {
+func (b *batch) recordAll() error {
 	if len(b.Results) == 0 {
 		return nil
 	}
@@ -15,7 +15,7 @@ func (b *batch) recordAll(leases map[dispatch.DeliveryKey]*live) error {
 	b.fresh = make([]dispatch.DeliveryKey, 0, len(b.Results))
 	var failed []dispatch.DeliveryKey
 	for i := range b.Results {
-		if r := &b.Results[i]; r.Class != sender.ClassNone && leases[r.Key] != nil {
+		if r := &b.Results[i]; r.Class != sender.ClassNone && b.leases[r.Key] != nil {
 			failed = append(failed, r.Key)
 		}
 	}
@@ -24,12 +24,12 @@ func (b *batch) recordAll(leases map[dispatch.DeliveryKey]*live) error {
 	}
 	for i := range b.Results {
 		r, out := &b.Results[i], &b.out.Recorded[i]
-		l := leases[r.Key]
+		l := b.leases[r.Key]
 		if l == nil || l.token != r.Token {
 			out.Lost = true
 			continue
 		}
-		delete(leases, r.Key) // a second result of one attempt comes too late
+		delete(b.leases, r.Key) // a second result of one attempt comes too late
 		h := b.heads.by[l.subscription]
 		var err error
 		if out.Decision, err = b.settle(h, b.subs[l.subscription], l, r); err != nil {

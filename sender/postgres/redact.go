@@ -32,7 +32,7 @@ const (
 	selectLiveOf    = `SELECT x.event, h.subscription FROM surehook_heads h CROSS JOIN LATERAL (
 			SELECT event FROM surehook_pending WHERE h.pending > 0 AND subscription = h.subscription AND event = ANY($1)
 			UNION ALL SELECT event FROM surehook_waiting WHERE h.waiting > 0 AND subscription = h.subscription AND event = ANY($1)
-			UNION ALL SELECT event FROM surehook_lines WHERE h.behind > 0 AND subscription = h.subscription AND event = ANY($1) AND place IN (1, 2)
+			UNION ALL SELECT event FROM surehook_lines WHERE h.behind > 0 AND subscription = h.subscription AND event = ANY($1) AND place < 3
 			UNION ALL SELECT event FROM surehook_leases WHERE h.leased > 0 AND subscription = h.subscription AND event = ANY($1)) x
 		WHERE ` + hasLive
 	redactLeases = `UPDATE surehook_leases l SET redacted = true FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)

@@ -51,7 +51,7 @@ const (
 	isDelivered = `EXISTS (SELECT 1 FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription AND a.class = '' OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting w WHERE w.subscription = x.subscription AND w.event = x.event OFFSET 0)
-			AND NOT EXISTS (SELECT 1 FROM surehook_lines w WHERE w.subscription = x.subscription AND w.event = x.event AND w.place IN (1, 2) OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_lines w WHERE w.subscription = x.subscription AND w.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_ended n WHERE n.subscription = x.subscription AND n.event = x.event OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM surehook_replay_late t WHERE t.replay = x.replay AND t.event = x.event AND t.subscription = x.subscription OFFSET 0)`
 

@@ -9,7 +9,7 @@ const (
 		WHERE l.subscription = u.subscription AND l.epoch = u.epoch AND l.subscription = ANY($3)
 			AND NOT EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event <= l.event)
 			AND NOT EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch)
-			AND NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place IN (1, 2))
+			AND NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place < 3 AND NOT ` + isOut + `)
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 		RETURNING l.subscription`
 	lowerSkipped = `UPDATE surehook_subscriptions s SET version = version + 1,

@@ -27,7 +27,7 @@ func unended(likelyWaiting, of string) []source {
 	return []source{
 		{table: "surehook_pending", likely: "true", heads: "pending > 0", of: of},
 		{table: "surehook_waiting", likely: likelyWaiting, heads: "waiting > 0", of: of},
-		{table: "surehook_lines", likely: "x.place IN (1, 2) AND " + likelyWaiting, heads: "behind > 0", of: of},
+		{table: "surehook_lines", likely: "x.place < 3 AND " + likelyWaiting, heads: "behind > 0", of: of},
 		{table: "surehook_leases", likely: "true", only: "true"}, // as many as there are attempts in flight
 	}
 }

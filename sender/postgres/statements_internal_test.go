@@ -59,6 +59,14 @@ func parameterStatements() map[string]string {
 	} {
 		all[name] = text
 	}
+	for name, text := range map[string]string{
+		"selectLines": selectLines, "selectLinesOf": selectLinesOf, "selectNames": selectNames, "selectOvertaken": selectOvertaken, "deleteOldDead": deleteOldDead,
+		"insertLines": insertLines, "precede": precede, "changeLines": changeLines, "freeLines": freeLines, "stopLines": stopLines, "endLines": endLines,
+		"displacePending": displacePending, "displaceWaiting": displaceWaiting, "restartBehind": restartBehind, "deleteLines": deleteLines, "takeFirsts": takeFirsts, "leaveLines": leaveLines,
+		"selectDeadInLines": selectDeadInLines, "waitedFor": waitedFor, "holdsBack": holdsBack, "selectObjectAt": selectObjectAt, "selectGoneBehind": selectGoneBehind,
+	} {
+		all[name] = text
+	}
 	for _, src := range sources("") {
 		firsts, _ := src.firsts(&scope{})
 		all["firsts of "+src.table+src.likely] = firsts

@@ -75,12 +75,12 @@ func (b *batch) run(p dispatch.ExpandParams, from int64, f turnsFrom, known *aro
 	if err != nil {
 		return x, err
 	}
-	b.out.Now = b.now.time()
+	b.out.Now, b.leases = b.now.time(), found.leases
 	if err := e.lineUp(); err != nil {
 		return x, err
 	}
 	e.arrive()
-	if err := b.recordAll(found.leases); err != nil {
+	if err := b.recordAll(); err != nil {
 		return x, err
 	}
 	if err := b.advance(); err != nil {

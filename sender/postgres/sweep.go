@@ -31,7 +31,7 @@ const (
 			SELECT l.subscription, l.epoch, l.seq < (SELECT seq FROM low) AS past FROM surehook_left l
 			WHERE EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event <= l.event)
 				OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch)
-				OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place IN (1, 2))
+				OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place < 3 AND NOT ` + isOut + `)
 				OR EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.until <= {now})
 				OR l.seq < (SELECT seq FROM low) AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 			ORDER BY l.subscription, l.epoch LIMIT 100)
@@ -55,7 +55,7 @@ const (
 	selectGoneWaiting = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $5::bigint[]) AS u(subscription, epoch, event, swept) CROSS JOIN LATERAL (
 		SELECT event FROM surehook_waiting WHERE subscription = u.subscription AND event > u.swept AND event <= u.event AND epoch < u.epoch ORDER BY event LIMIT $4) q LIMIT $4`
 	selectGoneBehind = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $5::bigint[]) AS u(subscription, epoch, event, swept) CROSS JOIN LATERAL (
-		SELECT event FROM surehook_lines WHERE subscription = u.subscription AND event > u.swept AND event <= u.event AND epoch < u.epoch AND place IN (1, 2) ORDER BY event LIMIT $4) q LIMIT $4`
+		SELECT event FROM surehook_lines x WHERE subscription = u.subscription AND event > u.swept AND event <= u.event AND epoch < u.epoch AND place < 3 AND NOT ` + isOut + ` ORDER BY event LIMIT $4) q LIMIT $4`
 	deleteGoneLeases = `DELETE FROM surehook_leases l USING (
 			SELECT u.subscription, q.event FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, epoch, event) CROSS JOIN LATERAL (
 				SELECT event FROM surehook_leases WHERE subscription = u.subscription AND event <= u.event AND epoch < u.epoch AND until <= $4

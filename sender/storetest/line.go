@@ -20,9 +20,11 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost[Tx]},
 		{"resumed", "A resume skips what waits behind others as it skips the rest, and what it takes stays in order.", lineResumed[Tx]},
 		{"ended otherwise", "A redaction, or the end of the subscription, ends what waits behind others.", lineEnded[Tx]},
+		{"redacted in flight", "What comes after a version that was redacted while it was in flight waits for the end of that attempt.", lineRedacted[Tx]},
 		{"reads", "A delivery that waits behind another is pending, counts in the backlog, and says what it waits for.", lineReads[Tx]},
 		{"latest", "Under the latest order a newer version ends the earlier ones of its object that are not in flight, as superseded; one in flight goes on to its end.", lineLatest[Tx]},
 		{"latest, failed", "Under the latest order an attempt that fails, is lost or is given back, and has a newer version behind it, ends as superseded.", lineLatestFailed[Tx]},
+		{"latest, in one step", "Under the latest order a version whose attempt has failed is superseded by one that is made in the same step.", lineLatestInOneStep[Tx]},
 		{"latest, held", "A held backlog of the latest order is bounded by its objects.", lineLatestHeld[Tx]},
 		{"latest, sent again", "What is superseded can be redelivered and replayed, and is superseded again if a newer version waits.", lineLatestAgain[Tx]},
 		{"another order", "A change of the order is for what is expanded from then on; what waits behind others still comes to its end.", lineChanged[Tx]},
@@ -322,6 +324,19 @@ func lineEnded[Tx any](w *world[Tx]) {
 	w.equal([]int64{counts.Live, counts.Held}, []int64{0, 0}, "live and held ones")
 }
 
+func lineRedacted[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "a")
+	first := w.claims("at first", e[0])[0]
+	w.redact(history.RedactParams{Object: sender.Object{Type: "thing", ID: "a"}, Limit: 10})
+	w.status(e[1], sub, sender.StatusCancelled, "after the redaction")
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.claimNothing("while the first version is in flight")
+	w.record(result(first, sender.ClassStatus))
+	w.status(e[0], sub, sender.StatusCancelled, "at the end of its attempt")
+	w.claims("after it", e[2])
+}
+
 func lineReads[Tx any](w *world[Tx]) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "b")
@@ -392,6 +407,19 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 	w.status(e[3], sub, sender.StatusSuperseded, "while it waited for its retry")
 	w.record(result(w.claims("the last", e[4])[0], sender.ClassNone))
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+}
+
+func lineLatestInOneStep[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	e := w.versions(owner, sub, "a")
+	failed := w.claims("at first", e[0])[0]
+	d := w.draftOn("a.b", sender.Object{Type: "thing", ID: "a"})
+	d.Subscriber, d.Subscription = owner, sub
+	w.publish(d)
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{Decide: w.decide, Results: []dispatch.Result{result(failed, sender.ClassStatus)}})
+	w.noError(err, "expanding and recording")
+	w.status(e[0], sub, sender.StatusSuperseded, "after the step")
+	w.claims("after the step", d.ID)
 }
 
 func lineLatestHeld[Tx any](w *world[Tx]) {

@@ -14,8 +14,8 @@ import (
 // lineBreakages break the lines of objects.
 var lineBreakages = []breakage{
 	{"no order", onSettings(func(set *sender.Settings) { set.Order = sender.OrderRelaxed }), checks{
-		"line/in order", "line/a dead letter that holds", "line/sent again", "line/lost and released", "line/resumed", "line/reads",
-		"line/latest", "line/latest, failed", "line/latest, held", "line/latest, sent again", "line/another order", "line/changed to the latest",
+		"line/in order", "line/a dead letter that holds", "line/sent again", "line/lost and released", "line/resumed", "line/redacted in flight", "line/reads",
+		"line/latest", "line/latest, failed", "line/latest, in one step", "line/latest, held", "line/latest, sent again", "line/another order", "line/changed to the latest",
 	}},
 	{"objects wait for each other", onClaim(func(p *dispatch.ClaimParams) {
 		for lane := range p.Lanes {
@@ -23,7 +23,7 @@ var lineBreakages = []breakage{
 		}
 	}), checks{"line/in order", "line/latest", "line/resumed"}},
 	{"the order of objects is the latest", onOrder(sender.OrderObject, sender.OrderLatest), checks{"line/in order", "line/a dead letter", "line/bounds", "line/ended otherwise", "line/reads"}},
-	{"the latest order is that of objects", onOrder(sender.OrderLatest, sender.OrderObject), checks{"line/latest", "line/latest, failed", "line/latest, held", "line/latest, sent again", "line/changed to the latest", "line/superseded, pruned"}},
+	{"the latest order is that of objects", onOrder(sender.OrderLatest, sender.OrderObject), checks{"line/latest", "line/latest, failed", "line/latest, in one step", "line/latest, held", "line/latest, sent again", "line/changed to the latest", "line/superseded, pruned"}},
 
 	{"bounds of an order untold", onLive(func(l *dispatch.Live) { l.HoldTries, l.HoldFor = 0, 0 }), checks{"line/bounds"}},
 	{"bounds without an order", onLive(func(l *dispatch.Live) { l.HoldTries, l.HoldFor = 3, time.Hour }), checks{"line/bounds"}},

@@ -155,6 +155,9 @@ func runModel[Tx any](w *world[Tx], seed uint64) {
 		step := steps[deck[m.rand.IntN(len(deck))]]
 		m.say("%s", step.name)
 		step.run()
+		if m.Consistent != nil {
+			m.Consistent(m.T)
+		}
 		if i%compareEvery == 0 {
 			m.compare()
 		}

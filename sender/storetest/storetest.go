@@ -39,6 +39,10 @@ type Harness[Tx any] struct {
 	// It may be nil.
 	Settled func(t *testing.T)
 
+	// Consistent looks into the database after each step of the random histories, for what
+	// the store's methods do not show. It may be nil.
+	Consistent func(t *testing.T)
+
 	// ConcurrentWriters tells that several open transactions can write at a time.
 	// False: the database has one writer, and a second one waits for the first to
 	// end.

@@ -60,4 +60,9 @@ var ofLines = []Defect{
 		File: "sender/postgres/line.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
 		Old: "if !line.Yields(l.event) {", New: "if line.First >= 0 {",
 	},
+	{
+		Name: "what was sent again while a later version was in flight is passed over, on PostgreSQL",
+		File: "sender/postgres/line.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "CASE WHEN l.preceded THEN 0 ELSE l.event END", New: "l.event",
+	},
 }

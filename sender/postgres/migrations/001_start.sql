@@ -283,15 +283,21 @@ CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1
 -- in no other table; it is a fifth place of a delivery that has not ended, beside
 -- surehook_pending, surehook_leases, surehook_waiting. Whoever changes a line has locked the
 -- subscription's head.
+--
+-- One of a line is out, in one of these three. Nothing is written when it comes out, for
+-- that would be an update for each delivery. It is the one that is preceded, or else the
+-- first; if that is a dead letter, nothing is out. So it is after each transaction, but of
+-- subscriptions that are deleted.
 CREATE TABLE surehook_lines (
 	subscription bigint NOT NULL,
 	object text COLLATE "C" NOT NULL, -- its type, a space, and its id
 	event bigint NOT NULL,            -- a position
-	-- 0: it is out, in one of the other three; 1: it is behind, and was never claimed; 2: it
-	-- is behind, and is to have the row of surehook_waiting that follows; 3: it is a dead
-	-- letter that holds back what comes after it.
+	-- 1: it was never claimed when it came here; 2: it comes out with the row of
+	-- surehook_waiting that follows; 3: it is a dead letter that holds back what comes after
+	-- it. Of one that is out, the rest of the row may be old.
 	place smallint NOT NULL,
-	no bigint NOT NULL,               -- the event's number, if it is behind and was never claimed
+	preceded boolean NOT NULL DEFAULT false, -- it is out although it is not the first: it was in flight when an earlier one was sent again
+	no bigint NOT NULL,               -- the event's number, if it was never claimed
 	notice boolean NOT NULL,
 	bytes int NOT NULL,
 	due timestamptz,
@@ -305,9 +311,9 @@ CREATE TABLE surehook_lines (
 	single boolean NOT NULL,
 	spared boolean NOT NULL,
 	PRIMARY KEY (subscription, object, event)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX surehook_lines_event ON surehook_lines (subscription, event);
-CREATE UNIQUE INDEX surehook_lines_out ON surehook_lines (subscription, object) WHERE place = 0;
+CREATE UNIQUE INDEX surehook_lines_preceded ON surehook_lines (subscription, object) WHERE preceded;
 CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
 
 -- Ended otherwise than delivered.
