@@ -209,6 +209,11 @@ func FuzzMatch(f *testing.F) {
 		f.Add([]byte(text), []byte(body))
 	}
 	f.Add([]byte(`{"data.x":1}`), []byte(`[[{"data":[{"x":[[1.0]]}]}]]`))
+	f.Add([]byte(`{"data.a.x":1,"data.b":3}`), []byte(`{"data":{"a":{"x":1,"b":3},"b":2}}`)) // what is decided is passed over
+	for n := range 3 {                                                                       // where a long string begins
+		long := strings.Repeat("a", 30+n)
+		f.Add([]byte(`{"data.x":"`+long+`\\\"","data.y":1}`), []byte(`{"data":{"n":"`+long+`\\","o":{"`+long+`\\\"}":0},"x":"`+long+`\\\"","y":1}}`))
+	}
 	f.Add([]byte(`{"data.x":"\ud800"}`), []byte(`{"data":{"x":"\ud800\\\""}}`))
 	f.Fuzz(func(t *testing.T, text, body []byte) {
 		flt, err := filter.Parse(text)

@@ -65,6 +65,7 @@ func (f *Filter) place(root *clause) {
 		}
 	}
 	walk(root)
+	f.paths.sum()
 }
 
 type parser struct {

@@ -52,10 +52,11 @@ func parsePath(text string) (p path, err error) {
 
 // step is a name of a path, or the body itself.
 type step struct {
-	name   string
-	next   []*step
-	exists uint64    // the clauses that hold if it is there
-	tests  []*clause // of values
+	name    string
+	next    []*step
+	clauses uint64    // all that are decided here and below: see sum
+	exists  uint64    // those that hold if it is there
+	tests   []*clause // of values
 }
 
 // to returns the step to which a path leads, and makes what is missing.
@@ -69,4 +70,16 @@ func (s *step) to(p path) *step {
 		s = s.next[i]
 	}
 	return s
+}
+
+// sum notes the clauses at this step and below it, and returns them.
+func (s *step) sum() uint64 {
+	s.clauses = s.exists
+	for _, t := range s.tests {
+		s.clauses |= t.bit
+	}
+	for _, n := range s.next {
+		s.clauses |= n.sum()
+	}
+	return s.clauses
 }

@@ -12,6 +12,8 @@ type scan struct {
 	at   int
 	held uint64 // the clauses of which a value was found that they hold of
 
+	escaped bool // the last string has a backslash
+
 	saw func(at *step, json []byte) // of Explain: what stands at a path
 }
 
@@ -54,12 +56,14 @@ func (s *scan) value(at *step) {
 func (s *scan) one(at *step) {
 	from := s.at
 	switch {
+	case s.decided(at):
+		s.pass(0)
 	case s.body[s.at] == '{' && len(at.next) > 0:
 		s.object(at)
 	case s.body[s.at] == '{':
-		s.pass()
+		s.pass(0)
 	case len(at.tests) == 0 && s.saw == nil:
-		s.pass()
+		s.pass(0)
 	default:
 		s.scalar(at)
 	}
@@ -67,6 +71,9 @@ func (s *scan) one(at *step) {
 		s.saw(at, s.body[from:s.at])
 	}
 }
+
+// decided tells whether all clauses at a step and below it hold already.
+func (s *scan) decided(at *step) bool { return s.held&at.clauses == at.clauses && s.saw == nil }
 
 func (s *scan) object(at *step) {
 	s.at++
@@ -87,18 +94,22 @@ func (s *scan) object(at *step) {
 		if s.space() == ':' {
 			s.at++
 		}
-		if next := at.named(name); next != nil {
+		if next := at.named(name, s.escaped); next != nil {
 			s.value(next)
+			if s.decided(at) {
+				s.pass(1)
+				return
+			}
 		} else if s.space() != 0 {
-			s.pass()
+			s.pass(0)
 		}
 	}
 }
 
 // named returns the step that a member leads to, whose name is given as it is in JSON; nil if
 // no path has it.
-func (s *step) named(name []byte) *step {
-	if bytes.IndexByte(name, '\\') >= 0 {
+func (s *step) named(name []byte, escaped bool) *step {
+	if escaped {
 		name = resolved(name)
 	}
 	for _, n := range s.next {
@@ -115,7 +126,7 @@ func (s *scan) scalar(at *step) {
 	switch s.body[s.at] {
 	case '"':
 		v.shape, v.text = isString, s.text()
-		if bytes.IndexByte(v.text, '\\') >= 0 {
+		if s.escaped {
 			v.text = resolved(v.text)
 		}
 	case 't':
@@ -147,37 +158,68 @@ func (c *clause) meets(v *scalar) bool {
 	return true
 }
 
-// pass goes past a value, whatever it is. It moves by one byte at least.
-func (s *scan) pass() {
-	depth := 0
-	for s.at < len(s.body) {
-		switch s.body[s.at] {
+// pass goes past a value, whatever it is, or to the end of what it is in, so many objects and
+// arrays deep. It moves by one byte at least.
+func (s *scan) pass(depth int) {
+	if depth == 0 && !marks[s.body[s.at]] {
+		s.word()
+		return
+	}
+	body, i := s.body, s.at
+	for i < len(body) {
+		c := body[i]
+		if !marks[c] {
+			i++
+			continue
+		}
+		switch c {
 		case '"':
+			s.at = i
 			s.text()
+			i = s.at
 		case '{', '[':
 			depth++
-			s.at++
+			i++
 			continue
-		case '}', ']':
-			depth--
-			s.at++
 		default:
-			if depth > 0 {
-				s.at++
-				continue
-			}
-			s.word()
+			depth--
+			i++
 		}
 		if depth <= 0 {
+			s.at = i
 			return
 		}
 	}
+	s.at = i
 }
+
+// marks are the bytes that matter in what is passed over.
+var marks = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
+
+// shortText bounds the strings that are read byte by byte: a search costs more.
+const shortText = 32
 
 // text goes past a string and returns what is between the quotation marks, as it is in JSON.
 func (s *scan) text() []byte {
 	from := s.at + 1
-	for i := from; ; i++ {
+	s.escaped = false
+	i := from
+	for near := min(from+shortText, len(s.body)); i < near; i++ {
+		switch s.body[i] {
+		case '"':
+			s.at = i + 1
+			return s.body[from:i]
+		case '\\':
+			s.escaped = true
+			i++
+		}
+	}
+	return s.longText(from, min(i, len(s.body)))
+}
+
+// longText is text for a string that does not end before a byte, which no backslash escapes.
+func (s *scan) longText(from, i int) []byte {
+	for ; ; i++ {
 		n := bytes.IndexByte(s.body[i:], '"')
 		if n < 0 {
 			s.at = len(s.body)
@@ -190,6 +232,7 @@ func (s *scan) text() []byte {
 		}
 		if (i-before)%2 == 0 {
 			s.at = i + 1
+			s.escaped = s.escaped || bytes.IndexByte(s.body[from:i], '\\') >= 0
 			return s.body[from:i]
 		}
 	}
@@ -209,6 +252,15 @@ func (s *scan) word() []byte {
 
 // space goes to what follows, and returns its first byte, or 0 at the end.
 func (s *scan) space() byte {
+	if s.at < len(s.body) {
+		if c := s.body[s.at]; c > ' ' {
+			return c
+		}
+	}
+	return s.spaces()
+}
+
+func (s *scan) spaces() byte {
 	for ; s.at < len(s.body); s.at++ {
 		switch c := s.body[s.at]; c {
 		case ' ', '\t', '\n', '\r':
