@@ -20,9 +20,9 @@ type batch struct {
 	subs  map[int64]*subscription // of the heads
 	out   dispatch.Claims
 
-	payloads []*payloads                // of what is claimed
-	early    map[int64]dispatch.Payload // events that were read while they were expanded, by their numbers
-	arrived  map[*head][]made           // new deliveries that are not among the pending ones yet
+	payloads readings         // of what is claimed
+	early    readings         // events that were read before or while they were expanded, by their numbers
+	arrived  map[*head][]made // new deliveries that are not among the pending ones yet
 	attempts []attempt
 	waits    []waits
 	ends     []ended

@@ -44,6 +44,7 @@ type few struct {
 	all     *matches
 	found   []unexpanded
 	resumed map[int64][]*match
+	read    *payloads
 
 	matches  []*match
 	patterns []pattern
@@ -53,10 +54,8 @@ type few struct {
 // findFew is find for a few events, none of which is begun. It keeps their matches where
 // these are plain.
 func (e *expansion) findFew(events int, from int64, all *matches) ([]unexpanded, error) {
-	if e.early == nil {
-		e.early = map[int64]dispatch.Payload{}
-	}
-	f := few{expansion: e, all: all, resumed: map[int64][]*match{}}
+	f := few{expansion: e, all: all, resumed: map[int64][]*match{}, read: newPayloads(events)}
+	e.early = append(e.early, f.read)
 	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from, sender.Operator)
 	if err == nil {
 		f.keep()
@@ -88,7 +87,7 @@ func (f *few) scan(r rows) error {
 		f.found, f.plain = append(f.found, ev), ev.subscription == 0 && ev.subscriber != 0
 		if read {
 			p.Event.CreatedAt, p.Event.Notice = ev.published.time(), ev.notice
-			f.early[ev.event] = p
+			f.read.add(ev.event, &p)
 		}
 	}
 	f.plain = f.plain && plain

@@ -85,8 +85,8 @@ func (b *batch) readArrived(numbers, positions []int64) {
 	p.position = make(map[int64]int64, len(numbers))
 	unread := make([]int64, 0, len(numbers))
 	for i, no := range numbers {
-		if e, ok := b.early[no]; ok {
-			p.add(positions[i], &e)
+		if e, ok := b.early.get(no); ok {
+			p.add(positions[i], e)
 			continue
 		}
 		p.position[no] = positions[i]
@@ -105,9 +105,12 @@ func (b *batch) readPayloads(positions []int64) {
 	b.committed(b.query(selectPayloads, distinct(positions)).rows(p.scan))
 }
 
-// payload returns the event of a claim, if it was read.
-func (b *batch) payload(position int64) (p *dispatch.Payload, read bool) {
-	for _, some := range b.payloads {
+// readings are payloads that were read at several places.
+type readings []*payloads
+
+// get returns an event, if it was read.
+func (r readings) get(position int64) (p *dispatch.Payload, read bool) {
+	for _, some := range r {
 		if i, ok := some.at[position]; ok {
 			return &some.list[i], true
 		}
@@ -121,7 +124,7 @@ func (c *core) giveBodies(ctx context.Context, b *batch) {
 	var redacted []dispatch.Claimed
 	kept := b.out.Claimed[:0]
 	for _, cl := range b.out.Claimed {
-		p, there := b.payload(cl.Key.Event)
+		p, there := b.payloads.get(cl.Key.Event)
 		if there && len(p.Body) == 0 {
 			redacted = append(redacted, cl)
 			continue

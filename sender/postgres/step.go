@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"maps"
+	"slices"
 
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -38,18 +38,21 @@ func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Ba
 			p = dispatch.ExpandParams{}
 		}
 	}
-	var early map[int64]dispatch.Payload
+	var early readings
 	if p.Events > 0 {
-		var err error
-		if early, err = c.readAhead(ctx); err != nil {
+		read, err := c.readAhead(ctx)
+		if err != nil {
 			return dispatch.Expanded{}, dispatch.Claims{}, err
+		}
+		if read != nil {
+			early = readings{read}
 		}
 	}
 	var x dispatch.Expanded
 	var b *batch
 	err := c.dispatching().writeAs(ctx, work{dates: p.Events > 0}, func(w *work) (err error) {
 		b = w.batch(in)
-		b.early = maps.Clone(early)
+		b.early = slices.Clone(early)
 		x, err = b.run(p, from, f, known)
 		return fail("expanding, recording and claiming", err)
 	})
