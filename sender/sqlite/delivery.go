@@ -113,7 +113,7 @@ func (w *work) delivery(k dispatch.DeliveryKey, now int64) (*delivery, error) {
 const selectLive = `SELECT due, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT until, number, tries, first_at, stood, claimed_at, single, spared, epoch, 0, 0 FROM surehook_leases WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, 0, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, place = 1, 1 FROM surehook_lines WHERE subscription = ?1 AND event = ?2 AND place IN (1, 2)`
+		UNION ALL SELECT due, number, tries, first_at, stood, 0, single, spared, epoch, place = 1, 1 FROM surehook_lines l WHERE subscription = ?1 AND event = ?2 AND place IN (1, 2) AND ` + isBehind
 
 // readLive reads the row of a delivery, if it is live, and whether a resume has skipped it.
 // It returns when the delivery is due, or the end of its lease.

@@ -10,7 +10,7 @@ import (
 
 // Places of deliveries in a line: see surehook_lines.
 const (
-	placeOut    = 0
+	placeAhead  = 0
 	placeBehind = 1
 	placeAgain  = 2
 	placeDead   = 3
@@ -27,20 +27,27 @@ const (
 
 	// selectLines reads what rules.Line has, of those lines of [subscription, object] that are
 	// not empty.
-	selectLines = `WITH k AS MATERIALIZED (SELECT value ->> 0 AS subscription, value ->> 1 AS object FROM json_each(?))
-		SELECT k.subscription, k.object, l.event, l.place = 3,
-			coalesce((SELECT event FROM surehook_lines WHERE subscription = k.subscription AND object = k.object AND place = 0), 0),
-			EXISTS (SELECT 1 FROM surehook_lines o CROSS JOIN surehook_leases f ON f.subscription = o.subscription AND f.event = o.event
-				WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0),
-			coalesce((SELECT event FROM surehook_lines WHERE subscription = k.subscription AND object = k.object AND place < 3 ORDER BY event DESC LIMIT 1), 0)
-		FROM k CROSS JOIN surehook_lines l WHERE l.subscription = k.subscription AND l.object = k.object
-			AND l.event = (SELECT min(event) FROM surehook_lines WHERE subscription = k.subscription AND object = k.object)`
-	selectOvertaken = `SELECT event, number, single, epoch, place = 3 FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place > 0 ORDER BY event LIMIT ?4 + 0`
-	selectOut       = `SELECT 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+	selectLines = `WITH k AS MATERIALIZED (SELECT value ->> 0 AS subscription, value ->> 1 AS object FROM json_each(?)),
+		l AS MATERIALIZED (SELECT k.subscription, k.object, f.event AS first, f.place,
+			coalesce((SELECT event FROM surehook_lines INDEXED BY surehook_lines_out WHERE subscription = k.subscription AND object = k.object AND place = 0), f.event) AS event
+			FROM k CROSS JOIN surehook_lines f WHERE f.subscription = k.subscription
+			AND f.event = (SELECT min(event) FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = k.subscription AND object = k.object))
+		SELECT l.subscription, l.object, l.first, l.place = 3, iif(` + isBehind + `, 0, l.event),
+			EXISTS (SELECT 1 FROM surehook_leases WHERE subscription = l.subscription AND event = l.event),
+			coalesce((SELECT event FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = l.subscription AND object = l.object AND place < 3 ORDER BY event DESC LIMIT 1), 0)
+		FROM l`
+	// isBehind tells of a row l of a line with a place of 1 or 2 whether it is behind.
+	isBehind = `NOT EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event = l.event)
+		AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event)
+		AND NOT EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event = l.event)`
+	selectOvertaken = `SELECT event, number, single, epoch, place = 3 FROM surehook_lines INDEXED BY surehook_lines_object
+		WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND event <> ?4 ORDER BY event LIMIT ?5 + 0`
+	selectOut = `SELECT 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
 		UNION ALL SELECT number, single, epoch FROM surehook_waiting WHERE subscription = ?1 AND event = ?2`
 
 	insertLine = `INSERT INTO surehook_lines (subscription, object, event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	goAhead     = `UPDATE surehook_lines SET place = 0 WHERE subscription = ? AND event = ?`
 	setPlace    = `UPDATE surehook_lines SET place = ?3, due = ?4 WHERE subscription = ?1 AND event = ?2`
 	takePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ? RETURNING due`
 	goBehind    = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
@@ -49,11 +56,11 @@ const (
 	insertAgain = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank, replay)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-	deleteFromLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? RETURNING object, place`
-	leaveLineOf    = `DELETE FROM surehook_lines INDEXED BY surehook_lines_event WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2)) RETURNING object, place`
-	stopLine       = `UPDATE surehook_lines SET place = 3 WHERE subscription = ? AND event = ? AND place = 0 RETURNING object, 0`
-	deleteDead     = `DELETE FROM surehook_lines WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place = 3`
-	deleteLines    = `DELETE FROM surehook_lines INDEXED BY surehook_lines_event WHERE subscription = ?`
+	deleteFromLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? RETURNING object`
+	leaveLineOf    = `DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2)) RETURNING object`
+	stopLine       = `UPDATE surehook_lines SET place = 3 WHERE subscription = ? AND event = ? RETURNING object`
+	deleteDead     = `DELETE FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place = 3`
+	deleteLines    = `DELETE FROM surehook_lines WHERE subscription = ?`
 	restartBehind  = `UPDATE surehook_lines SET place = 2, due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
 )
 
@@ -88,7 +95,7 @@ func (w *work) linesOf(keys []lineKey) (map[lineKey]rules.Line, error) {
 	if len(keys) == 0 {
 		return lines, nil
 	}
-	_, query, err := keysOf(keys)
+	query, err := keysOf(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -139,18 +146,32 @@ func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out
 	if err != nil {
 		return false, err
 	}
-	place := placeOut
-	if e.Behind {
-		place = placeAgain
-		h.behind++
+	place, err := b.place(h, &line, e, d.event, placeAgain)
+	if err != nil {
+		return false, err
 	}
 	h.lined++
 	return !e.Behind, b.execs(insertLine, h.subscription, object, d.event, place, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, h.epoch, d.rank, d.replay, d.spared)
 }
 
+// place returns the place of a delivery that comes into a line: otherwise, unless it is to be
+// marked. What is out is marked as soon as it is not the first.
+func (b *batch) place(h *head, line *rules.Line, e rules.Entry, event int64, otherwise int) (int, error) {
+	switch {
+	case e.Behind:
+		h.behind++
+		if event < line.Out {
+			return otherwise, b.execs(goAhead, h.subscription, line.Out)
+		}
+	case e.Supersedes: // there may be more before it than end in one go
+		return placeAhead, nil
+	}
+	return otherwise, nil
+}
+
 // supersede ends what a newer delivery has overtaken in a line.
 func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) error {
-	over, dead, err := b.overtaken(k, newer)
+	over, dead, err := b.overtaken(k, line, newer)
 	if err != nil {
 		return err
 	}
@@ -194,16 +215,16 @@ func (b *batch) overtake(h *head, over []live) error {
 
 // overtaken finds what is behind and older than a delivery, and whether there are dead
 // letters too.
-func (b *batch) overtaken(k lineKey, newer int64) (over []live, dead bool, err error) {
+func (b *batch) overtaken(k lineKey, line *rules.Line, newer int64) (over []live, dead bool, err error) {
 	err = b.each(func(rows *sql.Rows) (bool, error) {
-		l := live{subscription: k.subscription}
+		l := live{subscription: k.subscription, behind: true}
 		var stops bool
 		err := rows.Scan(&l.event, &l.number, &l.single, &l.epoch, &stops)
 		if dead = dead || stops; !stops {
 			over = append(over, l)
 		}
 		return true, err
-	}, selectOvertaken, k.subscription, k.object, newer, supersedeMost)
+	}, selectOvertaken, k.subscription, k.object, newer, line.Out, supersedeMost)
 	return over, dead, err
 }
 
@@ -268,15 +289,11 @@ func (b *batch) leave(h *head, sub *subscription, event int64, status sender.Sta
 	return nil
 }
 
-// left notes which lines a statement has changed. It counts what was behind.
+// left notes which lines a statement has changed.
 func (b *batch) left(h *head, query string, args ...any) (n int64, err error) {
 	err = b.each(func(rows *sql.Rows) (bool, error) {
 		k := lineKey{subscription: h.subscription}
-		var place int64
-		err := rows.Scan(&k.object, &place)
-		if place == placeBehind || place == placeAgain {
-			h.behind--
-		}
+		err := rows.Scan(&k.object)
 		b.moved = append(b.moved, k)
 		n++
 		return true, err

@@ -126,13 +126,14 @@ func (l *lining) one(h *head, key lineKey, event int64) (err error) {
 		if err != nil {
 			return err
 		}
+		if place, err = l.place(h, &line, e, event, placeBehind); err != nil {
+			return err
+		}
 		if !e.Behind {
-			place = placeOut
 			l.made = append(l.made, key.subscription, event)
 			l.fresh[key.subscription]++
 		}
-	}
-	if place == placeBehind {
+	} else {
 		h.behind++
 	}
 	h.lined++

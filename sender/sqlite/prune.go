@@ -225,7 +225,7 @@ var selectLiveEvents = []string{
 		WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_waiting x
 		WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
-	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_lines x INDEXED BY surehook_lines_event
+	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_lines x
 		WHERE ` + hasLive + ` AND h.behind > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
 }

@@ -32,11 +32,11 @@ const (
 			WHERE ` + hasLive + ` AND h.pending > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
 		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_waiting x
 			WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1))
-		UNION ALL SELECT x.event, x.subscription FROM surehook_heads h CROSS JOIN surehook_lines x INDEXED BY surehook_lines_event
-			WHERE ` + hasLive + ` AND h.behind > 0 AND x.subscription = h.subscription AND x.event IN (SELECT value FROM json_each(?1)) AND x.place IN (1, 2)`
-	selectNotInFlight = `SELECT 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT number, single FROM surehook_waiting WHERE subscription = ?1 AND event = ?2
-		UNION ALL SELECT number, single FROM surehook_lines WHERE subscription = ?1 AND event = ?2 AND place IN (1, 2)`
+		UNION ALL SELECT l.event, l.subscription FROM surehook_heads h CROSS JOIN surehook_lines l
+			WHERE ` + hasLive + ` AND h.behind > 0 AND l.subscription = h.subscription AND l.event IN (SELECT value FROM json_each(?1)) AND l.place IN (1, 2) AND ` + isBehind
+	selectNotInFlight = `SELECT 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT number, single, 0 FROM surehook_waiting WHERE subscription = ?1 AND event = ?2
+		UNION ALL SELECT number, single, 1 FROM surehook_lines l WHERE subscription = ?1 AND event = ?2 AND place IN (1, 2) AND ` + isBehind
 )
 
 // Redact implements history.Store. It reads all events that are kept, once.
@@ -149,7 +149,7 @@ func (s *Store) cancelRedacted(ctx context.Context, keys []dispatch.DeliveryKey)
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		for _, k := range keys {
 			l := live{event: k.Event, subscription: k.Subscription}
-			err := w.row(selectNotInFlight, k.Subscription, k.Event).Scan(&l.number, &l.single)
+			err := w.row(selectNotInFlight, k.Subscription, k.Event).Scan(&l.number, &l.single, &l.behind)
 			if errors.Is(err, sql.ErrNoRows) {
 				continue
 			}

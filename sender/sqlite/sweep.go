@@ -28,9 +28,9 @@ const (
 			(SELECT notice FROM surehook_events WHERE seq = x.event) IS 1 FROM surehook_leases x
 		WHERE subscription = ?1 AND until <= ?2
 			AND (?3 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > x.epoch AND l.event >= x.event)) LIMIT ?4 + 0`
-	selectGoneBehind = `SELECT event, number, single, epoch FROM surehook_lines w WHERE subscription = ?1 AND event <= ?2 AND place IN (1, 2)
-		AND (?3 OR place = 1 OR EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = ?1 AND l.epoch > w.epoch AND l.event >= w.event))
-		ORDER BY event LIMIT ?4 + 0`
+	selectGoneBehind = `SELECT event, number, single, epoch FROM surehook_lines l WHERE subscription = ?1 AND event <= ?2 AND place IN (1, 2)
+		AND (?3 OR place = 1 OR EXISTS (SELECT 1 FROM surehook_left s WHERE s.subscription = ?1 AND s.epoch > l.epoch AND s.event >= l.event))
+		AND ` + isBehind + ` ORDER BY event LIMIT ?4 + 0`
 	deletePendingOf = `DELETE FROM surehook_pending WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
 	deleteWaitingOf = `DELETE FROM surehook_waiting WHERE subscription = ? AND event IN (SELECT value FROM json_each(?))`
 	insertEnds      = `INSERT INTO surehook_ended (subscription, event, status, class, ended_at)
@@ -273,14 +273,17 @@ func (b *batch) goneLeases(h *head, all bool, limit int) ([]live, error) {
 // not come out before they end.
 func (b *batch) gone(h *head, upTo int64, all bool, limit int) (gone []live, err error) {
 	for _, from := range []struct {
-		query string
-		rows  int64
-	}{{selectGoneBehind, h.behind}, {selectGonePending, h.pending}, {selectGoneWaiting, h.waiting}} {
+		query  string
+		rows   int64
+		behind bool
+	}{{selectGoneBehind, h.behind, true}, {selectGonePending, h.pending, false}, {selectGoneWaiting, h.waiting, false}} {
 		if from.rows == 0 || len(gone) >= limit {
 			continue
 		}
-		some, err := b.lives(h.subscription, func(rows *sql.Rows, l *live) error { return rows.Scan(&l.event, &l.number, &l.single, &l.epoch) },
-			from.query, h.subscription, upTo, all, limit-len(gone))
+		some, err := b.lives(h.subscription, func(rows *sql.Rows, l *live) error {
+			l.behind = from.behind
+			return rows.Scan(&l.event, &l.number, &l.single, &l.epoch)
+		}, from.query, h.subscription, upTo, all, limit-len(gone))
 		if err != nil {
 			return nil, err
 		}
@@ -301,6 +304,9 @@ func (b *batch) endAll(h *head, gone []live, as func(single bool) sender.Status)
 	for i := range gone {
 		l := &gone[i]
 		all = append(all, l.event)
+		if l.behind {
+			h.behind--
+		}
 		if as(l.single) != sender.StatusDelivered {
 			ended = append(ended, l.event)
 		} else if err := b.delivered(l); err != nil {

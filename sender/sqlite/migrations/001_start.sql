@@ -216,11 +216,12 @@ CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1
 -- surehook_pending, surehook_leases, surehook_waiting.
 CREATE TABLE surehook_lines (
 	subscription INTEGER NOT NULL,
-	object TEXT NOT NULL, -- its type, a space, and its id
 	event INTEGER NOT NULL,
-	-- 0: it is out, in one of the other three; 1: it is behind, and was never claimed; 2: it
-	-- is behind, and what follows is to be its row of surehook_waiting; 3: it is a dead
-	-- letter that holds back what comes after it.
+	object TEXT NOT NULL, -- its type, a space, and its id
+	-- 1: while it is behind, it was never claimed; 2: while it is behind, what follows is to be
+	-- its row of surehook_waiting; 3: it is a dead letter that holds back what comes after it.
+	-- The first of a line comes out, and its row stays as it is. So of 1 and 2 those are behind
+	-- that are in none of the other three. 0: it is out, and an earlier one came after that.
 	place INTEGER NOT NULL,
 	due INTEGER NOT NULL DEFAULT 0,
 	number INTEGER NOT NULL DEFAULT 0,
@@ -232,9 +233,9 @@ CREATE TABLE surehook_lines (
 	rank INTEGER NOT NULL DEFAULT 0,
 	replay INTEGER NOT NULL DEFAULT 0,
 	spared INTEGER NOT NULL DEFAULT 0,
-	PRIMARY KEY (subscription, object, event)
+	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX surehook_lines_event ON surehook_lines (subscription, event);
+CREATE INDEX surehook_lines_object ON surehook_lines (subscription, object, event);
 CREATE UNIQUE INDEX surehook_lines_out ON surehook_lines (subscription, object) WHERE place = 0;
 CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
 
