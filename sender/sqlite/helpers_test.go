@@ -112,3 +112,40 @@ func settled(t testing.TB, db *sql.DB) {
 	require.Zero(t, count(t, db, `SELECT count(*) FROM (SELECT 1 FROM surehook_attempts GROUP BY event, subscription HAVING max(number) <> count(*) OR min(number) <> 1)`),
 		"deliveries with an attempt missing")
 }
+
+// lined is a store whose steps are followed by a look at the lines of objects.
+type lined struct {
+	*sqlite.Store
+	t  *testing.T
+	db *sql.DB
+}
+
+func (l lined) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := l.Store.Step(ctx, p, b)
+	if err == nil {
+		for _, wrong := range wrongLines {
+			if n := count(l.t, l.db, `WITH l AS MATERIALIZED (`+linesOut+`) `+wrong.query); n > 0 {
+				l.t.Errorf("%d %s", n, wrong.text)
+			}
+		}
+	}
+	return x, c, err
+}
+
+// linesOut has the lines' rows, each with how often it is out.
+const linesOut = `SELECT *, (SELECT count(*) FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event = l.event)
+	+ (SELECT count(*) FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event)
+	+ (SELECT count(*) FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event = l.event) AS out FROM surehook_lines l`
+
+var wrongLines = []struct{ text, query string }{
+	{"lines have several deliveries out", `SELECT count(*) FROM (SELECT 1 FROM l GROUP BY subscription, object HAVING sum(out) > 1)`},
+	{"deliveries are marked and not out, or not marked, and out before an earlier one", `SELECT count(*) FROM l WHERE place = 0 AND out = 0
+		OR place > 0 AND out > 0 AND EXISTS (SELECT 1 FROM l f WHERE f.subscription = l.subscription AND f.object = l.object AND f.event < l.event)`},
+	{"dead letters in lines are out", `SELECT count(*) FROM l WHERE place = 3 AND out > 0`},
+	{"lines have nothing out, and no dead letter first", `SELECT count(*) FROM (SELECT subscription, min(event) AS event, sum(out) AS out FROM l GROUP BY subscription, object) g
+		JOIN l USING (subscription, event) JOIN surehook_subscriptions s ON s.no = subscription
+		WHERE g.out = 0 AND l.place < 3 AND s.status NOT IN ('deleted', 'swept')`},
+	{"heads miscount their lines", `SELECT count(*) FROM surehook_heads h
+		WHERE lined <> (SELECT count(*) FROM l WHERE l.subscription = h.subscription)
+		OR behind <> (SELECT count(*) FROM l WHERE l.subscription = h.subscription AND place < 3 AND out = 0)`},
+}

@@ -135,7 +135,7 @@ func TestStore(t *testing.T) {
 				s, err := sqlite.New(db, &sqlite.Config{Now: clock.now})
 				require.NoError(t, err)
 				return storetest.Harness[*sql.Tx]{
-					Store:       s,
+					Store:       lined{s, t, db},
 					Advance:     clock.advance,
 					BoundedWork: true,
 					Settled:     func(t *testing.T) { settled(t, db) },
