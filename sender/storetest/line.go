@@ -293,7 +293,18 @@ func lineResumed[Tx any](w *world[Tx]) {
 	w.record(result(flying[0], sender.ClassStatus))
 	w.endsSwept()
 	w.record(result(w.claims("what came after the resume", later[0])[0], sender.ClassNone))
-	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 5, sender.StatusCancelled: 5}, "statuses at the end")
+
+	e = w.versions(owner, sub, "a", "a", "a")
+	w.record(result(w.claims("the first of three", e[0])[0], sender.ClassNone))
+	flying = w.claims("the second of three", e[1])
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.endsSwept()
+	w.claimNothing("when the third has ended, while the second is in flight")
+	w.record(result(flying[0], sender.ClassNone))
+	w.record(result(w.claims("the first of three again", e[0])[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 7, sender.StatusCancelled: 6}, "statuses at the end")
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 }
 
