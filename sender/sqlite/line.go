@@ -29,7 +29,7 @@ const (
 	// not empty.
 	selectLines = `WITH k AS MATERIALIZED (SELECT value ->> 0 AS subscription, value ->> 1 AS object FROM json_each(?)),
 		l AS MATERIALIZED (SELECT k.subscription, k.object, f.event AS first, f.place,
-			coalesce((SELECT event FROM surehook_lines INDEXED BY surehook_lines_out WHERE subscription = k.subscription AND object = k.object AND place = 0), f.event) AS event
+			coalesce((SELECT event FROM surehook_lines INDEXED BY surehook_lines_ahead WHERE subscription = k.subscription AND object = k.object AND place = 0), f.event) AS event
 			FROM k CROSS JOIN surehook_lines f WHERE f.subscription = k.subscription
 			AND f.event = (SELECT min(event) FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = k.subscription AND object = k.object))
 		SELECT l.subscription, l.object, l.first, l.place = 3, iif(` + isBehind + `, 0, l.event),
@@ -47,7 +47,7 @@ const (
 
 	insertLine = `INSERT INTO surehook_lines (subscription, object, event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	goAhead     = `UPDATE surehook_lines SET place = 0 WHERE subscription = ? AND event = ?`
+	markAhead   = `UPDATE surehook_lines SET place = 0 WHERE subscription = ? AND event = ?`
 	setPlace    = `UPDATE surehook_lines SET place = ?3, due = ?4 WHERE subscription = ?1 AND event = ?2`
 	takePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ? RETURNING due`
 	goBehind    = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
@@ -161,7 +161,7 @@ func (b *batch) place(h *head, line *rules.Line, e rules.Entry, event int64, oth
 	case e.Behind:
 		h.behind++
 		if event < line.Out {
-			return otherwise, b.execs(goAhead, h.subscription, line.Out)
+			return otherwise, b.execs(markAhead, h.subscription, line.Out)
 		}
 	case e.Supersedes: // there may be more before it than end in one go
 		return placeAhead, nil

@@ -18,7 +18,7 @@ const (
 		SELECT l.subscription, l.event, l.due, l.place FROM k CROSS JOIN surehook_lines l
 		WHERE l.subscription = k.subscription AND l.place IN (1, 2)
 			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = k.subscription AND f.object = k.object)
-			AND NOT EXISTS (SELECT 1 FROM surehook_lines o INDEXED BY surehook_lines_out WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0)
+			AND NOT EXISTS (SELECT 1 FROM surehook_lines o INDEXED BY surehook_lines_ahead WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0)
 			AND ` + isBehind
 	// selectNexts reads the same of the lines of [subscription, event], which were out and leave.
 	selectNexts = `SELECT l.subscription, l.event, l.due, l.place FROM json_each(?) j CROSS JOIN surehook_lines o CROSS JOIN surehook_lines l

@@ -104,7 +104,7 @@ func (s *Store) PassOver(ctx context.Context, id string) error {
 // letter. It is "" if the event is gone.
 const waitedFor = `SELECT coalesce((SELECT id FROM surehook_events WHERE seq = l.event), ''), l.place = 3 FROM surehook_lines l
 	WHERE l.subscription = ?1 AND l.event = coalesce(
-		(SELECT event FROM surehook_lines INDEXED BY surehook_lines_out WHERE subscription = ?1 AND object = (SELECT object FROM surehook_lines WHERE subscription = ?1 AND event = ?2) AND place = 0),
+		(SELECT event FROM surehook_lines INDEXED BY surehook_lines_ahead WHERE subscription = ?1 AND object = (SELECT object FROM surehook_lines WHERE subscription = ?1 AND event = ?2) AND place = 0),
 		(SELECT event FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ?1 AND object = (SELECT object FROM surehook_lines WHERE subscription = ?1 AND event = ?2) ORDER BY event LIMIT 1))`
 
 const holdsBack = `SELECT EXISTS (SELECT 1 FROM surehook_lines WHERE subscription = ? AND event = ? AND place = 3)`

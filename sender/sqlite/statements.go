@@ -19,7 +19,7 @@ func hot() []string {
 		updateOwner, selectLeasesEnd, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, upsertHour, storeBeat, selectPresent,
-		updateLined, selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectNexts, leaveLines, insertLine, goAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
+		updateLined, selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectNexts, leaveLines, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,

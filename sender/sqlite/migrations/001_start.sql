@@ -236,7 +236,7 @@ CREATE TABLE surehook_lines (
 	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
 CREATE INDEX surehook_lines_object ON surehook_lines (subscription, object, event);
-CREATE UNIQUE INDEX surehook_lines_out ON surehook_lines (subscription, object) WHERE place = 0;
+CREATE UNIQUE INDEX surehook_lines_ahead ON surehook_lines (subscription, object) WHERE place = 0;
 CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
 
 -- Ended otherwise than delivered.
