@@ -60,7 +60,7 @@ const (
 	leaveLineOf    = `DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2)) RETURNING object`
 	stopLine       = `UPDATE surehook_lines SET place = 3 WHERE subscription = ? AND event = ? RETURNING object`
 	deleteDead     = `DELETE FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ?1 AND object = ?2 AND event < ?3 AND place = 3`
-	deleteLines    = `DELETE FROM surehook_lines WHERE subscription = ?`
+	deleteLines    = `DELETE FROM surehook_lines WHERE subscription = ? AND event > 0` // so the table is searched, and not its index
 	restartBehind  = `UPDATE surehook_lines SET place = 2, due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
 )
 

@@ -84,7 +84,7 @@ var excepted = []step{
 	{deleteSubscriptions, "SEARCH x USING COVERING INDEX surehook_attempts_delivered (subscription=?)", oneRow},
 	{deleteSubscriptions, "SEARCH x USING COVERING INDEX sqlite_autoindex_surehook_ended_1 (subscription=?)", oneRow},
 	{deleteSkips, "SEARCH surehook_left USING PRIMARY KEY (subscription=?)", "as many as there were resumes that are not swept"},
-	{deleteLines, "SEARCH surehook_lines USING PRIMARY KEY (subscription=?)", "as many as there are dead letters in it, at the end of the subscription"},
+	{deleteLines, "SEARCH surehook_lines USING PRIMARY KEY (subscription=? AND event>?)", "as many as there are dead letters in it, at the end of the subscription"},
 	{selectBuried, "SCAN surehook_subscribers USING COVERING INDEX surehook_subscribers_buried", limited},
 	{deleteKeys, "SEARCH surehook_keys USING INDEX surehook_keys_event (event=?)", ofCall},
 	{selectExposing, "SEARCH surehook_attempts USING PRIMARY KEY (event=?)", ofCall},
