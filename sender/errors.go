@@ -58,9 +58,9 @@ var (
 	// challenged. It says nothing of the URL. Nothing was changed.
 	ErrProxy = errors.New("sender: the proxy failed")
 
-	// ErrCancelled: the delivery was cancelled with its subscription, and cannot
-	// be redelivered.
-	ErrCancelled = errors.New("sender: the delivery was cancelled")
+	// ErrCancelled: the delivery was cancelled, or its subscription was deleted after it
+	// had ended. It cannot be redelivered.
+	ErrCancelled = errors.New("sender: the delivery is not sent again")
 
 	// ErrRedacted: the event's body was removed, so it cannot be sent again.
 	ErrRedacted = errors.New("sender: the event was redacted")

@@ -80,7 +80,9 @@ func TestRedeliver(t *testing.T) {
 		d := at(status)
 		require.NoError(t, rules.Redeliver(&d, false, now), "%s: it was published just then", status)
 		require.NoError(t, rules.Redeliver(&d, false, time.Time{}), status)
-		require.ErrorIs(t, rules.Redeliver(&d, true, time.Time{}), sender.ErrCancelled, status)
+		gone := rules.Redeliver(&d, true, time.Time{})
+		require.ErrorIs(t, gone, sender.ErrCancelled, status)
+		require.NotContains(t, gone.Error(), "cancelled", "it was not: its subscription was deleted")
 		var old *sender.RetentionError
 		require.ErrorAs(t, rules.Redeliver(&d, false, now.Add(time.Microsecond)), &old, status)
 		require.Equal(t, sender.RetentionError{Published: now, NotBefore: now.Add(time.Microsecond)}, *old)

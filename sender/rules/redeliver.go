@@ -13,8 +13,10 @@ import (
 // A delivery that is in flight, waits or has ended otherwise may be.
 func Redeliver(d *sender.Delivery, gone bool, notBefore time.Time) error {
 	switch {
-	case gone || d.Status == sender.StatusCancelled:
-		return fmt.Errorf("%w: its subscription %q was deleted, or resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
+	case gone:
+		return fmt.Errorf("%w: its subscription %q was deleted", sender.ErrCancelled, d.Subscription)
+	case d.Status == sender.StatusCancelled:
+		return fmt.Errorf("%w: its subscription %q was resumed without it, or its event was redacted", sender.ErrCancelled, d.Subscription)
 	case d.Redacted:
 		return fmt.Errorf("%w: delivery %q", sender.ErrRedacted, d.ID)
 	}

@@ -416,7 +416,7 @@ var ofStores = []Defect{
 	{
 		Name: "what a sealed secret belongs to is not bound to it",
 		File: "sender/keys.go", Tests: []string{"./sender"},
-		Old: "return k.byID[k.current].Seal(b, nil, plain, []byte(bound))", New: "_ = bound\n\treturn k.byID[k.current].Seal(b, nil, plain, nil)",
+		Old: "return k.byName[k.current].Seal(b, nil, plain, []byte(bound))", New: "_ = bound\n\treturn k.byName[k.current].Seal(b, nil, plain, nil)",
 	},
 	{
 		Name: "a job's late run may write",

@@ -201,7 +201,7 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 	for _, e := range events {
 		bodies = append(bodies, e.body())
 	}
-	feed := serveFeed(t, bodies, make(chan struct{}, 1))
+	feed := serveFeed(t, bodies)
 	asked, done := map[int64]bool{}, map[int64]bool{}
 	asking := make(chan struct{}, 1)
 	unserved, served := 0, 0 // kills that found a request so
