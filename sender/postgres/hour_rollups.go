@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	selectHourRollups = `SELECT rollup FROM surehook_hour_rollups WHERE hour >= $1 AND hour < $2 ORDER BY hour`
+	selectHourRollups = `SELECT hour, rollup FROM surehook_hour_rollups WHERE hour >= $1 AND hour < $2 ORDER BY hour`
 	// selectUnmerged is the first minute behind the hours that are merged.
 	selectUnmerged = `SELECT minute FROM surehook_rollups WHERE minute >= coalesce((SELECT hour + interval '1 hour' FROM surehook_hour_rollups ORDER BY hour DESC LIMIT 1), '-infinity')
 		AND minute < $1 ORDER BY minute LIMIT 1`
@@ -22,31 +22,36 @@ const (
 // HourRollups implements history.Store.
 func (c *core) HourRollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	here := c.rollups.here(from, to)
+	var hours []string
+	var stored []storedMinute
 	err = c.read(ctx, func(w *work) error {
 		err := w.each(func(rows rows) (bool, error) {
+			var hour timestamp
 			var text string
-			if err := rows.Scan(&text); err != nil {
-				return false, err
-			}
-			var r history.Rollup
-			err := json.Unmarshal([]byte(text), &r)
-			all = append(all, r)
+			err := rows.Scan(&hour, &text)
+			hours = append(hours, text)
+			from = hour.time().Add(time.Hour) // hours are merged in their order
 			return true, err
 		}, selectHourRollups, timestampOf(from), timestampOf(to))
-		if err != nil {
-			return err
+		if err == nil {
+			stored, err = w.minutes(from, to)
 		}
-		if n := len(all); n > 0 { // hours are merged in their order
-			from = all[n-1].Minute.Add(time.Hour)
-		}
-		minutes, err := w.minutes(from, to, here)
-		all = append(all, hourly.Merge(minutes)...)
 		return err
 	})
 	if err != nil {
 		return nil, fail("reading rollups of hours", err)
 	}
-	return all, nil
+	all = make([]history.Rollup, len(hours))
+	for i, text := range hours {
+		if err := json.Unmarshal([]byte(text), &all[i]); err != nil {
+			return nil, fail("reading rollups of hours", err)
+		}
+	}
+	minutes, err := rollupsOf(stored, from, here)
+	if err != nil {
+		return nil, fail("reading rollups of hours", err)
+	}
+	return append(all, hourly.Merge(minutes)...), nil
 }
 
 // mergeHours stores the rollups of hours that are over.
@@ -84,7 +89,11 @@ func (c *core) unmergedHour(ctx context.Context, before time.Time) (hour time.Ti
 // mergeHour has no need of a lock: whoever else merges the hour comes to the same figures.
 func (c *core) mergeHour(ctx context.Context, hour time.Time) error {
 	return c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
-		minutes, err := w.minutes(hour, hour.Add(time.Hour), nil)
+		stored, err := w.minutes(hour, hour.Add(time.Hour))
+		if err != nil {
+			return err
+		}
+		minutes, err := rollupsOf(stored, hour, nil)
 		if err != nil {
 			return err
 		}

@@ -195,39 +195,57 @@ func (r *rollups) here(from, to time.Time) map[rollupKey]history.Rollup {
 // those of others within a second.
 func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []history.Rollup, err error) {
 	here := c.rollups.here(from, to)
+	var stored []storedMinute
 	err = c.read(ctx, func(w *work) error {
-		all, err = w.minutes(from, to, here)
+		stored, err = w.minutes(from, to)
 		return err
 	})
+	if err == nil {
+		all, err = rollupsOf(stored, from, here)
+	}
 	if err != nil {
 		return nil, fail("reading rollups", err)
 	}
 	return all, nil
 }
 
-// minutes are the rollups between two times: those that are stored, but for older states of
-// those that are counted here, and these.
-func (w *work) minutes(from, to time.Time, here map[rollupKey]history.Rollup) (all []history.Rollup, err error) {
+// storedMinute is a row of surehook_rollups. Who reads many of them decodes them after the
+// transaction: decoding takes long in a process that gets little of its processor, and the
+// server gives up transactions that stand still.
+type storedMinute struct {
+	rollupKey
+	text string
+}
+
+func (w *work) minutes(from, to time.Time) (all []storedMinute, err error) {
 	err = w.each(func(rows rows) (bool, error) {
-		var k rollupKey
-		var text string
-		if err := rows.Scan(&k.minute, &k.shard, &text); err != nil {
-			return false, err
-		}
-		if _, known := here[k]; known {
-			return true, nil
-		}
-		var r history.Rollup
-		err := json.Unmarshal([]byte(text), &r)
-		all = append(all, r)
+		var m storedMinute
+		err := rows.Scan(&m.minute, &m.shard, &m.text)
+		all = append(all, m)
 		return true, err
 	}, selectRollups, timestampOf(from), timestampOf(to))
+	return all, err
+}
+
+// rollupsOf are the rollups from a time on: those that are stored, but for older states of
+// those that are counted here, and these.
+func rollupsOf(stored []storedMinute, from time.Time, here map[rollupKey]history.Rollup) (all []history.Rollup, err error) {
+	for i := range stored {
+		if _, known := here[stored[i].rollupKey]; known {
+			continue
+		}
+		var r history.Rollup
+		if err := json.Unmarshal([]byte(stored[i].text), &r); err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
 	for k, r := range here {
 		if !k.minute.time().Before(from) {
 			all = append(all, r)
 		}
 	}
-	return byMinute(all), err
+	return byMinute(all), nil
 }
 
 // byMinute merges the rollups of each minute.

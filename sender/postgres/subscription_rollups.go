@@ -64,10 +64,19 @@ func (c *core) storeHours(ctx context.Context, now time.Time, all bool) error {
 	return nil
 }
 
+// storedHour is a row of surehook_subscription_rollups: see storedMinute.
+type storedHour struct {
+	hourly.Key
+	shard int64
+	text  string
+}
+
 // SubscriptionRollups implements history.Store.
 func (c *core) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) (all []history.SubscriptionRollup, err error) {
+	nos, known := []int64{}, []string{}
+	var reading *hourly.Reading
+	var stored []storedHour
 	err = c.read(ctx, func(w *work) error {
-		nos, known := []int64{}, []string{}
 		err := w.each(func(r rows) (bool, error) {
 			nos, known = append(nos, 0), append(known, "")
 			return true, r.Scan(&nos[len(nos)-1], &known[len(known)-1])
@@ -75,23 +84,21 @@ func (c *core) SubscriptionRollups(ctx context.Context, ids []string, from, to t
 		if err != nil {
 			return err
 		}
-		reading := c.hours.Read(nos, from, to)
-		err = w.each(func(r rows) (bool, error) {
-			var k hourly.Key
+		reading = c.hours.Read(nos, from, to)
+		return w.each(func(r rows) (bool, error) {
+			var h storedHour
 			var hour timestamp
-			var shard int64
-			var text string
-			if err := r.Scan(&k.Subscription, &hour, &shard, &text); err != nil {
-				return false, err
-			}
-			k.Hour = hour.time()
-			return true, reading.Stored(k, shard, []byte(text))
+			err := r.Scan(&h.Subscription, &hour, &h.shard, &h.text)
+			h.Hour = hour.time()
+			stored = append(stored, h)
+			return true, err
 		}, selectHours, nos, timestampOf(from), timestampOf(to))
-		all = reading.Rollups(nos, known)
-		return err
 	})
+	for i := 0; err == nil && i < len(stored); i++ {
+		err = reading.Stored(stored[i].Key, stored[i].shard, []byte(stored[i].text))
+	}
 	if err != nil {
 		return nil, fail("reading the figures of subscriptions", err)
 	}
-	return all, nil
+	return reading.Rollups(nos, known), nil
 }

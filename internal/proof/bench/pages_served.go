@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -93,15 +94,15 @@ func (s *served) open(ctx context.Context, p *place[pgx.Tx], n int) error {
 		return err
 	}
 	s.history, s.feed = all, p.store
-	quiet := slog.New(slog.DiscardHandler)
+	faults := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})) // a page does not say what was wrong
 	s.console, err = console.New(console.Backend{Registry: registry, History: all, Replays: replays},
 		func(http.ResponseWriter, *http.Request) (string, bool) { return "grace", true },
-		&console.Config{Timeout: time.Minute, DisableAfter: 120 * time.Hour, Logger: quiet})
+		&console.Config{Timeout: time.Minute, DisableAfter: 120 * time.Hour, Logger: faults})
 	if err != nil {
 		return err
 	}
 	visited, err := portal.New(portal.Backend{Registry: registry, History: all, Replays: replays}, [][]byte{bytes.Repeat([]byte{7}, 32)},
-		&portal.Config{Timeout: time.Minute, Logger: quiet})
+		&portal.Config{Timeout: time.Minute, Logger: faults})
 	if err != nil {
 		return err
 	}
