@@ -47,6 +47,7 @@ func TestPostgres(t *testing.T) {
 // A seed repeats on PostgreSQL, too, although connections, ids and transaction numbers
 // differ.
 func TestPostgresReplaysBitForBit(t *testing.T) {
+	notRacing(t)
 	var lines []string
 	cfg := simulation.Config{Seed: 1, Events: min(*events, 20), Watch: func(line string) { lines = append(lines, line) }}
 	first, err := onPostgres(t, cfg)

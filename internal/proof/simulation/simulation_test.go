@@ -86,6 +86,15 @@ func seedsOf() iter.Seq[uint64] {
 	}
 }
 
+// notRacing skips what the race detector makes many times slower, and finds nothing in.
+// .ci/run runs it without.
+func notRacing(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("there are no goroutines to race, and without the race detector it is much faster")
+	}
+}
+
 // TestSeed prints the trace of one seed.
 func TestSeed(t *testing.T) {
 	if *oneSeed < 0 {
@@ -113,6 +122,7 @@ func TestSeed(t *testing.T) {
 
 // A seed repeats bit for bit, and another one differs.
 func TestReplaysBitForBit(t *testing.T) {
+	notRacing(t)
 	hashes := map[string]bool{}
 	for seed := range uint64(5) {
 		var lines []string
@@ -149,9 +159,7 @@ func TestWithoutFaults(t *testing.T) {
 
 // Each deliberate breakage is found.
 func TestFindsWhatIsBroken(t *testing.T) {
-	if race.Enabled {
-		t.Skip("there are no goroutines to race, and without the race detector it is much faster")
-	}
+	notRacing(t)
 	for _, b := range breakages {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()

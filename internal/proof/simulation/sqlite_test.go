@@ -38,6 +38,7 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestSQLiteReplaysBitForBit(t *testing.T) {
+	notRacing(t)
 	cfg := simulation.Config{Seed: 1, Events: *events}
 	first, err := onSQLite(t, cfg)
 	require.NoError(t, err)
