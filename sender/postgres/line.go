@@ -23,7 +23,7 @@ const supersedeMost = 1000
 
 // firstOfLine finds columns of the first row of a line u that is behind an event, and for
 // which a condition holds. The order by both columns tells the planner which index is meant.
-// What was before that event is gone, but the index has it until a vacuum.
+// Earlier rows are gone, but the index has them until a vacuum.
 func firstOfLine(columns, after, only string) string {
 	return `SELECT ` + columns + ` FROM surehook_lines WHERE subscription = u.subscription AND (object, event) > (u.object, ` + after + `) AND object <= u.object
 		AND ` + only + ` ORDER BY object, event LIMIT 1`

@@ -41,7 +41,7 @@ func (c *crowd) versions(n int) (ids []string) {
 	return ids
 }
 
-// What is done to a line costs the same with ten thousand deliveries behind in it.
+// Each change of a line costs the same with ten thousand deliveries behind in it.
 func TestCostOfALineDoesNotDependOnWhatIsBehind(t *testing.T) {
 	const behind, far = 10_000, 1 << 40
 	c, ctx := newEmptyCrowd(t), context.Background()

@@ -227,8 +227,8 @@ func (w *work) minutes(from, to time.Time) (all []storedMinute, err error) {
 	return all, err
 }
 
-// rollupsOf are the rollups from a time on: those that are stored, but for older states of
-// those that are counted here, and these.
+// rollupsOf returns the rollups from a time on. For a minute and shard that this process still
+// counts, it takes the count in memory in place of the stored row.
 func rollupsOf(stored []storedMinute, from time.Time, here map[rollupKey]history.Rollup) (all []history.Rollup, err error) {
 	for i := range stored {
 		if _, known := here[stored[i].rollupKey]; known {

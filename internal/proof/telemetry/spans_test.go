@@ -113,8 +113,8 @@ func TestStrangersHeader(t *testing.T) {
 	require.Empty(t, span.Links()[0].SpanContext.TraceState().String())
 }
 
-// What is not sampled is linked to as well: its trace may be recorded elsewhere, and its ids
-// stand in logs.
+// Spans link to others that are not sampled, too: their traces may be recorded elsewhere, and
+// their ids stand in logs.
 func TestLinksToWhatIsNotSampled(t *testing.T) {
 	p := newPath(t, settings{})
 	p.subscribe(t, "", nil)

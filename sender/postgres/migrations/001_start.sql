@@ -26,7 +26,7 @@ CREATE TABLE surehook_secrets (
 	position int NOT NULL,
 	id text NOT NULL,
 	sealed bytea NOT NULL,
-	sealing_key text COLLATE "C" NOT NULL, -- the id of the key that it is sealed with; '': not known
+	sealing_key text COLLATE "C" NOT NULL, -- the id and fingerprint of the key that it is sealed with; '': not known
 	not_before timestamptz,
 	not_after timestamptz,
 	PRIMARY KEY (subscriber, position)

@@ -18,7 +18,7 @@ CREATE TABLE surehook_secrets (
 	position INTEGER NOT NULL,
 	id TEXT NOT NULL,
 	sealed BLOB NOT NULL,
-	sealing_key TEXT NOT NULL, -- the id of the key that it is sealed with; '': not known
+	sealing_key TEXT NOT NULL, -- the id and fingerprint of the key that it is sealed with; '': not known
 	not_before INTEGER NOT NULL,
 	not_after INTEGER NOT NULL,
 	PRIMARY KEY (subscriber, position)
