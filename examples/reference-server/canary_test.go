@@ -176,7 +176,8 @@ func (v *visit) sealedWith(p place) string {
 	v.t.Helper()
 	ids := each(v.t, p.open(v.t), "SELECT DISTINCT sealing_key FROM surehook_secrets")
 	require.Len(v.t, ids, 1)
-	return ids[0]
+	id, _, _ := strings.Cut(ids[0], "|")
+	return id
 }
 
 // ended waits until no delivery is live.

@@ -122,7 +122,7 @@ func checkKey(ctx context.Context, d *database, keys *sender.Keys, found *findin
 		found.add("sealing key", ok, "nothing is sealed yet", "")
 		return
 	case keys == nil:
-		found.add("sealing key", warn, fmt.Sprintf("not tried: secrets are sealed with %s", strings.Join(inUse, ", ")), "give -secret-key-file")
+		found.add("sealing key", warn, fmt.Sprintf("not tried: secrets are sealed with %s", keyNames(inUse)), "give -secret-key-file")
 		return
 	}
 	if err := keys.Check(ctx, d.store); err != nil {
@@ -142,7 +142,7 @@ func checkKey(ctx context.Context, d *database, keys *sender.Keys, found *findin
 			return err
 		})
 		if err != nil {
-			found.add("sealing key", fail, fmt.Sprintf("a secret that was sealed with %s does not open: %v", id, err), "give the right key of that name")
+			found.add("sealing key", fail, fmt.Sprintf("a secret that was sealed with %s does not open: %v", keyNames([]string{id}), err), "give the right key of that name")
 			return
 		}
 	}
@@ -150,7 +150,20 @@ func checkKey(ctx context.Context, d *database, keys *sender.Keys, found *findin
 	if len(inUse) > 1 {
 		status, do = warn, "after a rotation, Registry.Rewrap seals everything with the current key"
 	}
-	found.add("sealing key", status, fmt.Sprintf("it opens what is sealed (with %s)", strings.Join(inUse, ", ")), do)
+	found.add("sealing key", status, fmt.Sprintf("it opens what is sealed, with %s", keyNames(inUse)), do)
+}
+
+// keyNames is the stored names of sealing keys, for people.
+func keyNames(stored []string) string {
+	var names []string
+	for _, name := range stored {
+		id, print, known := strings.Cut(name, "|")
+		if known {
+			id += " (fingerprint " + print + ")"
+		}
+		names = append(names, id)
+	}
+	return strings.Join(names, ", ")
 }
 
 // checkWork looks whether a dispatcher does its work.

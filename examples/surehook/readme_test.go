@@ -20,7 +20,7 @@ var (
 	consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 	identifier   = regexp.MustCompile(`\b(?:evt|dlv|wsub|job|rpl)_[a-z0-9]+(?:_[0-9]+)?\b`)
 	// These differ from run to run, beside the ids.
-	passing = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\d\d:\d\d:\d\d|\b\d+(?:\.\d+)?(?:ms|µs|s)\b|\b1\d{9}\b|whsec_\S+|-from \S+|\b\d+ (?:bytes|[KMG]iB)|with [0-9a-f]{8}\b`)
+	passing = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\d\d:\d\d:\d\d|\b\d+(?:\.\d+)?(?:ms|µs|s)\b|\b1\d{9}\b|whsec_\S+|-from \S+|\b\d+ (?:bytes|[KMG]iB)|with [0-9a-f]{8} \(fingerprint [0-9a-f]{8}\)`)
 	spaces  = regexp.MustCompile(` +`)
 )
 
