@@ -133,8 +133,14 @@ func detailOf(d *huma.ErrorDetail) Detail {
 	if m := unparsed.FindStringSubmatch(d.Message); m != nil {
 		return Detail{Location: d.Location + "." + m[1], Message: "it must be an integer without a fraction or an exponent"}
 	}
-	return Detail{Location: d.Location, Message: inWords(d.Message)}
+	message := inWords(d.Message)
+	if at, is := d.Value.(string); is && message == isATime && strings.Contains(at, " ") && strings.HasPrefix(d.Location, "query.") {
+		message += "; a + in a query is written %2B"
+	}
+	return Detail{Location: d.Location, Message: message}
 }
+
+const isATime = "it must be a time such as 2006-01-02T15:04:05Z (RFC 3339)"
 
 // inWords says what huma says in its own terms and Go's.
 func inWords(message string) string {
@@ -151,7 +157,7 @@ func inWords(message string) string {
 	case message == "expected length >= 1":
 		return "it is empty"
 	case strings.HasPrefix(message, "invalid date/time for format"), message == validation.MsgExpectedRFC3339DateTime:
-		return "it must be a time such as 2006-01-02T15:04:05Z (RFC 3339)"
+		return isATime
 	}
 	return message
 }

@@ -244,6 +244,7 @@ func TestRefusalsInWords(t *testing.T) {
 		delete(event, "version")
 		says(s.post(operatorToken, "/events", event), "has had the highest version that there is")
 		says(s.get(c.token, "/deliveries?since=today"), "it must be a time such as 2006-01-02T15:04:05Z")
+		says(s.get(c.token, "/deliveries?since=2026-01-02T00:00:00+02:00"), "a + in a query is written %2B")
 		id := s.subscribe(c.token, newEndpoint(t).URL)
 		sent := s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)["delivery_id"].(string)
 		s.deliveries(c.token, id, "delivered", 1)
