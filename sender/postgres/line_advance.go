@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/rules"
+)
+
+var (
+	// takeFirsts finds the first of lines from which nothing is out.
+	takeFirsts = `SELECT f.* FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) CROSS JOIN LATERAL (` + firstOfLine(columnsOut, `0`, `true`) + `) f WHERE f.place < 3`
+	// leaveLines takes what was out out of the lines, and finds what comes out next. That is
+	// behind it, unless it was preceded. The statement does not see what it deletes as gone.
+	leaveLines = `WITH u AS MATERIALIZED (` + deleteInLines + ` RETURNING l.subscription, l.object, l.event AS gone, CASE WHEN l.preceded THEN 0 ELSE l.event END AS after)
+		SELECT u.subscription, u.object, f.* FROM u LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> u.gone`) + `) f ON true`
+)
+
+// leaving is a delivery that has ended.
+type leaving struct {
+	dispatch.DeliveryKey
+	stops bool // it stays in its line, as a dead letter
+}
+
+// leave notes that a delivery has ended. It may stay in its line as a dead letter that holds
+// back others.
+func (b *batch) leave(h *head, sub *subscription, l *live, status sender.Status) {
+	if h.lined > 0 {
+		stops := status == sender.StatusDeadLettered && !sub.gone() && rules.Holds(sub.Settings, sender.SubscriptionStatus(sub.status))
+		b.leaving = append(b.leaving, leaving{l.key(), stops})
+	}
+}
+
+// advance takes what has ended out of the lines, and lets the first of each line come out
+// from which nothing is out. What comes out that was never claimed arrives as new
+// deliveries do.
+func (b *batch) advance() error {
+	if err := b.leaveLines(); err != nil {
+		return err
+	}
+	var moved []lineKey
+	for k := range b.movedLines {
+		if b.advances(k.subscription) {
+			moved = append(moved, k)
+		}
+	}
+	if len(moved) > 0 {
+		slices.SortFunc(moved, func(x, y lineKey) int {
+			return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.object, y.object))
+		})
+		if err := b.onlyLatest(moved); err != nil {
+			return err
+		}
+		subscriptions, objects := lineArgs(moved)
+		if err := b.each(func(r rows) (bool, error) { return true, b.comeOut(r) }, takeFirsts, subscriptions, objects); err != nil {
+			return err
+		}
+	}
+	clear(b.movedLines)
+	return nil
+}
+
+// advances tells whether something can come out of a subscription's lines. Those of one that
+// is gone are swept.
+func (b *batch) advances(subscription int64) bool {
+	return b.heads.by[subscription].behind > 0 && !b.subs[subscription].gone()
+}
+
+// overtakes tells whether what is newest may come out of a subscription's lines before what
+// is first.
+func (b *batch) overtakes(subscription int64) bool {
+	return b.heads.by[subscription].behind > 1 && b.subs[subscription].Settings.Order == sender.OrderLatest
+}
+
+// leaveLines takes deliveries out of their lines, or puts them behind, and notes which lines
+// have nothing out by that. Mostly the next one comes out at once.
+func (b *batch) leaveLines() error {
+	var left, stopped []dispatch.DeliveryKey
+	for _, l := range b.leaving {
+		if l.stops {
+			stopped = append(stopped, l.DeliveryKey)
+		} else {
+			left = append(left, l.DeliveryKey)
+		}
+	}
+	var qs []query
+	if len(left) > 0 {
+		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(b.left))
+	}
+	moved := func(r rows) error {
+		k := lineKey{}
+		err := r.Scan(&k.subscription, &k.object)
+		b.lineMoved(k)
+		return err
+	}
+	if len(stopped) > 0 {
+		qs = append(qs, b.query(stopLines, subscriptionsOf(stopped), eventsOf(stopped)).rows(moved))
+	}
+	if y := b.yields; len(y) > 0 {
+		qs = append(qs, b.query(changeLines, yieldArgs(y)...).rows(moved))
+	}
+	b.leaving, b.yields = nil, nil
+	if len(qs) == 0 {
+		return nil
+	}
+	return b.send(qs...)
+}
+
+// belowPlace stands for columnsOut but the first.
+var belowPlace = make([]any, strings.Count(columnsOut, ","))
+
+// left counts a row that has left its line, and lets the next one come out.
+func (b *batch) left(r rows) error {
+	var k lineKey
+	var place *int16
+	if err := r.Scan(append([]any{&k.subscription, &k.object, &place}, belowPlace...)...); err != nil {
+		return err
+	}
+	b.heads.by[k.subscription].lined--
+	switch {
+	case place == nil || *place == placeDead || !b.advances(k.subscription):
+	case b.overtakes(k.subscription):
+		b.lineMoved(k)
+	default:
+		return b.comeOut(r, nil, nil)
+	}
+	return nil
+}
+
+func yieldArgs(y []waits) []any {
+	return []any{
+		column(y, func(w waits) int64 { return w.subscription }), column(y, func(w waits) int64 { return w.event }),
+		column(y, func(w waits) timestamp { return w.due }), column(y, func(w waits) timestamp { return w.firstAt }),
+		column(y, func(w waits) int32 { return int32(w.number) }), column(y, func(w waits) int32 { return int32(w.tries) }),
+		column(y, func(w waits) int64 { return w.stood }), column(y, func(w waits) int64 { return w.epoch }),
+		column(y, func(w waits) int64 { return w.replay }), column(y, func(w waits) int16 { return int16(w.rank) }),
+		column(y, func(w waits) bool { return w.single }), column(y, func(w waits) bool { return w.spared }),
+		column(y, func(w waits) bool { return w.notice }), column(y, func(w waits) int32 { return w.bytes }),
+	}
+}
+
+// lineMoved notes that nothing is out of a line.
+func (b *batch) lineMoved(k lineKey) {
+	if b.movedLines == nil {
+		b.movedLines = map[lineKey]bool{}
+	}
+	b.movedLines[k] = true
+}
+
+// onlyLatest ends what the newest has overtaken in lines of the latest order. There is such
+// only if the order was another one before, or if something was in flight meanwhile.
+func (b *batch) onlyLatest(moved []lineKey) error {
+	var latest []lineKey
+	for _, k := range moved {
+		if b.overtakes(k.subscription) {
+			latest = append(latest, k)
+		}
+	}
+	lines, err := b.readLines(latest)
+	if err != nil {
+		return err
+	}
+	newest := map[lineKey]int64{}
+	for k, l := range lines {
+		if l.Advances() && l.Overtakes(sender.OrderLatest) {
+			newest[k] = l.Newest
+		}
+	}
+	return b.supersede(newest)
+}
+
+// comeOut makes a delivery pending, or one that waits. If it was there before the
+// subscription was resumed, a claim finds it among what is resumed, which may have been
+// looked at up to there.
+func (b *batch) comeOut(r rows, before ...any) error {
+	var place int16
+	var no int64
+	var w waits
+	var rank int16
+	err := r.Scan(append(before, &place, &w.subscription, &w.event, &no, &w.notice, &w.bytes, &w.due, &w.firstAt, &w.number, &w.tries, &w.stood, &w.epoch, &w.replay, &rank, &w.single, &w.spared)...)
+	if err != nil {
+		return err
+	}
+	h := b.heads.by[w.subscription]
+	h.behind--
+	if place == placeNew {
+		b.arrives(h, made{w.key(), &unexpanded{event: no, notice: w.notice, bytes: w.bytes}, w.due})
+		return nil
+	}
+	h.waiting++
+	if w.rank = int(rank); w.epoch < h.epoch {
+		w.due = b.now
+		if h.resumedTo < 0 || h.resumedTo >= w.event {
+			h.resumedTo = w.event - 1
+		}
+	}
+	h.waitingFrom = min(h.waitingFrom, w.due)
+	h.lower(w.due)
+	b.waits = append(b.waits, w)
+	return nil
+}
+
+// arrives counts a delivery that was never claimed in its head, and keeps it, in the order
+// of the events, for the claim.
+func (b *batch) arrives(h *head, m made) {
+	h.pending++
+	h.claimedTo = min(h.claimedTo, m.Event-1)
+	if m.due == none {
+		m.due = b.now
+	}
+	h.lower(m.due)
+	if b.arrived == nil {
+		b.arrived = map[*head][]made{}
+	}
+	here := b.arrived[h]
+	at, _ := slices.BinarySearchFunc(here, m, func(x, y made) int { return cmp.Compare(x.Event, y.Event) })
+	b.arrived[h] = slices.Insert(here, at, m)
+}
