@@ -88,6 +88,20 @@ func findAll(h http.Header, name string) []string {
 	return all
 }
 
+// OnlyHeader returns the value of a header that must be there exactly once. The canonical
+// spelling of its name counts, and any other only if there is none. Its error matches absent, such as ErrNotSigned for the signature's own header, or
+// ErrRepeatedHeader. It is for a Scheme of your own.
+func OnlyHeader(h http.Header, name string, absent error) (string, error) {
+	v := find(h, name)
+	switch {
+	case v.count == 1:
+		return v.text, nil
+	case errors.Is(absent, ErrNotSigned):
+		return "", v.signatureOnce(name)
+	}
+	return "", notOnce(name, v.count, "is missing", absent)
+}
+
 // once reports a header that is not there exactly once.
 func (v headerValue) once(name string) error {
 	if v.count == 1 {

@@ -2,6 +2,7 @@ package httpsig
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -125,12 +126,12 @@ const maxID = 256
 // alone: a line end would begin another line of the signed text. net/http takes the header
 // Host out of a request, so it comes from Config.URL.
 func (s *Scheme) field(h http.Header, name string) (string, error) {
-	text, n := one(h, name)
-	if n == 0 && name == "Host" && s.hasTarget {
+	text, err := once(h, name, signing.ErrMissingHeader)
+	if name == "Host" && s.hasTarget && errors.Is(err, signing.ErrMissingHeader) {
 		return s.target.host, nil
 	}
-	if n != 1 || len(text) > maxHeader {
-		return once(h, name, signing.ErrMissingHeader)
+	if err != nil {
+		return "", err
 	}
 	var wrong byte
 	for i := 0; i < len(text); i++ {

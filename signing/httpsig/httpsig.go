@@ -287,7 +287,7 @@ func (s *Scheme) Facts(m signing.Message, v signing.Verified) signing.Facts {
 		f.ID = v.ID
 	}
 	if s.cfg.TypeHeader != "" {
-		if kind, n := one(m.Header, s.cfg.TypeHeader); n == 1 {
+		if kind, err := signing.OnlyHeader(m.Header, s.cfg.TypeHeader, signing.ErrMissingHeader); err == nil {
 			f.Type = kind
 		}
 	}

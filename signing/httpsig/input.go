@@ -33,35 +33,13 @@ func malformed(header, problem string) error {
 	return signing.NewHeaderError(signing.ErrMalformedHeader, header, problem)
 }
 
-// one returns the value of a header and how many there are, in any spelling of its name.
-func one(h http.Header, name string) (text string, n int) {
-	if values := h[name]; len(values) > 0 {
-		return values[0], len(values)
-	}
-	for spelling, values := range h {
-		if len(spelling) == len(name) && strings.EqualFold(spelling, name) {
-			if n += len(values); len(values) > 0 {
-				text = values[0]
-			}
-		}
-	}
-	return text, n
-}
-
 // once returns the value of a header that must be there once.
 func once(h http.Header, name string, absent error) (string, error) {
-	switch text, n := one(h, name); {
-	case n == 0 && absent == signing.ErrNotSigned: //nolint:errorlint // a constant of the caller's
-		return "", signing.NewHeaderError(absent, name, "is missing: the request carries no signature of this scheme")
-	case n == 0:
-		return "", signing.NewHeaderError(absent, name, "is missing")
-	case n > 1:
-		return "", signing.NewHeaderError(signing.ErrRepeatedHeader, name, fmt.Sprintf("is there %d times: it must be there once", n))
-	case len(text) > maxHeader:
+	text, err := signing.OnlyHeader(h, name, absent)
+	if err == nil && len(text) > maxHeader {
 		return "", malformed(name, fmt.Sprintf("has %d bytes: at most %d are read", len(text), maxHeader))
-	default:
-		return text, nil
 	}
+	return text, err
 }
 
 // read makes all checks that need only the two headers of the signature.

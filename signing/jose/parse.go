@@ -36,14 +36,11 @@ var (
 // find returns the token of the headers. The library's own reading is too liberal in
 // places: it lets line breaks stand in base64, and passes over crit.
 func (s *scheme) find(h http.Header) (*parsed, error) {
-	values := all(h, s.t.Header)
-	switch {
-	case len(values) == 0:
-		return nil, signing.NewHeaderError(signing.ErrNotSigned, s.t.Header, "is missing")
-	case len(values) > 1:
-		return nil, signing.NewHeaderError(signing.ErrRepeatedHeader, s.t.Header, fmt.Sprintf("is there %d times", len(values)))
+	value, err := signing.OnlyHeader(h, s.t.Header, signing.ErrNotSigned)
+	if err != nil {
+		return nil, err
 	}
-	text, found := strings.CutPrefix(values[0], s.t.Prefix)
+	text, found := strings.CutPrefix(value, s.t.Prefix)
 	if !found || len(text) > maxToken || !form.MatchString(text) {
 		return nil, s.malformed(fmt.Sprintf("it must be %q and a token of at most %d bytes", s.t.Prefix, maxToken))
 	}
@@ -67,15 +64,6 @@ func (s *scheme) find(h http.Header) (*parsed, error) {
 
 func (s *scheme) malformed(problem string) error {
 	return signing.NewHeaderError(signing.ErrMalformedHeader, s.t.Header, "is malformed: "+problem)
-}
-
-func all(h http.Header, name string) (values []string) {
-	for spelling, v := range h {
-		if len(spelling) == len(name) && strings.EqualFold(spelling, name) {
-			values = append(values, v...)
-		}
-	}
-	return values
 }
 
 // claims are not checked by the library, whose clock is not the verifier's.

@@ -278,7 +278,7 @@ func TestHeadersAreThereOnce(t *testing.T) {
 	for name, s := range senders() {
 		v, m := s.verifier(t), s.message()
 		value := m.Header[s.name]
-		for _, h := range []http.Header{{s.name: {value[0], value[0]}}, {s.name: value, strings.ToLower(s.name): value}} {
+		for _, h := range []http.Header{{s.name: {value[0], value[0]}}, {strings.ToUpper(s.name): value, strings.ToLower(s.name): value}} {
 			refusedFor(t, signing.ErrRepeatedHeader, v, signing.Message{Header: h, Body: m.Body}, name)
 			require.ErrorIs(t, v.Precheck(h), signing.ErrRepeatedHeader)
 		}

@@ -187,7 +187,7 @@ func (s *Scheme) read(h http.Header, now time.Time, tolerance time.Duration) (r 
 		{signatureHeader, &signature, signing.ErrNotSigned}, {idHeader, &r.id, signing.ErrMissingHeader}, {timeHeader, &r.time, signing.ErrMissingHeader},
 		{urlHeader, &r.url, signing.ErrMissingHeader}, {algorithmHeader, &named, signing.ErrMissingHeader},
 	} {
-		if *header.to, err = once(h, header.name, header.kind); err != nil {
+		if *header.to, err = signing.OnlyHeader(h, header.name, header.kind); err != nil {
 			return r, err
 		}
 	}
@@ -214,24 +214,6 @@ func (s *Scheme) read(h http.Header, now time.Time, tolerance time.Duration) (r 
 
 func malformed(header, problem string) error {
 	return signing.NewHeaderError(signing.ErrMalformedHeader, header, problem)
-}
-
-// once returns the value of a header that must be there once, in any spelling of its name.
-func once(h http.Header, name string, absent error) (value string, err error) {
-	n := 0
-	for spelling, values := range h {
-		if len(spelling) == len(name) && strings.EqualFold(spelling, name) && len(values) > 0 {
-			value = values[0]
-			n += len(values)
-		}
-	}
-	switch {
-	case n == 0:
-		return "", signing.NewHeaderError(absent, name, "is missing")
-	case n > 1:
-		return "", signing.NewHeaderError(signing.ErrRepeatedHeader, name, fmt.Sprintf("is there %d times: it must be there once", n))
-	}
-	return value, nil
 }
 
 // Verify implements [signing.Scheme]. It looks at everything else first, and fetches a

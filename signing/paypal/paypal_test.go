@@ -237,7 +237,11 @@ func TestRefusedRequests(t *testing.T) {
 		{"no signature", set("Transmission-Sig"), signing.ErrNotSigned},
 		{"no id", set("Transmission-Id"), signing.ErrMissingHeader},
 		{"two ids", set("Transmission-Id", "a", "a"), signing.ErrRepeatedHeader},
-		{"another spelling", func(m *signing.Message) { m.Header["PAYPAL-TRANSMISSION-ID"] = []string{"a"} }, signing.ErrRepeatedHeader},
+		{"two spellings", func(m *signing.Message) {
+			id := m.Header["Paypal-Transmission-Id"]
+			delete(m.Header, "Paypal-Transmission-Id")
+			m.Header["PAYPAL-TRANSMISSION-ID"], m.Header["paypal-transmission-id"] = id, id
+		}, signing.ErrRepeatedHeader},
 		{"a bar in the id", set("Transmission-Id", "a|b"), signing.ErrMalformedHeader},
 		{"an offset", set("Transmission-Time", "2026-11-26T08:59:00+00:00"), signing.ErrMalformedHeader},
 		{"no such day", set("Transmission-Time", "2026-02-31T08:59:00Z"), signing.ErrMalformedHeader},

@@ -138,24 +138,13 @@ func (s *Scheme) Precheck(h http.Header, _ time.Time, _ time.Duration) error {
 	if s == nil || s.certificates == nil { // a zero Scheme
 		return signing.ErrNoValidKey
 	}
-	switch values := all(h, typeHeader); {
-	case len(values) == 0:
-		return fmt.Errorf("sns: %w: there is no %s", signing.ErrNotSigned, typeHeader)
-	case len(values) > 1:
-		return fmt.Errorf("sns: %w: %s is there %d times", signing.ErrRepeatedHeader, typeHeader, len(values))
-	case !known(values[0]):
+	switch kind, err := signing.OnlyHeader(h, typeHeader, signing.ErrNotSigned); {
+	case err != nil:
+		return fmt.Errorf("sns: %w", err)
+	case !known(kind):
 		return fmt.Errorf("sns: %w: %s must be Notification, SubscriptionConfirmation or UnsubscribeConfirmation", signing.ErrMalformedHeader, typeHeader)
 	}
 	return nil
-}
-
-func all(h http.Header, name string) (values []string) {
-	for spelling, v := range h {
-		if len(spelling) == len(name) && strings.EqualFold(spelling, name) {
-			values = append(values, v...)
-		}
-	}
-	return values
 }
 
 // Verify implements [signing.Scheme]. It looks at the topic and the time first, and fetches

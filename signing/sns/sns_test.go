@@ -191,7 +191,7 @@ func TestTamperedNotificationsAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, want, stamp)
 	}
 	for want, h := range map[error]http.Header{
-		signing.ErrNotSigned: {}, signing.ErrRepeatedHeader: {"X-Amz-Sns-Message-Type": {"Notification"}, "x-amz-sns-message-type": {"Notification"}}, signing.ErrMalformedHeader: {"X-Amz-Sns-Message-Type": {"x"}},
+		signing.ErrNotSigned: {}, signing.ErrRepeatedHeader: {"X-AMZ-SNS-Message-Type": {"Notification"}, "x-amz-sns-message-type": {"Notification"}}, signing.ErrMalformedHeader: {"X-Amz-Sns-Message-Type": {"x"}},
 	} {
 		_, err := v.Verify(signing.Message{Header: h, Body: good})
 		require.ErrorIs(t, err, want)
