@@ -22,6 +22,7 @@ const (
 	//   - epochs of such resumes for which the outbox has nothing from before their marks
 	//     any more;
 	//   - whether there are subscribers to be forgotten;
+	//   - whether there are dead letters that hold back others;
 	//   - the first seq of the outbox, if there are marks below it; else NULL.
 	//
 	// An expansion deletes from the outbox and adds to a head in one transaction. Heads are
@@ -43,6 +44,7 @@ const (
 			ORDER BY s.no LIMIT 100),
 		ARRAY(SELECT subscription FROM left_), ARRAY(SELECT subscription FROM left_ WHERE past), ARRAY(SELECT epoch FROM left_ WHERE past),
 		EXISTS (SELECT 1 FROM surehook_subscribers o WHERE ` + isForgotten + `),
+		EXISTS (SELECT 1 FROM surehook_lines WHERE place = 3),
 		(SELECT (SELECT seq FROM low WHERE seq > m.since_seq) FROM (
 			SELECT since_seq FROM surehook_patterns WHERE since_seq IS NOT NULL ORDER BY since_seq LIMIT 1) m)`
 
@@ -77,6 +79,7 @@ type sweepable struct {
 	past       []int64 // those of them with a resume that may be over
 	epochs     []int64 // the epochs of these resumes
 	forgotten  bool    // there are subscribers to be forgotten
+	holding    bool    // there are dead letters that hold back others
 	clearBelow *int64  // snapshot marks below this seq exclude nothing any more; nil: there are none
 }
 
@@ -84,7 +87,7 @@ type sweepable struct {
 // locked. It also writes the counts since the last time.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
-	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.clearBelow)
+	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.holding, &f.clearBelow)
 	if err != nil {
 		return 0, fail("looking for what is to be swept", err)
 	}
@@ -97,9 +100,11 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	if err := c.mergeHours(ctx, f.now.time()); err != nil {
 		return 0, err
 	}
-	freeable, err := c.freeable(ctx)
-	if err != nil {
-		return 0, err
+	var freeable []dispatch.DeliveryKey
+	if f.holding {
+		if freeable, err = c.freeable(ctx); err != nil {
+			return 0, err
+		}
 	}
 	if len(f.ending)+len(f.skipped)+len(freeable) == 0 && !f.forgotten && f.clearBelow == nil {
 		return 0, nil
