@@ -21,7 +21,8 @@ type batch struct {
 	out   dispatch.Claims
 
 	payloads readings         // of what is claimed
-	early    readings         // events that were read before or while they were expanded, by their numbers
+	early    readings         // events that were read while they were expanded, by their numbers
+	bodies   *bodies          // those that the last expansion has read; nil: this step expands nothing
 	arrived  map[*head][]made // new deliveries that are not among the pending ones yet
 	attempts []attempt
 	waits    []waits

@@ -63,6 +63,7 @@ type unexpanded struct {
 	notice       bool
 	bytes        int32 // the length of its body
 	about        int64
+	whole        bool // it is expanded whole
 }
 
 // made is a new delivery, with its event.
@@ -98,8 +99,12 @@ type expansion struct {
 	position int64     // the last one that is assigned
 	newest   timestamp // the latest time of an event up to it
 
-	filters map[int64]*filter.Filter // of subscriptions that events match
-	unread  int                      // the first of the events that is not decided in this step
+	found []unexpanded
+	all   *matches
+
+	filters   map[int64]*filter.Filter // of subscriptions that events match
+	unread    int                      // the first of the events that is not decided in this step
+	askBehind bool                     // filters ask for most bodies, and there are more events behind those found
 
 	made    []made
 	fed     []*unexpanded // events that got their positions
@@ -140,6 +145,7 @@ func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *a
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	e.found, e.all = found, all
 	if err := e.findMatches(found, all); err != nil {
 		return nil, err
 	}
@@ -232,7 +238,7 @@ func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) 
 		}
 	}
 	for i := range found {
-		if ev := &found[i]; ev.position > 0 && !slices.Contains(e.done, ev.seq) {
+		if ev := &found[i]; ev.position > 0 && !ev.whole {
 			e.begun = append(e.begun, ev.seq)
 		}
 	}
@@ -280,6 +286,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 		}
 	}
 	if whole {
+		ev.whole = true
 		e.done = append(e.done, ev.seq)
 		e.x.Events++
 		return

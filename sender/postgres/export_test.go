@@ -49,3 +49,7 @@ func (s *Store[Tx]) Set(ctx context.Context, name, value string) error {
 		return errors.Join(w.row(text, name, value).Scan(&set), s.dispatching().readOne(ctx, text, []any{name, value}, &set))
 	})
 }
+
+// ReadAhead is how many bytes of memory are there for bodies that filters ask for in the next
+// expansion.
+func (s *Store[Tx]) ReadAhead() int { return cap(s.ahead.Load().bytes) }

@@ -1,11 +1,11 @@
 package postgres
 
 import (
-	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/internal/lru"
@@ -17,70 +17,102 @@ import (
 // bodies of the events that a subscription with a filter may get, and the filters that are
 // not remembered; without such subscriptions there is none. That trip holds the expander's
 // lock, so it reads no more than fits into the buffers of a connection whose process has
-// stopped to read. The bodies of the events behind those are read before the next step,
-// while nothing is locked; and if filters ask for most bodies and there are more events,
+// stopped to read. The bodies of the events behind those are read for the next step, once
+// this one has committed; and if filters ask for most bodies and there are more events,
 // those of the events that the next step finds.
 
 const (
 	// filteredNow bounds the bodies that one expansion reads for filters.
 	filteredNow = fewEvents * smallBody
-	// filteredAhead bounds the bodies that are read before the next one, if they are several.
+	// filteredAhead bounds the bodies that are read for the next one, if they are several.
 	filteredAhead = 4 << 20
 )
 
-// ahead are bodies for filters that are read between two expansions of this process. They
-// are kept until it expands again: another expander may be at work for a while.
-type ahead struct {
-	sync.Mutex
-	wanted []int64
-	behind int64 // where in the outbox the next expansion begins; 0: it needs no bodies
-	most   int   // and how many events it takes
-	read   *payloads
+// bodies are what filters read of events. An expansion of this process has them read for the
+// next one. They are kept until it expands again: another expander may be at work for a while.
+type bodies struct {
+	at    map[int64][2]int // where in bytes the body of an event begins and ends
+	bytes []byte           // used again: new memory for each body would cost more than the filters
+
+	// The row that is being read: one for all, as there are many.
+	event   int64
+	body    pgtype.DriverBytes // no copy
+	columns []any
 }
 
-func (a *ahead) want(events []int64, behind int64, most int) {
-	a.Lock()
-	defer a.Unlock()
-	a.wanted, a.behind, a.most, a.read = events, behind, most, nil
+func newBodies() *bodies {
+	b := &bodies{at: map[int64][2]int{}}
+	b.columns = []any{&b.event, &b.body}
+	return b
 }
 
-// readAhead reads the bodies that the last expansion has left. An event that is redacted
-// afterwards matches nobody when it is expanded, so the old body is asked about nothing.
-func (c *core) readAhead(ctx context.Context) (*payloads, error) {
-	a := &c.ahead
-	a.Lock()
-	defer a.Unlock()
-	if len(a.wanted) == 0 && a.behind == 0 {
-		return a.read, nil
+func (b *bodies) get(event int64) (body []byte, read bool) {
+	at, read := b.at[event]
+	return b.bytes[at[0]:at[1]], read
+}
+
+func (b *bodies) scan(r rows) error {
+	if err := r.Scan(b.columns...); err != nil {
+		return err
 	}
-	var p *payloads
-	err := c.dispatching().read(ctx, func(w *work) error {
-		n := len(a.wanted)
-		if a.behind > 0 {
-			n += a.most
-		}
-		p = newPayloads(n)
-		var qs []query
-		if len(a.wanted) > 0 {
-			qs = append(qs, w.query(selectArrived, a.wanted).rows(p.scan))
-		}
-		if a.behind > 0 {
-			qs = append(qs, w.query(selectBehind, a.behind, a.most, filteredAhead).rows(p.scan))
-		}
-		return w.send(qs...)
-	})
-	if err != nil {
-		return nil, fail("reading bodies for filters", err)
-	}
-	a.wanted, a.behind, a.read = nil, 0, p
-	return a.read, nil
+	from := len(b.bytes)
+	b.bytes = append(b.bytes, b.body...)
+	b.at[b.event] = [2]int{from, len(b.bytes)}
+	return nil
 }
 
-// selectBehind reads the events behind a number, which nearly always are those of the outbox
-// behind it. To read them in a row takes half of what it takes to look up each.
-const selectBehind = `SELECT e.no, ` + payloadColumns + ` FROM (
-		SELECT *, sum(length(body)) OVER (ORDER BY no ROWS UNBOUNDED PRECEDING) AS total FROM (SELECT * FROM surehook_events WHERE no > $1 ORDER BY no LIMIT $2) f) e
-	WHERE e.total <= $3`
+// room forgets the bodies, and makes room for about so many bytes.
+func (b *bodies) room(size int) {
+	clear(b.at)
+	if b.bytes = b.bytes[:0]; size == 0 || cap(b.bytes) > filteredAhead {
+		b.bytes = nil
+	}
+	b.bytes = slices.Grow(b.bytes, size)
+}
+
+const (
+	selectFiltered = `SELECT no, body FROM surehook_events WHERE no = ANY($1)`
+	// selectBehind reads the events behind a number, which nearly always are those of the outbox
+	// behind it. To read them in a row takes half of what it takes to look up each.
+	selectBehind = `SELECT no, body FROM (
+		SELECT no, body, sum(length(body)) OVER (ORDER BY no ROWS UNBOUNDED PRECEDING) AS total FROM (SELECT no, body FROM surehook_events WHERE no > $1 ORDER BY no LIMIT $2) f) e
+	WHERE total <= $3`
+)
+
+// readAhead has bodies read for the next expansion, once this one has committed, when nobody
+// waits for locks: those of the events that it leaves, and of as many behind these as it is done
+// with. An event that is redacted afterwards matches nobody when it is expanded, so the old body
+// is asked about nothing.
+func (e *expansion) readAhead() {
+	if e == nil {
+		return
+	}
+	last, size, done := int64(0), 0, 0 // the bytes of those that it leaves, and that it is done with
+	var left []int64
+	for i := range e.found {
+		ev := &e.found[i]
+		last = max(last, ev.seq)
+		switch {
+		case ev.whole:
+			done += int(ev.bytes)
+		case size <= filteredAhead && len(e.all.filtered(ev)) > 0:
+			if size += int(ev.bytes); len(left) == 0 || size <= filteredAhead {
+				left = append(left, ev.event)
+			}
+		}
+	}
+	more := filteredAhead - size
+	if !e.askBehind || more < 0 {
+		done, more = 0, 0
+	}
+	e.bodies.room(min(size+done, filteredAhead))
+	if len(left) > 0 {
+		e.committed(e.query(selectFiltered, left).rows(e.bodies.scan))
+	}
+	if done > 0 {
+		e.committed(e.query(selectBehind, last, len(e.done), more).rows(e.bodies.scan))
+	}
+}
 
 const selectFilters = `SELECT no, version, filter FROM surehook_subscriptions WHERE no = ANY($1)`
 
@@ -153,7 +185,7 @@ func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, un
 			continue
 		}
 		asked++
-		if _, read := e.early.get(ev.event); !read {
+		if _, read := e.body(ev); !read {
 			if size += int(ev.bytes); size > filteredNow {
 				e.unread = i
 				break
@@ -162,29 +194,8 @@ func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, un
 		}
 		e.remembered(filtered, unknown)
 	}
-	behind := int64(0)
-	if e.x.More && 2*asked > e.unread {
-		behind = slices.MaxFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
-	}
-	e.core.ahead.want(e.toReadAhead(found[e.unread:], all), behind, len(found))
+	e.askBehind = e.x.More && 2*asked > e.unread
 	return bodies, unknown
-}
-
-// toReadAhead returns the events that are not decided in this step, and whose bodies are to
-// be read before the next one.
-func (e *expansion) toReadAhead(left []unexpanded, all *matches) (events []int64) {
-	size := 0
-	for i := range left {
-		ev := &left[i]
-		if _, read := e.early.get(ev.event); read || len(all.filtered(ev)) == 0 {
-			continue
-		}
-		if size += int(ev.bytes); len(events) > 0 && size > filteredAhead {
-			break
-		}
-		events = append(events, ev.event)
-	}
-	return events
 }
 
 // remembered takes the filters that are remembered, and notes the others as unknown.
@@ -207,6 +218,15 @@ func (e *expansion) wants(ev *unexpanded, a *match) bool {
 		return true
 	}
 	f, there := e.filters[a.subscription]
-	p, _ := e.early.get(ev.event)
-	return there && rules.Wants(f, ev.subscription != 0, p.Body)
+	body, _ := e.body(ev)
+	return there && rules.Wants(f, ev.subscription != 0, body)
+}
+
+// body returns the body of an event, if it was read.
+func (e *expansion) body(ev *unexpanded) (body []byte, read bool) {
+	if body, read = e.bodies.get(ev.event); read {
+		return body, true
+	}
+	p, read := e.early.get(ev.event)
+	return p.Body, read
 }

@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/postgres"
 )
 
 // A body that was read ahead of an expansion is asked about nothing once its event is
@@ -39,7 +42,7 @@ func TestRedactedAfterItWasReadForAFilter(t *testing.T) {
 	require.NoError(t, err)
 	_, err = expander.Exec(t.Context(), `SELECT 1 FROM `+pgx.Identifier{p.schema, "surehook_feed_head"}.Sanitize()+` FOR UPDATE`)
 	require.NoError(t, err)
-	step() // reads ahead, and finds that another one expands
+	step() // finds that another one expands, and keeps what it has read ahead
 	require.Len(t, got, 1)
 	require.NoError(t, expander.Rollback(t.Context()))
 	_, err = s.Redact(t.Context(), history.RedactParams{Object: drafts[1].Object, Limit: 10})
@@ -47,4 +50,72 @@ func TestRedactedAfterItWasReadForAFilter(t *testing.T) {
 	step()
 	step()
 	require.Equal(t, map[string]int{drafts[0].ID: 1, drafts[2].ID: 1}, got)
+}
+
+// In a backlog a step reads with its commit what filters ask for in the next one. So a filter
+// costs no trip to the server.
+func TestFiltersInABacklogCostNoTrip(t *testing.T) {
+	trips := map[string]int64{}
+	for _, filter := range []string{"", `{"data":{"prefix":"x"}}`} {
+		p := newPlace(t)
+		cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
+		require.NoError(t, err)
+		sent := &counted{}
+		cfg.ConnConfig.Tracer = sent
+		pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+		require.NoError(t, err)
+		defer pool.Close()
+		s, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
+		require.NoError(t, err)
+		defer s.Open()()
+		register(t, s, 1, 1, sender.Settings{})
+		p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '`+filter+`'`)
+		publishLarge(t, s, 300, 10)
+		for n := range 3 {
+			before := sent.trips.Load()
+			x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+			require.NoError(t, err)
+			require.Equal(t, dispatch.Expanded{Events: 100, Deliveries: 100, More: true}, x)
+			if n > 0 { // the first one reads the filter
+				trips[filter] += sent.trips.Load() - before
+			}
+		}
+	}
+	require.Equal(t, trips[""], trips[`{"data":{"prefix":"x"}}`])
+}
+
+// What is read ahead for filters is about as much as the next step can use, and takes no more
+// memory than its bound. Nothing of it stays when all is expanded.
+func TestBodiesReadAheadForFilters(t *testing.T) {
+	for name, c := range map[string]struct{ events, size, steps int }{
+		"left to the next step": {30, 200 << 10, 3},
+		"behind what was found": {400, 30 << 10, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			s := p.store(t)
+			register(t, s, 1, 1, sender.Settings{})
+			p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '{"data":{"prefix":"x"}}'`)
+			publishLarge(t, s, c.events, c.size)
+			done, steps := 0, 0
+			for ; done < c.events; steps++ {
+				x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 200, Deliveries: 1000}, dispatch.Batch{})
+				require.NoError(t, err)
+				done += x.Events
+				require.LessOrEqual(t, s.ReadAhead(), 4<<20)
+			}
+			require.LessOrEqual(t, steps, c.steps, "steps")
+			require.Zero(t, s.ReadAhead())
+		})
+	}
+}
+
+// publishLarge publishes events with data of a size for the first subscriber.
+func publishLarge(t *testing.T, s *pgxStore, n, size int) {
+	t.Helper()
+	drafts := make([]sender.Draft, n)
+	for i := range drafts {
+		drafts[i] = largeDraft(subscriberID(0), size)
+	}
+	require.NoError(t, publishInTx(t.Context(), s, drafts...))
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -38,21 +37,18 @@ func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Ba
 			p = dispatch.ExpandParams{}
 		}
 	}
-	var early readings
+	var ahead *bodies
 	if p.Events > 0 {
-		read, err := c.readAhead(ctx)
-		if err != nil {
-			return dispatch.Expanded{}, dispatch.Claims{}, err
+		if ahead = c.ahead.Swap(nil); ahead == nil {
+			ahead = newBodies()
 		}
-		if read != nil {
-			early = readings{read}
-		}
+		defer c.ahead.Store(ahead)
 	}
 	var x dispatch.Expanded
 	var b *batch
 	err := c.dispatching().writeAs(ctx, work{dates: p.Events > 0}, func(w *work) (err error) {
 		b = w.batch(in)
-		b.early = slices.Clone(early)
+		b.bodies = ahead
 		x, err = b.run(p, from, f, known)
 		return fail("expanding, recording and claiming", err)
 	})
@@ -104,6 +100,7 @@ func (b *batch) run(p dispatch.ExpandParams, from int64, f turnsFrom, known *aro
 	if err := b.finish(served); err != nil {
 		return x, err
 	}
+	e.readAhead()
 	if known != nil && !b.moved { // then the look still holds
 		b.out.NextDue = known.next().time()
 		return x, nil

@@ -123,7 +123,7 @@ type core struct {
 
 	subscriptionCache subscriptionCache
 	filterCache       filterCache
-	ahead             ahead
+	ahead             atomic.Pointer[bodies]
 	scanFrom          scanFrom
 	rollups           rollups
 	merged            hourly.Merged // the hours whose rollups are
