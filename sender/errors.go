@@ -89,14 +89,18 @@ func (e *VersionError) Error() string {
 // Is makes errors.Is(err, ErrVersion) true.
 func (e *VersionError) Is(target error) bool { return target == ErrVersion }
 
-// RetentionError tells that an event is too old to be sent again. It matches
-// ErrRetention.
+// RetentionError tells that an event is too old to be sent again, or that this cannot be
+// ruled out. It matches ErrRetention.
 type RetentionError struct {
-	Published time.Time // when the oldest of them was
+	Published time.Time // when the oldest of them was; zero: too many are that old to look at all, and none of those looked at was to be sent
 	NotBefore time.Time // the oldest that may be sent
 }
 
 func (e *RetentionError) Error() string {
+	if e.Published.IsZero() {
+		return fmt.Sprintf("sender: too many events were published before %s, up to which receivers are known to remember what they have applied, to see whether one of them would be sent: take later ones only, by Since, or force it",
+			e.NotBefore.UTC().Format(time.RFC3339))
+	}
 	return fmt.Sprintf("sender: an event was published at %s, before %s, up to which receivers are known to remember what they have applied: take later ones only, or force it",
 		e.Published.UTC().Format(time.RFC3339), e.NotBefore.UTC().Format(time.RFC3339))
 }

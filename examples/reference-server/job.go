@@ -41,7 +41,7 @@ func (*Job) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 // Progress is how much of a job is done, in units of its kind.
 type Progress struct {
 	Done  int64 `json:"done" doc:"What is done."`
-	Total int64 `json:"total" doc:"What there is to be done, as far as it is known."`
+	Total int64 `json:"total" doc:"How much there is to be done; 0: that is not known yet."`
 }
 
 func viewJob(j jobs.Job) Job {

@@ -30,6 +30,7 @@ type ReplayDeliveries struct {
 type Replayed struct {
 	Matched  int64 `json:"matched" doc:"How many deliveries matched."`
 	Replayed int64 `json:"replayed" doc:"How many were sent again."`
+	More     bool  `json:"more,omitempty" doc:"At least so many matched: the replay was cancelled before all were looked at."`
 }
 
 // replayState is what a replay's job goes on from. Admitted rises while it gets on.
@@ -156,7 +157,7 @@ func (s *service) followReplay(ctx context.Context, own replays, run *jobs.Run[*
 			return nil, err
 		}
 		if err == nil && (r.Status == replay.Finished || r.Status == replay.Cancelled) {
-			return json.Marshal(Replayed{Matched: r.Matched, Replayed: r.Admitted})
+			return json.Marshal(Replayed{Matched: r.Matched, Replayed: r.Admitted, More: r.More})
 		}
 		if err == nil && r.Admitted > state.Admitted {
 			state.Admitted = r.Admitted
@@ -180,9 +181,17 @@ func (s *service) followReplay(ctx context.Context, own replays, run *jobs.Run[*
 
 func (s *service) saveReplay(ctx context.Context, run *jobs.Run[*sql.Tx], state replayState, r replay.Replay) error {
 	return run.InTx(ctx, func(_ *sql.Tx, step *jobs.Step) error {
-		step.Progress(r.Admitted+r.Skipped, r.Matched)
+		step.Progress(progressOf(r))
 		return save(step, state)
 	})
+}
+
+// progressOf is how much of a replay is done, and of how much: 0 if that is not known.
+func progressOf(r replay.Replay) (done, total int64) {
+	if total = r.Matched; r.More {
+		total = 0
+	}
+	return r.Admitted + r.Skipped, total
 }
 
 // forGood marks an error that another try would not change.

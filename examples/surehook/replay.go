@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -162,9 +163,20 @@ func follow(ctx context.Context, t *terminal, b backend, id string) error {
 		case r.Ended:
 			return ended(t, &r)
 		}
-		t.progress("%s: %d of %d sent", r.Status, r.Sent, r.Matched)
+		t.progress("%s: %s sent", r.Status, r.sentOf())
 		_ = pause(ctx, 300*time.Millisecond) // the loop looks at ctx
 	}
+}
+
+// sentOf is how many are sent again, and of how many if that is known.
+func (r *replayState) sentOf() string {
+	switch {
+	case !r.More:
+		return fmt.Sprintf("%d of %d", r.Sent, r.Matched)
+	case r.Matched > 0:
+		return fmt.Sprintf("%d of at least %d", r.Sent, r.Matched)
+	}
+	return strconv.FormatInt(r.Sent, 10)
 }
 
 func ended(t *terminal, r *replayState) error {
@@ -174,7 +186,7 @@ func ended(t *terminal, r *replayState) error {
 			return err
 		}
 	} else {
-		t.say("%s: %d of %d are sent again, %d skipped", r.Status, r.Sent, r.Matched, r.Skipped)
+		t.say("%s: %s are sent again, %d skipped", r.Status, r.sentOf(), r.Skipped)
 		if r.Failure != "" {
 			t.say("it failed: %s", r.Failure)
 		}

@@ -29,3 +29,19 @@ func TestConfirm(t *testing.T) {
 	_, err := ask(interrupted, in)
 	require.True(t, isNo(err))
 }
+
+func TestWhatIsSentOfAReplay(t *testing.T) {
+	t.Parallel()
+	for says, r := range map[string]replayState{
+		"cancelled: 3 of 5 are sent again, 1 skipped\n":          {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1},
+		"cancelled: 3 of at least 5 are sent again, 1 skipped\n": {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1, More: true},
+		"cancelled: 3 are sent again, 1 skipped\n":               {Status: "cancelled", Sent: 3, Skipped: 1, More: true},
+	} {
+		var out bytes.Buffer
+		require.NoError(t, ended(&terminal{out: &out}, &r))
+		require.Equal(t, says, out.String())
+		out.Reset()
+		require.NoError(t, ended(&terminal{out: &out, json: true}, &r))
+		require.Equal(t, r.More, bytes.Contains(out.Bytes(), []byte(`"more":true`)))
+	}
+}

@@ -162,8 +162,13 @@ type job struct {
 	Error    *string
 }
 
+type replayResult struct {
+	Matched, Replayed int64
+	More              bool // Matched is at least so many
+}
+
 // replayed is the result of a replay; nil: there is none yet.
-func (j *job) replayed() (r *struct{ Matched, Replayed int64 }, err error) {
+func (j *job) replayed() (r *replayResult, err error) {
 	if len(j.Result) == 0 {
 		return nil, nil
 	}
@@ -249,10 +254,10 @@ func (s *server) replayed(ctx context.Context, id string) (replayState, error) {
 	}
 	r := replayState{ID: j.ID, Status: j.Status, Ended: j.ended()}
 	if j.Progress != nil {
-		r.Sent, r.Matched = j.Progress.Done, j.Progress.Total
+		r.Sent, r.Matched, r.More = j.Progress.Done, j.Progress.Total, j.Progress.Total == 0
 	}
 	if result != nil {
-		r.Matched, r.Sent, r.Skipped = result.Matched, result.Replayed, result.Matched-result.Replayed
+		r.Matched, r.Sent, r.Skipped, r.More = result.Matched, result.Replayed, result.Matched-result.Replayed, result.More
 	}
 	if j.Status == "succeeded" {
 		r.Status = "finished"

@@ -198,6 +198,32 @@ func TestReplay(t *testing.T) {
 	require.Contains(t, b.get("/replays").text, "the endpoint is back")
 }
 
+// A page of a replay that was not counted whole tells neither a percentage nor what is left.
+func TestReplayThatIsNotCountedWhole(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	list := func() string { return b.get("/replays").text }
+	percentages := strings.Count(list(), "%")
+	r, err := b.store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}, Rate: 0.001}, time.Time{}, 1)
+	require.NoError(t, err)
+	require.True(t, r.More)
+	at := "/replays/" + r.ID
+	one := func() string { return b.get(at).text }
+	require.Contains(t, list(), "at least 1 dead letter")
+	require.Contains(t, list(), "0 so far")
+	require.Equal(t, percentages, strings.Count(list(), "%"))
+	for _, says := range []string{"of at least 1 are under way again", "The others stay as they are", "too large to be counted whole"} {
+		require.Contains(t, one(), says)
+	}
+	for _, not := range []string{"To come", "the rest in about"} {
+		require.NotContains(t, one(), not)
+	}
+	b.done(b.post(at+"/cancel", nil), at, "Cancelled")
+	require.Contains(t, one(), "of at least 1 were sent again")
+	require.NotContains(t, one(), "Left as it is")
+	require.NotContains(t, list(), "so far")
+}
+
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -39,8 +39,8 @@
 //
 // # What it costs
 //
-// Every page reads a bounded number of rows, however large the database is. Creating a
-// replay is the exception: it counts all deliveries of the replay's status. The
+// Every page reads a bounded number of rows, however large the database is, and so does
+// creating a replay: beyond replay.MaxCounted it is not counted whole, and its page says so. The
 // console gives up a page that takes longer than Config.Timeout. A page that is open is
 // asked for every Config.Refresh while somebody looks at it.
 //

@@ -25,9 +25,16 @@ type replayRow struct {
 
 // Title says what a replay sends.
 func (r *replayRow) Title() string {
-	what := countOf(int(r.Matched), "dead letter", "dead letters")
+	one, many := "dead letter", "dead letters"
 	if r.Filter.Status == sender.StatusDelivered {
-		what = countOf(int(r.Matched), "delivered one", "delivered ones")
+		one, many = "delivered one", "delivered ones"
+	}
+	what := countOf(int(r.Matched), one, many)
+	switch {
+	case r.More && r.Matched == 0:
+		what = many
+	case r.More:
+		what = "at least " + what
 	}
 	var by []string
 	if r.Filter.EventType != "" {
@@ -51,7 +58,7 @@ func (r *replayRow) Title() string {
 // Left is how many are still to be sent.
 func (r *replayRow) Left() int64 { return max(0, r.Matched-r.Admitted-r.Skipped) }
 
-// Share is how much of it is done, from 0 to 1.
+// Share is how much of it is done, from 0 to 1, unless there is More.
 func (r *replayRow) Share() float64 {
 	if r.Matched == 0 {
 		return 1
@@ -61,7 +68,7 @@ func (r *replayRow) Share() float64 {
 
 // Remaining is how long the rest takes at its rate; 0: not known.
 func (r *replayRow) Remaining() time.Duration {
-	if r.Rate == 0 || r.Status != replay.Running {
+	if r.Rate == 0 || r.More || r.Status != replay.Running {
 		return 0
 	}
 	return time.Duration(float64(r.Left()) / r.Rate * float64(time.Second))

@@ -29,7 +29,7 @@ func (s Status) Finished() bool { return s == Succeeded || s == Failed || s == C
 // Progress is how much of a job is done, in units of its kind.
 type Progress struct {
 	Done  int64 `json:"done"`
-	Total int64 `json:"total"`
+	Total int64 `json:"total"` // 0: not known
 }
 
 // Job is a piece of work of some kind, as it is now.

@@ -24,7 +24,8 @@ type Step struct {
 // last call of a step counts. Only the kind interprets the bytes.
 func (s *Step) Save(state []byte) { s.state, s.saved = bytes.Clone(state), true }
 
-// Progress makes the transaction store how much is done, in units of the kind.
+// Progress makes the transaction store how much is done, in units of the kind. A total of 0
+// is not known.
 func (s *Step) Progress(done, total int64) { s.progress = &Progress{Done: done, Total: total} }
 
 // Job returns the job as it was claimed for this run, with its input.
@@ -38,8 +39,8 @@ func (r *Run[Tx]) State() []byte {
 	return bytes.Clone(r.t.state)
 }
 
-// Progress reports how much of the job is done, in units of the kind. It never waits:
-// the report is stored about a second later.
+// Progress reports how much of the job is done, in units of the kind. A total of 0 is not
+// known. It never waits: the report is stored about a second later.
 func (r *Run[Tx]) Progress(done, total int64) {
 	r.t.mu.Lock()
 	r.t.progress = &Progress{Done: done, Total: total}

@@ -24,24 +24,33 @@ type replayRow struct {
 	turn    int64       // when it was served last
 }
 
-// CreateReplay implements replay.Store. It looks at every delivery.
-func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore time.Time) (out replay.Replay, err error) {
+// CreateReplay implements replay.Store.
+func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore time.Time, most int) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
-		members, survey, err := s.selected(n.Filter)
-		if err == nil {
-			err = survey.Within(notBefore)
-		}
+		all, err := s.replayable(n.Filter)
 		if err != nil {
 			return err
+		}
+		counted := surveyOf(all, n.Filter, most)
+		if err := counted.Within(notBefore); err != nil {
+			return err
+		}
+		if f, must := counted.Aged(n.Filter, notBefore); must {
+			aged := surveyOf(filter(all, func(d *delivery) bool { return d.event.info.CreatedAt.Before(f.Until) }), f, most)
+			if err := aged.NoneAged(notBefore); err != nil {
+				return err
+			}
 		}
 		now := s.now()
 		r := &replayRow{
 			Replay: replay.Replay{
 				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
-				Status: replay.Running, Matched: int64(len(members)), CreatedAt: now,
+				Status: replay.Running, CreatedAt: now,
 			},
-			no: int64(len(s.replays)) + 1, upTo: s.ends, members: members,
+			no: int64(len(s.replays)) + 1, upTo: s.ends,
+			members: filter(all, func(d *delivery) bool { return n.Filter.Selects(d.candidate()) }),
 		}
+		counted.Counted(&r.Replay)
 		set(tx, &s.replays, append(s.replays, r))
 		tx.wake = true
 		out = r.Replay
@@ -53,48 +62,54 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore tim
 // PreviewReplay implements replay.Store.
 func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter, most int) (p replay.Preview, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
-		members, _, err := s.selected(f)
-		var some rules.Survey
-		shown := len(members)
-		if most > 0 {
-			shown = min(shown, most)
-		}
-		for _, d := range members[:shown] {
-			some.Add(d.candidate())
-		}
-		if shown < len(members) {
-			some.Partly()
-		}
-		p = some.Preview()
+		all, err := s.replayable(f)
+		counted := surveyOf(all, f, most)
+		p = counted.Preview()
 		return err
 	})
 	return p, err
 }
 
-// selected returns the deliveries that a filter selects now, in the order in which they
-// ended.
-func (s *Store) selected(f replay.Filter) (members []*delivery, survey rules.Survey, err error) {
-	for _, id := range f.Names() {
+// replayable returns the deliveries that a filter may select, by their status and by whose
+// they are, in the order in which they ended.
+func (s *Store) replayable(f replay.Filter) (all []*delivery, err error) {
+	names := f.Names()
+	for _, id := range names {
 		if sub := s.subscription[id]; sub == nil || f.Subscriber != "" && sub.owner.ID != f.Subscriber {
-			return nil, survey, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
+			return nil, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, id)
 		}
 	}
 	if f.Subscriber != "" && s.subscriber[f.Subscriber] == nil {
-		return nil, survey, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
+		return nil, fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, f.Subscriber)
 	}
 	for _, e := range s.events {
 		if e.redacted {
 			continue
 		}
 		for _, d := range e.deliveries {
-			if c := d.candidate(); d.live == nil && d.ended == f.Status && f.Selects(c) {
-				members = append(members, d)
-				survey.Add(c)
+			named := (len(names) == 0 || slices.Contains(names, d.sub.ID)) && (f.Subscriber == "" || d.sub.owner.ID == f.Subscriber)
+			if named && d.live == nil && d.ended == f.Status {
+				all = append(all, d)
 			}
 		}
 	}
-	slices.SortFunc(members, func(a, b *delivery) int { return cmp.Compare(a.endedAs, b.endedAs) })
-	return members, survey, nil
+	slices.SortFunc(all, func(a, b *delivery) int { return cmp.Compare(a.endedAs, b.endedAs) })
+	return all, nil
+}
+
+// surveyOf counts what a filter selects of the first of some deliveries.
+func surveyOf(all []*delivery, f replay.Filter, most int) rules.Survey {
+	survey, _ := rules.TakeSurvey([]*[]*delivery{&all}, most, func(parts []*[]*delivery, each int, survey *rules.Survey) ([]int, error) {
+		next := (*parts[0])[:min(each, len(*parts[0]))]
+		for _, d := range next {
+			if c := d.candidate(); f.Selects(c) {
+				survey.Add(c)
+			}
+		}
+		*parts[0] = (*parts[0])[len(next):]
+		return []int{len(next)}, nil
+	})
+	return survey
 }
 
 func (d *delivery) candidate() replay.Candidate {

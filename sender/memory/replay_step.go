@@ -124,6 +124,7 @@ func (w *batch) stepReplay(r *replayRow, most, look int) (looked int) {
 			most--
 		}
 	}
+	now.Stepped()
 	set(w.tx, &r.Replay, now)
 	set(w.tx, &r.looked, r.looked+looked)
 	return looked

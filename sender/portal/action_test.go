@@ -171,6 +171,23 @@ func TestRedeliverAndReplay(t *testing.T) {
 	require.Equal(t, http.StatusConflict, v.post(at+"/continue").status)
 }
 
+// A replay that was not counted whole has no bar, and nothing says that it is about all.
+func TestReplayThatIsNotCountedWhole(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	r, err := b.store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered, Subscriber: "sub_ada"}}, time.Time{}, 1)
+	require.NoError(t, err)
+	require.True(t, r.More)
+	v.get("/replays").has(t, "at least 1")
+	page := v.get("/replays/" + r.ID)
+	page.has(t, "at least 1")
+	require.NotContains(t, page.text, "how much of it is done")
+	b.run()
+	v.get("/replays/"+r.ID).has(t, "how much of it is done")
+	require.NotContains(t, v.get("/replays/"+r.ID).text, "at least")
+}
+
 // What is held is counted up to a thousand.
 func TestManyHeldAreNotCountedToTheEnd(t *testing.T) {
 	t.Parallel()

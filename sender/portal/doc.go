@@ -64,6 +64,6 @@
 // # What it costs
 //
 // Every page reads a bounded number of rows, however large the database is. To try a filter
-// reads the last 100 events that it could pass, one by one. The preview and the
-// beginning of a replay are the exception: they count all dead letters.
+// reads the last 100 events that it could pass, one by one. A replay that is larger than
+// replay.MaxCounted is not counted whole, and its page says so.
 package portal

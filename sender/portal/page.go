@@ -268,6 +268,10 @@ func (p *Portal) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status, title, message = http.StatusUnprocessableEntity, "That cannot be", sentence(err)
 	case errors.As(err, &tooOld):
 		status, title = http.StatusConflict, "That is too old"
+		if tooOld.Published.IsZero() {
+			message = "Some of it may have been published before " + exactly(tooOld.NotBefore) + ", which is not sent again: your receiver may have forgotten that it has it. Choose a later time under “Published since”."
+			break
+		}
 		message = "An event was published on " + exactly(tooOld.Published) + ", and what is from before " + exactly(tooOld.NotBefore) + " is not sent again: your receiver may have forgotten that it has it. Take later ones."
 	case errors.Is(err, sender.ErrRedacted):
 		status, title, message = http.StatusConflict, "That cannot be done", "The event's content was removed, so it cannot be sent again."

@@ -45,7 +45,7 @@ func (v *replayView) Running() bool { return v.Status == replay.Running }
 // Paused tells whether it can go on.
 func (v *replayView) Paused() bool { return v.Status == replay.Paused }
 
-// Share is how much of it is done, from 0 to 1.
+// Share is how much of it is done, from 0 to 1, unless there is More.
 func (v *replayView) Share() float64 {
 	if v.Matched == 0 {
 		return 1

@@ -10,16 +10,15 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/replay"
-	"github.com/surehook/surehook/sender/rules"
 )
 
 const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.boundary, r.at, r.at_subscription, r.rate_at, r.next_at, r.blocked_at,
-	r.matched, r.admitted, r.skipped, r.created_at, r.finished_at`
+	r.matched, r.more, r.admitted, r.skipped, r.created_at, r.finished_at`
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			boundary, at, at_subscription, turn, matched, created_at, next_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $14)`
+			boundary, at, at_subscription, turn, matched, more, created_at, next_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, $15)`
 	selectReplay    = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.id = $1`
 	selectReplays   = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.no < $1 ORDER BY r.no DESC LIMIT $2`
 	selectReplaysOf = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.subscriber = $3 AND r.no < $1 ORDER BY r.no DESC LIMIT $2`
@@ -40,7 +39,7 @@ func scanReplay(rows rows, more ...any) (r replayRow, err error) {
 	var filter []byte
 	var created, finished timestamp
 	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary,
-		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt, &r.Matched, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
+		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt, &r.Matched, &r.More, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(filter, &r.Filter)
 	}
@@ -66,8 +65,9 @@ func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 
 // CreateReplay implements replay.Store. For dead letters lockEnded fixes the set,
 // then its members are counted, and then the replay is stored. For delivered deliveries
-// lockLate fixes the set when the replay is stored.
-func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
+// lockLate fixes the set when the replay is stored. Neither lock is held while they are
+// counted.
+func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
 	set := replaySet{filter: r.Filter}
 	err := c.write(ctx, func(w *work) error {
 		if r.Filter.Status != sender.StatusDelivered {
@@ -83,18 +83,28 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", err)
 	}
-	survey, err := c.survey(ctx, set)
+	survey, err := c.survey(ctx, set, most)
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", err)
 	}
 	if err := survey.Within(notBefore); err != nil {
 		return replay.Replay{}, err
 	}
+	if f, must := survey.Aged(r.Filter, notBefore); must {
+		aged, err := c.surveyAged(ctx, set, f, most)
+		if err != nil {
+			return replay.Replay{}, fail("looking for what is too old to replay", err)
+		}
+		if err := aged.NoneAged(notBefore); err != nil {
+			return replay.Replay{}, err
+		}
+	}
 	filter, err := json.Marshal(r.Filter)
 	if err != nil {
 		return replay.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
 	}
-	r.Matched, r.Status = survey.Preview().Count, replay.Running
+	survey.Counted(&r)
+	r.Status = replay.Running
 	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, time.Time{}
 	err = c.write(ctx, func(w *work) error {
 		r.CreatedAt = w.now.time()
@@ -108,7 +118,7 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 			}
 		}
 		return fail("creating a replay", w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
-			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, w.now))
+			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, r.More, w.now))
 	})
 	if err != nil {
 		return replay.Replay{}, err
@@ -124,28 +134,11 @@ func (c *core) PreviewReplay(ctx context.Context, f replay.Filter, most int) (re
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}
-	var survey rules.Survey
-	if most == 0 {
-		survey, err = c.survey(ctx, set)
-	} else {
-		err = c.read(ctx, func(w *work) error { return w.glance(&set, &survey, most) })
-	}
+	survey, err := c.survey(ctx, set, most)
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}
 	return survey.Preview(), nil
-}
-
-// survey counts what a filter selects from a set. It reads in short transactions: one
-// snapshot for all of it would keep every table from being vacuumed.
-func (c *core) survey(ctx context.Context, set replaySet) (survey rules.Survey, err error) {
-	for more := true; more && err == nil; {
-		err = c.read(ctx, func(w *work) (err error) {
-			more, err = w.survey(&set, &survey)
-			return err
-		})
-	}
-	return survey, err
 }
 
 // Replay implements replay.Store.

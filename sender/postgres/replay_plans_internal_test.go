@@ -43,7 +43,7 @@ func TestReplaysAreReadByIndex(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for name, query := range map[string]string{
-		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered,
+		"selectReplayDead": selectReplayDead, "selectReplayDeadOf": selectReplayDeadOf, "selectReplayAged": selectReplayAged, "selectReplayAgedOf": selectReplayAgedOf, "selectReplayDelivered": selectReplayDelivered,
 		"takeDead": takeDead, "stillDelivered": stillDelivered, "nextReplay": nextReplay, "selectReplayDeliveredOf": selectReplayDeliveredOf, "selectReplayOwned": selectReplayOwned, "selectLocked": selectLocked,
 		"lockReplays": lockReplays, "moveReplays": moveReplays, "insertLate": insertLate.many, "insertLate of one": insertLate.one, "deleteLate": deleteLate, "deleteOrphanedLate": deleteOrphanedLate,
 	} {

@@ -33,6 +33,13 @@ const (
 	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
 	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = $5 AND status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
 
+	// The same in the order of their events, up to one of these.
+	replayAged = `SELECT no, event, subscription, class, status FROM surehook_ended WHERE status = $4 AND (event, subscription) > ($1, $6) AND event <= $2
+		ORDER BY event, subscription LIMIT $3`
+	// replayAgedOf reads those of one subscription that ended with any status: no index is by
+	// subscription, status and event.
+	replayAgedOf = `SELECT no, event, subscription, class, status FROM surehook_ended WHERE subscription = $6 AND event > $1 AND event <= $2 ORDER BY event LIMIT $3`
+
 	// Deliveries of redacted and of pruned events are never sent again.
 	replayKept   = `coalesce(length(e.body) > 0, false)`
 	replayMember = `coalesce(s.id, ''), coalesce(o.id, ''), coalesce(e.type, ''), e.created_at`
@@ -44,6 +51,10 @@ const (
 	selectReplayDead   = selectDead + replayDead + `) x` + replayOwner
 	selectReplayDeadOf = selectDead + replayDeadOf + `) x` + replayOwner
 	selectDead         = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
+
+	selectReplayAged   = selectAged + replayAged + `) x` + replayOwner
+	selectReplayAgedOf = selectAged + replayAgedOf + `) x` + replayOwner
+	selectAged         = `SELECT x.event, x.event, x.subscription, x.status = $4 AND x.no <= $5 AND ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
 
 	// isDelivered tells whether a delivery x is delivered, and was when the replay was
 	// created. Without OFFSET, PostgreSQL may read each whole table instead of looking for
@@ -139,22 +150,21 @@ func (w *work) resolve(set *replaySet) error {
 // next returns the deliveries that follow in a set, up to a number. more is false at the
 // end of the set.
 func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
-	lists, ahead, err := w.lists(set, limit)
+	of, err := w.subscriptionsOf(set)
+	if err != nil {
+		return nil, false, err
+	}
+	ahead := limit
+	if of != nil {
+		ahead = rules.Ahead(limit, len(of))
+	}
+	lists, err := w.replayed(w.queries(set, of, ahead))
 	found, more = rules.Merge(lists, ahead, limit, comparePositions)
 	return found, more, err
 }
 
-// lists returns the deliveries that follow in a set, up to ahead of each of its
-// subscriptions, of whose all about limit are looked at; in one list if it is bound to none.
-func (w *work) lists(set *replaySet, limit int) (lists [][]replayed, ahead int, err error) {
-	of, err := w.subscriptionsOf(set)
-	if err != nil {
-		return nil, 0, err
-	}
-	if ahead = limit; of != nil {
-		ahead = rules.Ahead(limit, len(of))
-	}
-	queries := w.queries(set, of, ahead)
+// replayed returns the deliveries that each of some queries reads, in their order.
+func (w *work) replayed(queries []query) (lists [][]replayed, err error) {
 	lists = make([][]replayed, len(queries))
 	for i := range queries {
 		queries[i] = queries[i].rows(func(rows rows) error {
@@ -170,7 +180,7 @@ func (w *work) lists(set *replaySet, limit int) (lists [][]replayed, ahead int, 
 	for _, list := range lists {
 		slices.SortFunc(list, comparePositions)
 	}
-	return lists, ahead, err
+	return lists, err
 }
 
 // subscriptionsOf returns the subscriptions of a set; nil: all.
@@ -231,33 +241,4 @@ func comparePositions(a, b replayed) int {
 // selects tells whether a candidate is to be sent again.
 func (set *replaySet) selects(c *replayed) bool {
 	return c.member && set.filter.Selects(c.Candidate)
-}
-
-// survey counts the next deliveries of a set, and reports whether there are more.
-func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
-	found, more, err := w.next(set, replayLook)
-	for i := range found {
-		if set.selects(&found[i]) {
-			s.Add(found[i].Candidate)
-		}
-		set.at = found[i].position
-	}
-	return more, err
-}
-
-// glance counts what a filter selects from up to a number of deliveries of a set: of several
-// subscriptions, from the first ones of each.
-func (w *work) glance(set *replaySet, s *rules.Survey, most int) error {
-	lists, ahead, err := w.lists(set, most)
-	for _, list := range lists {
-		if len(list) == ahead {
-			s.Partly()
-		}
-		for i := range list {
-			if set.selects(&list[i]) {
-				s.Add(list[i].Candidate)
-			}
-		}
-	}
-	return err
 }

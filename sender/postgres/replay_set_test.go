@@ -179,7 +179,7 @@ func (b *replaying) begin(do func() error) (end func()) {
 }
 
 func (b *replaying) create(s *postgres.Store[pgx.Tx], status sender.Status) (replay.Replay, error) {
-	return s.CreateReplay(b.t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, time.Time{})
+	return s.CreateReplay(b.t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, time.Time{}, 0)
 }
 
 func (b *replaying) steps() dispatch.ReplayStep {

@@ -30,10 +30,10 @@ const (
 		FROM surehook_replays r WHERE r.no = ANY($2) ORDER BY r.next_at, r.turn`
 
 	moveReplays = `UPDATE surehook_replays r SET at = u.at, at_subscription = u.at_subscription, rate_at = u.rate_at, next_at = u.next_at, blocked_at = u.blocked_at,
-			turn = u.turn, status = u.status, matched = u.matched, admitted = u.admitted, skipped = u.skipped, finished_at = u.finished_at
+			turn = u.turn, status = u.status, matched = u.matched, more = u.more, admitted = u.admitted, skipped = u.skipped, finished_at = u.finished_at
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::bigint[], $8::text[],
-			$9::bigint[], $10::bigint[], $11::bigint[], $12::timestamptz[])
-		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, admitted, skipped, finished_at) WHERE r.no = u.no`
+			$9::bigint[], $10::boolean[], $11::bigint[], $12::bigint[], $13::timestamptz[])
+		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, more, admitted, skipped, finished_at) WHERE r.no = u.no`
 )
 
 // StepReplays implements dispatch.Store. A replay that another process is
@@ -181,6 +181,7 @@ func (s *stepping) move(waiting []*replayPart) error {
 			_, _, again := rules.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
 			t.nextAt = max(s.now, timestampOf(again))
 		}
+		t.Stepped()
 		if t.atEnd {
 			t.Finish(s.now.time())
 			finished = append(finished, &t.replayRow)
@@ -204,6 +205,7 @@ func (s *stepping) move(waiting []*replayPart) error {
 		column(all, func(*replayPart) int64 { return s.core.turns.Add(1) }),
 		column(all, func(t *replayPart) string { return string(t.Status) }),
 		column(all, func(t *replayPart) int64 { return t.Matched }),
+		column(all, func(t *replayPart) bool { return t.More }),
 		column(all, func(t *replayPart) int64 { return t.Admitted }),
 		column(all, func(t *replayPart) int64 { return t.Skipped }),
 		column(all, func(t *replayPart) timestamp { return timestampOf(t.FinishedAt) }))

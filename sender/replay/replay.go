@@ -110,12 +110,17 @@ type Replay struct {
 	Reason string  // and why
 	Status Status
 
-	// Matched is how many deliveries it had to send when it was created. Admitted
-	// are those that were made due again, and Skipped those that could not be:
-	// their subscription was deleted meanwhile, or they were redelivered by somebody
-	// else, redacted or pruned. At the end the two make up Matched; before, only
-	// those of deleted subscriptions are counted as skipped.
+	// Matched is how many deliveries it had to send when it was created, unless there is
+	// More. Admitted are those that were made due again, and Skipped those that could not
+	// be: their subscription was deleted meanwhile, or they were redelivered by somebody
+	// else, redacted or pruned. When it is finished the two make up Matched; before, they
+	// are no more than Matched, and only those of deleted subscriptions are counted as
+	// skipped.
 	Matched, Admitted, Skipped int64
+
+	// More tells that Matched is at least so many: not all were counted. It is false once
+	// the replay is finished. How much of the replay is done cannot be told by then.
+	More bool
 
 	CreatedAt  time.Time
 	FinishedAt time.Time // zero: it is not finished
@@ -133,11 +138,15 @@ func (r *Replay) FinishedNotice() sender.Notice {
 	}
 }
 
+// Stepped keeps Matched from being less than what was admitted and skipped. Stores call it
+// after each step.
+func (r *Replay) Stepped() { r.Matched = max(r.Matched, r.Admitted+r.Skipped) }
+
 // Finish makes a replay finished. What it had to send, and did neither admit nor
 // skip, is not there any more: that is skipped too.
 func (r *Replay) Finish(now time.Time) {
-	r.Status, r.FinishedAt = Finished, now
-	r.Matched = max(r.Matched, r.Admitted+r.Skipped)
+	r.Stepped()
+	r.Status, r.FinishedAt, r.More = Finished, now, false
 	r.Skipped = r.Matched - r.Admitted
 }
 

@@ -71,13 +71,17 @@ func New(store Store, cfg *Config) (*Replays, error) {
 // Create begins a replay of the deliveries that match now. What was dead-lettered
 // starts its schedule anew; what was delivered gets a single attempt, whose failure
 // leaves it delivered; what belongs to a paused or disabled subscription is held;
-// what belongs to a deleted one is skipped. What is redacted is left out. Create counts what matches, which takes
-// as long as Preview.
+// what belongs to a deleted one is skipped. What is redacted is left out.
+//
+// Create counts what matches, and stops when it has looked at about MaxCounted deliveries:
+// so it takes no longer after a large outage. Replay.More tells that it has stopped.
 //
 // ErrInvalid: the filter or the rate is not one. ErrNotFound: the filter names a
 // subscription or a subscriber that never was, or a subscription of another subscriber than
 // it names. A *RetentionError, unless it is
-// forced: some of the events were published longer ago than Retention.Reach.
+// forced: some of the events were published longer ago than Retention.Reach; or, if its
+// Published is zero, that cannot be told, since there are more than MaxCounted that are so
+// old and that the filter may select. A later Filter.Since leaves them out.
 func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) {
 	if err := n.validate(); err != nil {
 		return Replay{}, err
@@ -87,8 +91,12 @@ func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) {
 	if !n.Force {
 		notBefore = r.keeps.NotBefore(r.now())
 	}
-	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, notBefore)
+	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, notBefore, MaxCounted)
 }
+
+// MaxCounted is about how many deliveries Create looks at to count what a replay sends, and
+// as many again to see whether one is too old. It takes 10 to 20 microseconds of CPU for each.
+const MaxCounted = 10_000
 
 // Preview tells what a replay with a filter would send, and changes nothing. It
 // reads all that has the filter's status. Errors are as Create's.
@@ -103,7 +111,7 @@ func (r *Replays) Preview(ctx context.Context, f Filter) (Preview, error) {
 const MaxPreviewed = 5000
 
 // PreviewSome is Preview of a part, for a page that must not take long: it looks at about
-// MaxPreviewed of the deliveries that may match, of each subscription those that a replay
+// MaxPreviewed of the deliveries that may match, of a subscription at those that a replay
 // would send first. Preview.More tells whether there may be others.
 func (r *Replays) PreviewSome(ctx context.Context, f Filter) (Preview, error) {
 	if err := f.validate(); err != nil {

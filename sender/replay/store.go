@@ -16,18 +16,24 @@ import (
 type Store interface {
 	// CreateReplay stores a replay, which is running, and fixes its set, in a
 	// transaction that writes one row, however large the set is. It fills in ID,
-	// Status, CreatedAt and Matched, and ignores what the replay has there. Matched
-	// is counted on a snapshot that may be read before the transaction: a delivery
+	// Status, CreatedAt, Matched and More, and ignores what the replay has there. Matched
+	// is counted on snapshots that may be read before the transaction: a delivery
 	// that becomes delivered between the two can be a member without being counted.
+	// It looks at about most deliveries that may be of the set, or at all if most is zero.
+	// If there may be others, More is true.
+	//
 	// ErrNotFound: the filter names a subscription or a subscriber that never was,
 	// or a subscription of another subscriber than it names;
 	// a *RetentionError, and nothing is stored, if notBefore is not zero and a
-	// member's event was published before it.
-	CreateReplay(ctx context.Context, r Replay, notBefore time.Time) (Replay, error)
+	// member's event was published before it. Where all of the set was not looked at, those
+	// that were published before it are looked at apart. If there are more of these than
+	// most, and none that was looked at is a member, that is a *RetentionError without
+	// Published.
+	CreateReplay(ctx context.Context, r Replay, notBefore time.Time, most int) (Replay, error)
 
 	// PreviewReplay tells what the set of a replay would be. It changes nothing,
 	// and may read in several transactions. If most is not zero it looks at about so
-	// many deliveries that may be of the set, of each subscription those that are sent
+	// many deliveries that may be of the set, of a subscription at those that are sent
 	// again first, and Preview.More tells whether there may be others.
 	PreviewReplay(ctx context.Context, f Filter, most int) (Preview, error)
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/replay"
 )
 
@@ -31,12 +32,62 @@ func (s *Survey) Add(c replay.Candidate) {
 	s.by[c.Subscription]++
 }
 
-// Partly notes that there may be others than those that were looked at.
-func (s *Survey) Partly() { s.preview.More = true }
+// surveyLook is how many deliveries a survey looks at in one go.
+const surveyLook = 1000
+
+// TakeSurvey surveys a set of deliveries in parts, such as those of its subscriptions. It
+// looks at up to most of them; 0: at all. It goes round the parts, some of them in one go:
+// read adds to the survey what the filter selects of the next deliveries of some parts, up to
+// each of each, and returns how many it has looked at of each. Fewer are the part's last ones.
+func TakeSurvey[P any](parts []*P, most int, read func(some []*P, each int, s *Survey) (looked []int, err error)) (s Survey, err error) {
+	for left := most; len(parts) > 0; {
+		look := surveyLook
+		if most > 0 {
+			look = min(look, left)
+		}
+		if look <= 0 {
+			s.preview.More = true
+			break
+		}
+		some := parts[:min(len(parts), max(1, look/leastAhead))]
+		each := look / len(some)
+		looked, err := read(some, each, &s)
+		if err != nil {
+			return s, err
+		}
+		parts = slices.Clone(parts[len(some):])
+		for i, n := range looked {
+			left -= n
+			if n == each {
+				parts = append(parts, some[i])
+			}
+		}
+	}
+	return s, nil
+}
 
 // Within returns a *sender.RetentionError if what was counted includes an event that was
 // published before a time. Zero: no time.
 func (s *Survey) Within(notBefore time.Time) error { return Within(s.preview.Oldest, notBefore) }
+
+// Aged tells whether those members of a replay must be surveyed apart whose events were
+// published before a time: this survey of all has not met any of them, and has not met all
+// members. It returns the filter that selects them. NoneAged decides on that survey.
+func (s *Survey) Aged(f replay.Filter, notBefore time.Time) (aged replay.Filter, must bool) {
+	if f.Until.IsZero() || notBefore.Before(f.Until) {
+		f.Until = notBefore
+	}
+	return f, s.preview.More && f.Since.Before(f.Until)
+}
+
+// NoneAged returns a *sender.RetentionError unless this survey, which is of what was
+// published before a time, has looked at all, and found none.
+func (s *Survey) NoneAged(notBefore time.Time) error {
+	if s.preview.More && s.preview.Count == 0 {
+		return &sender.RetentionError{NotBefore: notBefore}
+	}
+	return s.Within(notBefore)
+}
 
 // previewShares is how many subscriptions a preview names.
 const previewShares = 10
@@ -54,3 +105,6 @@ func (s *Survey) Preview() replay.Preview {
 	p.Subscriptions = p.Subscriptions[:min(previewShares, len(p.Subscriptions))]
 	return p
 }
+
+// Counted fills in what a replay matches that is created now.
+func (s *Survey) Counted(r *replay.Replay) { r.Matched, r.More = s.preview.Count, s.preview.More }

@@ -1,10 +1,12 @@
 package rules_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/replay"
@@ -31,4 +33,92 @@ func TestPreviewNamesTheLargestParts(t *testing.T) {
 	require.NoError(t, s.Within(at))
 	require.NoError(t, s.Within(time.Time{}))
 	require.ErrorIs(t, s.Within(at.Add(1)), sender.ErrRetention)
+}
+
+// A survey goes round the parts of a set, looks at no more than it may, and at each delivery
+// once. It is told of more unless it has met the end of every part.
+func TestPropertySurveyGoesRound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.IntRange(0, 3000), 0, 60).Draw(t, "sizes")
+		most := rapid.IntRange(0, 20_000).Draw(t, "most")
+		at := make([]int, len(sizes))
+		parts := make([]*int, len(sizes))
+		for i := range parts {
+			parts[i] = &i
+		}
+		looked := 0
+		s, err := rules.TakeSurvey(parts, most, func(some []*int, each int, s *rules.Survey) (n []int, err error) {
+			sum := 0
+			for _, part := range some {
+				next := min(each, sizes[*part]-at[*part])
+				at[*part] += next
+				for range next {
+					s.Add(replay.Candidate{Subscription: string(rune('a' + *part))})
+				}
+				n, sum = append(n, next), sum+next
+			}
+			require.LessOrEqual(t, sum, 1000, "looked at in one go")
+			looked += sum
+			return n, nil
+		})
+		require.NoError(t, err)
+		if most > 0 {
+			require.LessOrEqual(t, looked, most)
+		}
+		p := s.Preview()
+		require.EqualValues(t, looked, p.Count)
+		if whole := slices.Equal(at, sizes); !whole {
+			require.True(t, p.More)
+			require.Equal(t, most, looked)
+		} else if most == 0 || looked < most {
+			require.False(t, p.More)
+		}
+	})
+}
+
+func TestSurveyOfWhatIsTooOld(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	of := func(n, most int) rules.Survey {
+		part := n
+		s, err := rules.TakeSurvey([]*int{&part}, most, func(some []*int, each int, s *rules.Survey) ([]int, error) {
+			next := min(each, *some[0])
+			*some[0] -= next
+			return []int{next}, nil
+		})
+		require.NoError(t, err)
+		return s
+	}
+	whole, part := of(3, 4), of(5, 4)
+	require.False(t, whole.Preview().More)
+	require.True(t, part.Preview().More)
+	for _, c := range []struct {
+		name      string
+		survey    *rules.Survey
+		f         replay.Filter
+		notBefore time.Time
+		until     time.Time // zero: nothing must be surveyed apart
+	}{
+		{"all was looked at", &whole, replay.Filter{}, at, time.Time{}},
+		{"of any age", &part, replay.Filter{}, time.Time{}, time.Time{}},
+		{"of any age, until", &part, replay.Filter{Until: at}, time.Time{}, time.Time{}},
+		{"since then", &part, replay.Filter{Since: at}, at, time.Time{}},
+		{"a part", &part, replay.Filter{}, at, at},
+		{"until earlier", &part, replay.Filter{Until: at.Add(-1)}, at, at.Add(-1)},
+		{"until later", &part, replay.Filter{Until: at.Add(1)}, at, at},
+	} {
+		f, must := c.survey.Aged(c.f, c.notBefore)
+		require.Equal(t, !c.until.IsZero(), must, c.name)
+		if must {
+			require.Equal(t, c.until, f.Until, c.name)
+		}
+	}
+	require.NoError(t, whole.NoneAged(at), "all were looked at")
+	var refused *sender.RetentionError
+	require.ErrorAs(t, part.NoneAged(at), &refused)
+	require.Equal(t, sender.RetentionError{NotBefore: at}, *refused)
+	require.ErrorIs(t, refused, sender.ErrRetention)
+	require.ErrorContains(t, refused, "Since")
+	part.Add(replay.Candidate{Published: at.Add(-time.Hour)})
+	require.ErrorAs(t, part.NoneAged(at), &refused)
+	require.Equal(t, at.Add(-time.Hour), refused.Published)
 }

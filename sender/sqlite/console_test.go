@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,6 +77,20 @@ func TestConsoleReadsFewRows(t *testing.T) {
 		})
 		require.LessOrEqual(t, read, most, "rows that %s reads", path)
 		t.Logf("%-50s %6d rows, at first %8.1f ms (CPU %.1f), median %8.1f ms (CPU %.1f)", path, read, first, firstCPU, took, cpu)
+	}
+	for _, form := range []string{
+		"status=dead_lettered", "status=dead_lettered&force=1", "status=dead_lettered&subscription=wsub_1&type=never.published", "status=dead_lettered&subscriber=sub_2&force=1",
+		"status=delivered", "status=delivered&force=1", "status=delivered&type=never.published", "status=delivered&subscription=wsub_1&force=1",
+	} {
+		read, first, took, firstCPU, cpu := costOf(looks, counted, func() {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/replays", strings.NewReader(form))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			pages.ServeHTTP(w, r)
+			require.Contains(t, []int{http.StatusSeeOther, http.StatusConflict}, w.Code, "%s: %s", form, w.Body)
+		})
+		require.LessOrEqual(t, read, int64(2*replay.MaxCounted+few), "rows that are read to create a replay: %s", form)
+		t.Logf("%-50s %6d rows, at first %8.1f ms (CPU %.1f), median %8.1f ms (CPU %.1f)", "POST "+form, read, first, firstCPU, took, cpu)
 	}
 	for name, list := range longLists(t, looked, clock.now) {
 		read, first, took, firstCPU, cpu := costOf(looks, counted, func() { require.NoError(t, list(), name) })

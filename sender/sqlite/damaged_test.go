@@ -120,7 +120,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 			s.ResumeSubscriptionTx(t.Context(), tx, "wsub_1", sender.Resume{None: true}),
 			s.DeleteSubscriptionTx(t.Context(), tx, "wsub_2"))
 	}))
-	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, time.Time{})
+	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, time.Time{}, 0)
 	require.NoError(t, err)
 
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)

@@ -11,15 +11,14 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/replay"
-	"github.com/surehook/surehook/sender/rules"
 )
 
-const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, next_at, blocked_at, matched, admitted, skipped, created_at, finished_at`
+const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, next_at, blocked_at, matched, more, admitted, skipped, created_at, finished_at`
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			boundary, position, position_in, rate_at, turn, matched, admitted, skipped, created_at, next_at, blocked_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, 0, ?, ?, 0, 0, ?, ?, 0, 0)`
+			boundary, position, position_in, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0)`
 	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
 	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
 	selectReplaysOf  = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE subscriber = ? AND no < ? ORDER BY no DESC LIMIT ? + 0`
@@ -41,7 +40,7 @@ func scanReplay(row interface{ Scan(to ...any) error }) (r replayRow, err error)
 	var filter []byte
 	var created, finished int64
 	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt,
-		&r.Matched, &r.Admitted, &r.Skipped, &created, &finished)
+		&r.Matched, &r.More, &r.Admitted, &r.Skipped, &created, &finished)
 	if err == nil {
 		err = json.Unmarshal(filter, &r.Filter)
 	}
@@ -61,25 +60,40 @@ func (w *work) replay(id string) (replayRow, error) {
 // CreateReplay implements replay.Store. It reads where the set of dead letters
 // ends, then counts the set, then stores the replay. A set of delivered deliveries is
 // fixed when the replay is stored.
-func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
-	set, survey, err := s.survey(ctx, r.Filter)
+func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+	set := replaySet{filter: r.Filter}
+	err := s.read(ctx, func(w *work) error { return w.begin(&set) })
+	if err != nil {
+		return replay.Replay{}, fail("looking for what to replay", err)
+	}
+	survey, err := s.survey(ctx, set, most)
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", err)
 	}
 	if err := survey.Within(notBefore); err != nil {
 		return replay.Replay{}, err
 	}
+	if f, must := survey.Aged(r.Filter, notBefore); must {
+		aged, err := s.surveyAged(ctx, set, f, most)
+		if err != nil {
+			return replay.Replay{}, fail("looking for what is too old to replay", err)
+		}
+		if err := aged.NoneAged(notBefore); err != nil {
+			return replay.Replay{}, err
+		}
+	}
 	filter, err := json.Marshal(r.Filter)
 	if err != nil {
 		return replay.Replay{}, fmt.Errorf("%w filter: %w", sender.ErrInvalid, err)
 	}
 	now := s.now()
-	r.Matched, r.CreatedAt, r.Status = survey.Preview().Count, timeOf(now), replay.Running
+	survey.Counted(&r)
+	r.CreatedAt, r.Status = timeOf(now), replay.Running
 	r.ID = newid.New("rpl_", r.CreatedAt)
 	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, timeOf(0)
 	err = s.write(ctx, func(w *work) error {
 		err := w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
-			set.boundary, set.at.no, set.at.subscription, s.turns.Add(1), r.Matched, now, now)
+			set.boundary, set.at.no, set.at.subscription, s.turns.Add(1), r.Matched, r.More, now, now)
 		if err != nil {
 			return err
 		}
@@ -94,39 +108,16 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore tim
 
 // PreviewReplay implements replay.Store.
 func (s *Store) PreviewReplay(ctx context.Context, f replay.Filter, most int) (replay.Preview, error) {
-	var survey rules.Survey
-	var err error
-	if most == 0 {
-		_, survey, err = s.survey(ctx, f)
-	} else {
-		err = s.read(ctx, func(w *work) error {
-			set := replaySet{filter: f}
-			if err := w.begin(&set); err != nil {
-				return err
-			}
-			return w.glance(&set, &survey, most)
-		})
+	set := replaySet{filter: f}
+	err := s.read(ctx, func(w *work) error { return w.begin(&set) })
+	if err != nil {
+		return replay.Preview{}, fail("previewing a replay", err)
 	}
+	survey, err := s.survey(ctx, set, most)
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}
 	return survey.Preview(), nil
-}
-
-// survey returns the set of a replay that is created now, and counts the deliveries that
-// the filter selects. It reads in short transactions: the WAL cannot be begun anew while
-// a snapshot is held.
-func (s *Store) survey(ctx context.Context, f replay.Filter) (set replaySet, survey rules.Survey, err error) {
-	set = replaySet{filter: f}
-	err = s.read(ctx, func(w *work) error { return w.begin(&set) })
-	from := set
-	for more := true; more && err == nil; {
-		err = s.read(ctx, func(w *work) (err error) {
-			more, err = w.survey(&from, &survey)
-			return err
-		})
-	}
-	return set, survey, err
 }
 
 // Replay implements replay.Store.

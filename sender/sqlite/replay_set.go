@@ -25,6 +25,13 @@ const (
 	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?5 AND status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
 
+	// The same in the order of their events, up to one of these.
+	replayAged = `SELECT no, event, subscription, class, status FROM surehook_ended INDEXED BY surehook_ended_status WHERE status = ?4 AND (event, subscription) > (?1, ?6) AND event <= ?2
+		ORDER BY event, subscription LIMIT ?3 + 0`
+	// replayAgedOf reads those of one subscription that ended with any status: no index is by
+	// subscription, status and event.
+	replayAgedOf = `SELECT no, event, subscription, class, status FROM surehook_ended WHERE subscription = ?6 AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3 + 0`
+
 	// replayKept excludes the deliveries of redacted events: they are not sent again.
 	replayKept   = `coalesce(length(e.body) > 0, 0)`
 	replayMember = `s.id, o.id, coalesce(e.type, ''), coalesce(e.created_at, 0)`
@@ -34,6 +41,10 @@ const (
 
 	selectReplayDead   = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (` + replayDead + `) x` + replayOwner
 	selectReplayDeadOf = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (` + replayDeadOf + `) x` + replayOwner
+
+	selectReplayAged   = selectAged + replayAged + `) x` + replayOwner
+	selectReplayAgedOf = selectAged + replayAgedOf + `) x` + replayOwner
+	selectAged         = `SELECT x.event, x.event, x.subscription, x.status = ?4 AND x.no <= ?5 AND ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
 
 	// selectReplayDelivered reads deliveries that were attempted, however they ended.
 	selectReplayDelivered = selectDelivered + `(SELECT event, subscription, ?5 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts
@@ -130,42 +141,39 @@ func (w *work) begin(set *replaySet) error {
 // next returns up to limit deliveries that follow in a set. more is false at the end of
 // the set.
 func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err error) {
-	lists, ahead, err := w.lists(set, limit)
+	of, err := w.subscriptionsOf(set)
 	if err != nil {
 		return nil, false, err
+	}
+	if of == nil {
+		all, err := w.following(set, 0, limit)
+		found, more = rules.Merge([][]replayed{all}, limit, limit, comparePositions)
+		return found, more, err
+	}
+	ahead := rules.Ahead(limit, len(of))
+	lists := make([][]replayed, len(of))
+	for i, no := range of {
+		if lists[i], err = w.following(set, no, ahead); err != nil {
+			return nil, false, err
+		}
 	}
 	found, more = rules.Merge(lists, ahead, limit, comparePositions)
 	return found, more, nil
 }
 
-// lists returns the deliveries that follow in a set, up to ahead of each of its
-// subscriptions, of whose all about limit are looked at; in one list if it is bound to none.
-func (w *work) lists(set *replaySet, limit int) (lists [][]replayed, ahead int, err error) {
-	of, err := w.subscriptionsOf(set)
-	if err != nil {
-		return nil, 0, err
-	}
+// following returns up to limit deliveries that follow in a set: those of one subscription,
+// or of all if that is 0.
+func (w *work) following(set *replaySet, subscription int64, limit int) ([]replayed, error) {
 	delivered := set.filter.Status == sender.StatusDelivered
-	if of == nil {
-		query, args := selectReplayDead, []any{set.at.no, set.boundary, limit, string(set.filter.Status)}
-		if delivered {
-			query, args = selectReplayDelivered, []any{set.at.no, set.at.subscription, set.boundary, limit, set.replay}
-		}
-		all, err := w.replayed(query, args...)
-		return [][]replayed{all}, limit, err
+	switch {
+	case subscription == 0 && delivered:
+		return w.replayed(selectReplayDelivered, set.at.no, set.at.subscription, set.boundary, limit, set.replay)
+	case subscription == 0:
+		return w.replayed(selectReplayDead, set.at.no, set.boundary, limit, string(set.filter.Status))
+	case delivered:
+		return w.replayed(selectReplayDeliveredOf, set.eventBefore(subscription), set.boundary, limit, set.replay, subscription)
 	}
-	ahead = rules.Ahead(limit, len(of))
-	lists = make([][]replayed, len(of))
-	for i, no := range of {
-		query, args := selectReplayDeadOf, []any{set.at.no, set.boundary, ahead, string(set.filter.Status), no}
-		if delivered {
-			query, args = selectReplayDeliveredOf, []any{set.eventBefore(no), set.boundary, ahead, set.replay, no}
-		}
-		if lists[i], err = w.replayed(query, args...); err != nil {
-			return nil, 0, err
-		}
-	}
-	return lists, ahead, nil
+	return w.replayed(selectReplayDeadOf, set.at.no, set.boundary, limit, string(set.filter.Status), subscription)
 }
 
 // subscriptionsOf returns the subscriptions that a set is bound to; nil: all.
@@ -219,33 +227,4 @@ func comparePositions(a, b replayed) int {
 // selects tells whether a candidate is to be sent again.
 func (set *replaySet) selects(c *replayed) bool {
 	return c.member && set.filter.Selects(c.Candidate)
-}
-
-// survey counts the next deliveries of a set, and reports whether others follow.
-func (w *work) survey(set *replaySet, s *rules.Survey) (more bool, err error) {
-	found, more, err := w.next(set, replayLook)
-	for i := range found {
-		if set.selects(&found[i]) {
-			s.Add(found[i].Candidate)
-		}
-		set.at = found[i].position
-	}
-	return more, err
-}
-
-// glance counts what a filter selects from up to a number of deliveries of a set: of several
-// subscriptions, from the first ones of each.
-func (w *work) glance(set *replaySet, s *rules.Survey, most int) error {
-	lists, ahead, err := w.lists(set, most)
-	for _, list := range lists {
-		if len(list) == ahead {
-			s.Partly()
-		}
-		for i := range list {
-			if set.selects(&list[i]) {
-				s.Add(list[i].Candidate)
-			}
-		}
-	}
-	return err
 }

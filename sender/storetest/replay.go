@@ -28,7 +28,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
 		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted[Tx]},
 		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
-	}, replayStepRules[Tx]())
+	}, replayStepRules[Tx](), replayBoundRules[Tx]())
 }
 
 // endNow is a policy that ends each delivery by its first result.
@@ -80,7 +80,7 @@ func (w *world[Tx]) createReplay(r replay.Replay) replay.Replay {
 	if r.Filter.Status == "" {
 		r.Filter.Status = sender.StatusDeadLettered
 	}
-	created, err := w.Store.CreateReplay(w.ctx, r, time.Time{})
+	created, err := w.Store.CreateReplay(w.ctx, r, time.Time{}, 0)
 	w.noError(err, "creating a replay")
 	w.sameReplay(created, w.readReplay(created.ID))
 	return created
@@ -148,7 +148,7 @@ func replayUnknown[Tx any](w *world[Tx]) {
 	_, sub := w.ended(1, sender.ClassStatus)
 	for _, f := range []replay.Filter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}, {Subscription: sub, Subscriber: w.subscriber()}} {
 		for _, f.Status = range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
-			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, time.Time{})
+			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, time.Time{}, 0)
 			w.errorIs(err, sender.ErrNotFound, "creating a replay of %+v", f)
 			_, err = w.Store.PreviewReplay(w.ctx, f, 0)
 			w.errorIs(err, sender.ErrNotFound, "previewing a replay of %+v", f)

@@ -29,6 +29,10 @@ var replayBreakages = []breakage{
 		}
 	}), checks{"replay/filter"}},
 	{"a replay beyond the retention", onReplay(func(_ *replay.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
+	{"a replay's bound ignored", func(s store) store { return replayUnbound{s} }, checks{"replay/beyond the bound"}},
+	{"More of a replay forgotten", func(s store) store { return replayWhole{s} }, checks{"replay/beyond the bound"}},
+	{"Matched of a replay stays behind", func(s store) store { return replayBehind{s, map[string]int64{}} }, checks{"replay/beyond the bound"}},
+	{"a bound replay beyond the retention", func(s store) store { return replayAgedUnseen{s} }, checks{"replay/dead letters beyond the retention and the bound", "replay/many delivered ones beyond the retention"}},
 	{"a redelivery beyond the retention", func(s store) store { return redeliveredEver{s} }, checks{"replay/redelivery beyond the retention"}},
 	{"another's subscription replayed", onReplay(func(r *replay.Replay, _ *time.Time) {
 		if r.Filter.Subscription != "" {
@@ -67,14 +71,64 @@ func (b *replayUncounted) Counts(ctx context.Context) (history.Counts, error) {
 	return c, err
 }
 
+type replayUnbound struct{ store }
+
+func (b replayUnbound) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, _ int) (replay.Replay, error) {
+	return b.store.CreateReplay(ctx, r, notBefore, 0)
+}
+
+type replayWhole struct{ store }
+
+func (b replayWhole) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+	r, err := b.store.CreateReplay(ctx, r, notBefore, most)
+	r.More = false
+	return r, err
+}
+
+func (b replayWhole) Replay(ctx context.Context, id string) (replay.Replay, error) {
+	r, err := b.store.Replay(ctx, id)
+	r.More = false
+	return r, err
+}
+
+// replayBehind shows the Matched that replays were created with, until they end.
+type replayBehind struct {
+	store
+	matched map[string]int64
+}
+
+func (b replayBehind) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+	r, err := b.store.CreateReplay(ctx, r, notBefore, most)
+	b.matched[r.ID] = r.Matched
+	return r, err
+}
+
+func (b replayBehind) Replay(ctx context.Context, id string) (replay.Replay, error) {
+	r, err := b.store.Replay(ctx, id)
+	if r.More {
+		r.Matched = b.matched[id]
+	}
+	return r, err
+}
+
+// replayAgedUnseen does not look for what is too old where not all was looked at.
+type replayAgedUnseen struct{ store }
+
+func (b replayAgedUnseen) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+	if most > 0 {
+		notBefore = time.Time{}
+	}
+	return b.store.CreateReplay(ctx, r, notBefore, most)
+}
+
 // replayedLate creates a replay anew when it is stepped.
 type replayedLate struct {
 	store
 	created map[string]replay.Replay
 }
 
-func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
-	made, err := b.store.CreateReplay(ctx, r, notBefore)
+func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+	made, err := b.store.CreateReplay(ctx, r, notBefore, most)
 	b.created[made.ID] = r
 	return made, err
 }
@@ -82,7 +136,7 @@ func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, notBef
 func (b *replayedLate) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
 	for id, r := range b.created {
 		_, _ = b.store.SetReplayStatus(ctx, id, replay.Cancelled)
-		_, _ = b.store.CreateReplay(ctx, r, time.Time{})
+		_, _ = b.store.CreateReplay(ctx, r, time.Time{}, 0)
 		delete(b.created, id)
 	}
 	return b.store.StepReplays(ctx, limit, announce)
@@ -164,10 +218,10 @@ func onReplay(change func(r *replay.Replay, notBefore *time.Time)) func(store) s
 	return func(s store) store { return otherReplay{s, change, map[string]replay.Replay{}} }
 }
 
-func (b otherReplay) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time) (replay.Replay, error) {
+func (b otherReplay) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
 	requested := r
 	b.change(&r, &notBefore)
-	made, err := b.store.CreateReplay(ctx, r, notBefore)
+	made, err := b.store.CreateReplay(ctx, r, notBefore, most)
 	b.requested[made.ID] = requested
 	return b.shown(made), err
 }

@@ -1269,7 +1269,7 @@ type Progress struct {
 	// Done What is done.
 	Done int64 `json:"done"`
 
-	// Total What there is to be done, as far as it is known.
+	// Total How much there is to be done; 0: that is not known yet.
 	Total int64 `json:"total"`
 }
 
@@ -1331,6 +1331,9 @@ type ReplayDeliveriesStatus string
 type Replayed struct {
 	// Matched How many deliveries matched.
 	Matched int64 `json:"matched"`
+
+	// More At least so many matched: the replay was cancelled before all were looked at.
+	More *bool `json:"more,omitempty"`
 
 	// Replayed How many were sent again.
 	Replayed int64 `json:"replayed"`

@@ -41,9 +41,11 @@ type served struct {
 	day                      string // a query's condition
 }
 
-// page is a page, and how many rows it may have read of tables and indexes.
+// page is a page, or a form that is sent there, and how many rows may have been read for it of
+// tables and indexes.
 type page struct {
 	path   string
+	form   string // "": none
 	portal bool
 	most   int64
 }
@@ -55,7 +57,11 @@ func (s *served) name(p page) string {
 	if p.portal {
 		name = "portal "
 	}
-	return strings.NewReplacer(s.largest, "LARGE", s.paused, "PAUSED", s.ordered, "ORDERED", s.day, "a day", pagesOwner(0), "OWNER", strings.Repeat("0", 18), "…").Replace(name + p.path)
+	name += p.path
+	if p.form != "" {
+		name += ": " + p.form
+	}
+	return strings.NewReplacer(s.largest, "LARGE", s.paused, "PAUSED", s.ordered, "ORDERED", s.day, "a day", pagesOwner(0), "OWNER", strings.Repeat("0", 18), "…").Replace(name)
 }
 
 // Bounds of rows: of pages that read what they show, beside what stands around each page; of
@@ -65,6 +71,7 @@ const (
 	fewRows      = 6000
 	minuteRows   = 12_000
 	examinedRows = 12 * history.MaxExamined
+	countedRows  = 20 * replay.MaxCounted // where a replay is created
 )
 
 // servePages opens the database again, with one connection.
@@ -149,7 +156,9 @@ func (s *served) asVisitor(r *http.Request) *http.Request {
 	if query != "" {
 		to += "?" + query
 	}
-	r = httptest.NewRequestWithContext(r.Context(), http.MethodGet, to, nil)
+	visit := httptest.NewRequestWithContext(r.Context(), r.Method, to, r.Body)
+	visit.Header = r.Header
+	r = visit
 	r.AddCookie(s.visitor)
 	return r
 }
@@ -181,6 +190,10 @@ func (s *served) consolePages(n int) (all []page) {
 		"/events?type=never.published", "/notices", "/notices?kind=replay.finished", "/notices?all=1&kind=replay.finished",
 		"/replays/new?preview=1&status=dead_lettered", "/replays/new?preview=1&status=dead_lettered&subscription="+s.largest, "/replays/new?preview=1&status=delivered&subscription="+s.largest,
 		"/search?q=nowhere", "/search?q=invoice:hot")
+	for _, form := range []string{"status=dead_lettered", "status=dead_lettered&force=1", "status=dead_lettered&type=never.published", "status=dead_lettered&subscription=" + s.largest + "&type=never.published",
+		"status=dead_lettered&subscriber=" + pagesOwner(0) + "&force=1", "status=delivered&force=1", "status=delivered&type=never.published", "status=delivered&subscription=" + s.largest + "&force=1"} {
+		all = append(all, page{path: "/replays", form: form, most: countedRows})
+	}
 	return all
 }
 

@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -165,6 +167,26 @@ func (w *world) redeliver(d *delivery) {
 	}
 }
 
+// fewCounted has replays look at a few deliveries when they are created, as if there were
+// many.
+type fewCounted struct{ replay.Store }
+
+func (s fewCounted) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, _ int) (replay.Replay, error) {
+	return s.Store.CreateReplay(ctx, r, notBefore, 3)
+}
+
+// lookAtReplays checks the figures of the newest replays.
+func (w *world) lookAtReplays() {
+	all, err := w.replays.List(w.ctx, replay.Query{Limit: 10})
+	w.fail(err)
+	for _, r := range all {
+		done, over := r.Admitted+r.Skipped, r.Status == replay.Finished
+		if done > r.Matched || over && (done != r.Matched || r.More) {
+			w.fail(fmt.Errorf("%s has admitted %d and skipped %d of %d (more: %v), and is %s", r.ID, r.Admitted, r.Skipped, r.Matched, r.More, r.Status))
+		}
+	}
+}
+
 // replay replays a subscription's deliveries of one final status.
 func (w *world) replay(s *subscription) {
 	n := replay.Request{Filter: replay.Filter{Subscription: s.id}, Force: true}
@@ -179,6 +201,7 @@ func (w *world) replay(s *subscription) {
 		n.Rate = 1
 	}
 	w.lookAt(s) // some may be superseded
+	w.lookAtReplays()
 	r, err := w.replays.Create(w.ctx, n)
 	if err != nil {
 		w.fail(err)

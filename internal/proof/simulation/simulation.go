@@ -116,7 +116,7 @@ func serve[Tx any](w *world, db Database[Tx]) error {
 	if w.history, err = history.New(store, &history.Config{Now: w.clock}); err != nil {
 		return err
 	}
-	if w.replays, err = replay.New(store, &replay.Config{Now: w.clock}); err != nil {
+	if w.replays, err = replay.New(fewCounted{store}, &replay.Config{Now: w.clock}); err != nil {
 		return err
 	}
 	w.open = func(local func() time.Time) (dispatch.Store, error) { return db.Open(w.ctx, w.clock, local) }

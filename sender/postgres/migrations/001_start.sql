@@ -459,6 +459,7 @@ CREATE TABLE surehook_replays (
 	turn bigint NOT NULL,          -- when it was served last: its place among those of one time
 	blocked_at timestamptz,        -- since when enough of what it has admitted is not claimed; NULL: it may get on
 	matched bigint NOT NULL,
+	more boolean NOT NULL DEFAULT false, -- matched is at least so many: not all were counted when it was created
 	admitted bigint NOT NULL DEFAULT 0,
 	skipped bigint NOT NULL DEFAULT 0,
 	created_at timestamptz NOT NULL,

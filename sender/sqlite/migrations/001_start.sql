@@ -387,6 +387,7 @@ CREATE TABLE surehook_replays (
 	turn INTEGER NOT NULL,         -- when it was served last: its place among those of one time
 	blocked_at INTEGER NOT NULL,   -- since when enough of what it has admitted is not claimed; 0: it may get on
 	matched INTEGER NOT NULL,
+	more INTEGER NOT NULL DEFAULT 0, -- 1: matched is at least so many: not all were counted when it was created
 	admitted INTEGER NOT NULL,
 	skipped INTEGER NOT NULL,
 	created_at INTEGER NOT NULL,
