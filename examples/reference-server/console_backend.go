@@ -66,15 +66,12 @@ func (c consoleCustomers) NameOf(ctx context.Context, ids []string) (map[string]
 	return names, rows.Err()
 }
 
-// maxCustomersLooked bounds how many subscribers one page of the console's list looks at.
-const maxCustomersLooked = 2000
-
 // Customers implements console.Customers. The cursor is the id of the last one that was
 // looked at.
 func (c consoleCustomers) Customers(ctx context.Context, q console.CustomerQuery) (page []console.Customer, next string, err error) {
 	limit := q.Limit
 	if q.Text != "" {
-		limit = maxCustomersLooked
+		limit = maxSubscribersLooked
 	}
 	rows, err := c.query(ctx, "SELECT id, name, created_at FROM server_subscribers WHERE deleted_at IS NULL AND id > $1 AND id <> $2 ORDER BY id LIMIT $3", q.Cursor, sender.Operator, limit)
 	if err != nil {

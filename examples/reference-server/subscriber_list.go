@@ -12,7 +12,7 @@ import (
 
 type listSubscribers struct {
 	Page
-	Name string `query:"name" maxLength:"255" doc:"Those whose names begin with it, letter for letter."`
+	Name string `query:"name" maxLength:"255" doc:"Those whose names begin with it, letter for letter. A page looks at 2,000 subscribers, and has those of them."`
 }
 
 func (s *server) subscriberListOperations() {
@@ -40,40 +40,55 @@ func (s *server) listSubscribers(ctx context.Context, _ caller, in *listSubscrib
 		}
 		after.id = id
 	}
-	page, err := s.subscribers(ctx, in.Name, after, in.Limit+1)
+	page, last, err := s.subscribers(ctx, in.Name, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
 	next := ""
-	if len(page) > in.Limit {
-		page = page[:in.Limit]
-		last := page[in.Limit-1]
-		next = subscriberCursor{last.CreatedAt.UnixMicro(), last.ID}.String()
+	if last != nil {
+		next = last.String()
 	}
 	return listOf("subscribers", page, next, func(sub Subscriber) Subscriber { return sub }), nil
 }
 
-// subscribers are those behind a cursor that are not deleted.
-func (s *service) subscribers(ctx context.Context, name string, after subscriberCursor, limit int) (page []Subscriber, err error) {
+// maxSubscribersLooked bounds how many subscribers a page looks at that shows those of a name.
+const maxSubscribersLooked = 2000
+
+// subscribers are those behind a cursor that are not deleted and whose names begin with one.
+// next is where the page after it begins; nil: there is none.
+func (s *service) subscribers(ctx context.Context, name string, after subscriberCursor, limit int) (page []Subscriber, next *subscriberCursor, err error) {
+	most := limit + 1
+	if name != "" {
+		most = maxSubscribersLooked
+	}
 	rows, err := s.db.sql.QueryContext(ctx, s.db.statement(`SELECT id, name, attributes, version, created_at, updated_at FROM server_subscribers
-		WHERE deleted_at IS NULL AND (created_at, id) < ($1, $2) AND substr(name, 1, length($3)) = $3 ORDER BY created_at DESC, id DESC LIMIT $4`),
-		after.created, after.id, name, limit)
+		WHERE deleted_at IS NULL AND (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3`), after.created, after.id, most)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
-	for rows.Next() {
+	looked := 0
+	for ; rows.Next(); looked++ {
 		var sub Subscriber
 		var attributes string
 		var created, updated int64
 		if err := rows.Scan(&sub.ID, &sub.Name, &attributes, &sub.Version, &created, &updated); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		sub.CreatedAt, sub.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
-		if err := json.Unmarshal([]byte(attributes), &sub.Attributes); err != nil {
-			return nil, err
+		if strings.HasPrefix(sub.Name, name) {
+			if len(page) == limit {
+				return page, &after, rows.Err()
+			}
+			sub.CreatedAt, sub.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+			if err := json.Unmarshal([]byte(attributes), &sub.Attributes); err != nil {
+				return nil, nil, err
+			}
+			page = append(page, sub)
 		}
-		page = append(page, sub)
+		after = subscriberCursor{created, sub.ID}
 	}
-	return page, rows.Err()
+	if looked == most {
+		next = &after
+	}
+	return page, next, rows.Err()
 }

@@ -1661,7 +1661,7 @@ type ListSubscribersParams struct {
 	// Cursor The next_cursor of the page before.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Name Those whose names begin with it, letter for letter.
+	// Name Those whose names begin with it, letter for letter. A page looks at 2,000 subscribers, and has those of them.
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 }
 

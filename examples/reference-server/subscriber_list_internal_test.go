@@ -1,0 +1,58 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/console"
+)
+
+// However many subscribers there are, a page of a name looks at a bounded number of them. The
+// pages together have all.
+func TestPagesOfANameAreBounded(t *testing.T) {
+	t.Parallel()
+	db, err := openDatabase(t.Context(), options{database: filepath.Join(t.TempDir(), "a.db")}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(db.close)
+	require.NoError(t, db.migrate(t.Context()))
+	const many = 2*maxSubscribersLooked + 100
+	require.NoError(t, db.inTx(t.Context(), func(tx *sql.Tx) error {
+		for i := range many {
+			name := "other"
+			if i == 0 || i == many-1 || i == many/2 {
+				name = "Acme"
+			}
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO server_subscribers (id, name, attributes, version, created_at, updated_at) VALUES (?, ?, '{}', 1, ?, 0)`, fmt.Sprintf("sub_%05d", i), name, i/2); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	s := &service{db: db}
+	var ids []string
+	pages := 0
+	for at := (subscriberCursor{created: 1<<63 - 1}); ; pages++ {
+		page, next, err := s.subscribers(t.Context(), "Acme", at, 2)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(page), 1, "the next one is further away than a page looks")
+		for _, sub := range page {
+			ids = append(ids, sub.ID)
+		}
+		if next == nil {
+			break
+		}
+		at = *next
+	}
+	require.Equal(t, 2, pages)
+	require.Equal(t, []string{fmt.Sprintf("sub_%05d", many-1), fmt.Sprintf("sub_%05d", many/2), "sub_00000"}, ids)
+
+	found, cursor, err := consoleCustomers{s}.Customers(t.Context(), console.CustomerQuery{Text: "acme", Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, fmt.Sprintf("sub_%05d", maxSubscribersLooked-1), cursor)
+}
