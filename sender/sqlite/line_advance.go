@@ -20,15 +20,22 @@ const (
 			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = k.subscription AND f.object = k.object)
 			AND NOT EXISTS (SELECT 1 FROM surehook_lines o INDEXED BY surehook_lines_ahead WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0)
 			AND ` + isBehind
-	// selectNexts reads the same of the lines of [subscription, event], which were out and leave.
-	selectNexts = `SELECT l.subscription, l.event, l.due, l.place FROM json_each(?) j CROSS JOIN surehook_lines o CROSS JOIN surehook_lines l
-		WHERE o.subscription = j.value ->> 0 AND o.event = j.value ->> 1 AND l.subscription = o.subscription AND l.place IN (1, 2)
-			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = o.subscription AND f.object = o.object AND f.event <> o.event)`
-	leaveLines = `DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (SELECT value FROM json_each(?2))`
+	// selectAgain picks, of subscriptions, those with something in their lines that was sent again.
+	selectAgain = `SELECT value FROM json_each(?) j WHERE (SELECT 1 FROM surehook_lines INDEXED BY surehook_lines_again WHERE subscription = j.value AND place = 2 LIMIT 1)`
 )
 
-// pendingAgain inserts many that were behind, and never claimed.
-var pendingAgain = newManyRows(`INSERT OR FAIL INTO surehook_pending (due, subscription, event) VALUES `, `(?, ?, ?)`)
+var (
+	// pendingAgain inserts many that were behind, and never claimed.
+	pendingAgain = newManyRows(`INSERT OR FAIL INTO surehook_pending (due, subscription, event) VALUES `, `(?, ?, ?)`)
+
+	// pendingNext does it with the next ones of a subscription's lines from which some events
+	// leave, that were out.
+	pendingNext = newListed(`INSERT OR FAIL INTO surehook_pending (subscription, event, due)
+		SELECT l.subscription, l.event, l.due FROM surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = ?1 AND o.event IN (`, `)
+			AND l.subscription = o.subscription AND l.place = 1
+			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = o.subscription AND f.object = o.object AND f.event <> o.event)`)
+	leaveLines = newListed(`DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (`, `)`)
+)
 
 // advance lets the first come out of each line that has changed. A claim takes pending
 // deliveries by their range, so nothing comes out of a subscription's lines between the
@@ -47,11 +54,7 @@ func (b *batch) advance() error {
 	if len(moved) == 0 {
 		return nil
 	}
-	query, err := keysOf(moved)
-	if err != nil {
-		return err
-	}
-	firsts, err := b.firsts(selectFirsts, query)
+	firsts, err := b.firsts(moved)
 	if err != nil {
 		return err
 	}
@@ -63,43 +66,71 @@ func (b *batch) advance() error {
 func (b *batch) leaveAll() error {
 	leaving := b.leaving
 	b.leaving = nil
-	rows := []byte{'['}
-	for h, events := range leaving {
-		for _, event := range events {
-			if h.behind > 0 {
-				rows = appendNumbers(rows, h.subscription, event)
-			}
+	var behind []int64
+	for h := range leaving {
+		if h.behind > 0 {
+			behind = append(behind, h.subscription)
 		}
 	}
-	var nexts []first
-	if len(rows) > 1 {
+	var again []int64
+	if len(behind) > 0 {
 		var err error
-		if nexts, err = b.firsts(selectNexts, string(append(rows, ']'))); err != nil {
+		if again, err = b.numbers(selectAgain, list(behind)); err != nil {
 			return err
 		}
 	}
 	for h, events := range leaving {
-		n, err := b.count(leaveLines, h.subscription, list(events))
+		if err := b.leaveOf(h, events, slices.Contains(again, h.subscription)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveOf takes those of one subscription out of their lines. What comes next is pending, and
+// need not be looked at one by one, unless something was sent again, or newer ones end others.
+func (b *batch) leaveOf(h *head, events []int64, again bool) error {
+	if h.behind > 0 {
+		sub, err := b.known(h.subscription)
 		if err != nil {
 			return err
 		}
-		h.lined -= int64(n)
+		if again || sub.gone() || sub.Settings.Order == sender.OrderLatest {
+			n, err := b.left(h, leaveLineOf, h.subscription, list(events))
+			h.lined -= n
+			return err
+		}
+		n, err := b.countListed(pendingNext, h.subscription, events)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			h.behind -= n
+			h.pending += n
+			h.lower(b.now)
+		}
 	}
-	return b.comeOut(nexts)
+	n, err := b.countListed(leaveLines, h.subscription, events)
+	h.lined -= n
+	return err
 }
 
 // first is what comes out of a line next.
 type first struct{ subscription, event, due, place int64 }
 
 // firsts reads what may come out of lines.
-func (b *batch) firsts(query, of string) (all []first, err error) {
+func (b *batch) firsts(lines []lineKey) (all []first, err error) {
+	query, err := keysOf(lines)
+	if err != nil {
+		return nil, err
+	}
 	var f first
 	columns := []any{numberOf(&f.subscription), numberOf(&f.event), numberOf(&f.due), numberOf(&f.place)}
 	return all, b.each(func(rows *sql.Rows) (bool, error) {
 		err := rows.Scan(columns...)
 		all = append(all, f)
 		return true, err
-	}, query, of)
+	}, selectFirsts, query)
 }
 
 // keysOf returns lines, each of them once, for json_each.
@@ -136,7 +167,7 @@ func (b *batch) comeOut(firsts []first) error {
 		h.behind--
 		if f.place == placeBehind {
 			h.pending++
-			h.lower(f.due)
+			h.lower(b.now) // it is due, and the subscription keeps its turn
 			pending = append(pending, f.due, f.subscription, f.event)
 		} else if err := b.waitAgain(h, f.event); err != nil {
 			return err

@@ -40,6 +40,7 @@ var excepted = []step{
 	{selectReplayDeliveredOf, "SCAN d", limited},
 	{deleteReplayLate, "SEARCH surehook_replay_late USING PRIMARY KEY (replay=?)", "at the end of a replay: as many as became delivered while it ran"},
 	{selectFirsts, "SCAN k", ofCall},
+	{selectAgain, "SEARCH surehook_lines USING COVERING INDEX surehook_lines_again (subscription=?)", oneRow},
 	{selectLines, "SCAN k", ofCall},
 	{selectLines, "SCAN l", ofCall},
 	{selectAnyUnexpanded, "SCAN x", "surehook_expanded has one row"},

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,13 +20,18 @@ func hot() []string {
 		updateOwner, selectLeasesEnd, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, upsertHour, storeBeat, selectPresent,
-		updateLined, selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectNexts, leaveLines, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
+		updateLined, selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectAgain, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
 	}
 	for _, m := range []*manyRows{newPending, newLined, pendingAgain, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {
+			statements = append(statements, c.query)
+		}
+	}
+	for _, l := range []*listed{pendingNext, leaveLines} {
+		for _, c := range l.chunks {
 			statements = append(statements, c.query)
 		}
 	}
@@ -71,6 +77,42 @@ func (w *work) execMany(m *manyRows, rows []any, shared ...any) error {
 		}
 	}
 	return nil
+}
+
+// listed is a statement with a subscription and a list of events. SQLite removes rows as it
+// finds them if these are listed one by one, and collects them first if a query names them.
+type listed struct {
+	chunks []chunk // the smallest first
+}
+
+func newListed(head, tail string) *listed {
+	l := &listed{}
+	for _, n := range [...]int{1, 8, 32} {
+		l.chunks = append(l.chunks, chunk{n, head + strings.Repeat("?, ", n-1) + "?" + tail})
+	}
+	return l
+}
+
+// countListed runs a statement over events, and returns how many rows it has changed. A list
+// that is not full has its last event several times.
+func (w *work) countListed(l *listed, subscription int64, events []int64) (changed int64, err error) {
+	var args []any
+	for len(events) > 0 {
+		c := l.chunks[len(l.chunks)-1]
+		if i := slices.IndexFunc(l.chunks, func(c chunk) bool { return c.rows >= len(events) }); i >= 0 {
+			c = l.chunks[i]
+		}
+		args = append(args[:0], subscription)
+		for i := range c.rows {
+			args = append(args, events[min(i, len(events)-1)])
+		}
+		n, err := w.count(c.query, args...)
+		if changed += int64(n); err != nil {
+			return changed, err
+		}
+		events = events[min(c.rows, len(events)):]
+	}
+	return changed, nil
 }
 
 // prepare compiles the hot statements, once they are needed. It needs a connection of the
