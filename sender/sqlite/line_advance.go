@@ -28,8 +28,8 @@ var (
 	// pendingAgain inserts many that were behind, and never claimed.
 	pendingAgain = newManyRows(`INSERT OR FAIL INTO surehook_pending (due, subscription, event) VALUES `, `(?, ?, ?)`)
 
-	// pendingNext does it with the next ones of a subscription's lines from which some events
-	// leave, that were out.
+	// pendingNext does it with what comes next in the lines of a subscription that some events
+	// leave, which were out.
 	pendingNext = newListed(`INSERT OR FAIL INTO surehook_pending (subscription, event, due)
 		SELECT l.subscription, l.event, l.due FROM surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = ?1 AND o.event IN (`, `)
 			AND l.subscription = o.subscription AND l.place = 1

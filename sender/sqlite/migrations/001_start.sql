@@ -238,7 +238,8 @@ CREATE TABLE surehook_lines (
 CREATE INDEX surehook_lines_object ON surehook_lines (subscription, object, event);
 CREATE UNIQUE INDEX surehook_lines_ahead ON surehook_lines (subscription, object) WHERE place = 0;
 CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
-CREATE INDEX surehook_lines_again ON surehook_lines (subscription) WHERE place = 2; -- few: what is after one that leaves needs a look then
+-- Few: without any, what comes out of lines is pending, and need not be looked at.
+CREATE INDEX surehook_lines_again ON surehook_lines (subscription) WHERE place = 2;
 
 -- Ended otherwise than delivered.
 CREATE TABLE surehook_ended (
