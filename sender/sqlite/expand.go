@@ -17,7 +17,9 @@ const (
 	selectExpanded      = `SELECT event, seen FROM surehook_expanded`
 	updateExpanded      = `UPDATE surehook_expanded SET event = ?, seen = ?`
 	expandColumns       = `e.seq, e.type, e.subscriber, e.subscription, length(e.body), e.about`
-	selectNewEvents     = `SELECT ` + expandColumns + ` FROM surehook_events e WHERE e.seq > ? ORDER BY e.seq LIMIT ? + 0`
+	newEvents           = ` FROM surehook_events e WHERE e.seq > ? ORDER BY e.seq LIMIT ? + 0`
+	selectNewEvents     = `SELECT ` + expandColumns + newEvents
+	selectNewBodies     = `SELECT ` + expandColumns + `, iif(length(e.body) <= 2048, e.body, NULL)` + newEvents // see smallBody
 	selectUnexpanded    = `SELECT ` + expandColumns + `, u.after FROM surehook_unexpanded u CROSS JOIN surehook_events e WHERE e.seq = u.event ORDER BY u.event`
 	selectObject        = `SELECT object_type, object_id FROM surehook_events WHERE seq = ?`
 	upsertUnexpanded    = `INSERT INTO surehook_unexpanded (event, after) VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET after = excluded.after`
@@ -34,8 +36,9 @@ type expansion struct {
 	p dispatch.ExpandParams
 	x dispatch.Expanded
 
-	seen int64       // the last event that was looked at
-	all  []*newEvent // the events up to seen that are not expanded
+	seen  int64       // the last event that was looked at
+	all   []*newEvent // the events up to seen that are not expanded
+	asked int         // of how many of them filters were asked about the body
 
 	made    []any         // rows of newPending
 	touched map[int64]int // how many each subscription gets
@@ -70,7 +73,7 @@ type newEvent struct {
 	subscriber   int64
 	subscription int64
 	size         int64  // of its body; 0: it was redacted
-	body         []byte // once a filter was asked about it
+	body         []byte // if it was read
 	about        int64
 	after        int64 // the last subscription that has its delivery
 
@@ -94,7 +97,11 @@ func (e *expansion) run() error {
 		}
 	}
 	if len(events) < fanout.Waiting+fanout.Begun {
-		events, err = e.read(events, false, selectNewEvents, e.seen, e.p.Events+1)
+		query := selectNewEvents
+		if e.batch.store.filtersAsk {
+			query = selectNewBodies
+		}
+		events, err = e.read(events, false, query, e.seen, e.p.Events+1)
 	}
 	if err != nil || len(events) == 0 {
 		return err
@@ -102,17 +109,21 @@ func (e *expansion) run() error {
 	if err := e.decide(events); err != nil {
 		return err
 	}
+	e.batch.store.filtersAsk = 2*e.asked > len(e.all)
 	return e.store()
 }
 
 // read appends events that are not expanded.
 func (e *expansion) read(events []*newEvent, stored bool, query string, args ...any) ([]*newEvent, error) {
 	var ev newEvent
-	var eventType sql.RawBytes
+	var eventType, body sql.RawBytes
 	columns := []any{numberOf(&ev.seq), &eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&ev.size), numberOf(&ev.about)}
 	var block []newEvent // one allocation for each event would cost more than reading it
-	if stored {
+	switch {
+	case stored:
 		columns = append(columns, numberOf(&ev.after))
+	case query == selectNewBodies:
+		columns = append(columns, &body)
 	}
 	ev.stored = stored
 	err := e.each(func(rows *sql.Rows) (bool, error) {
@@ -124,6 +135,11 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 		}
 		if len(block) == cap(block) {
 			block = make([]newEvent, 0, min(2*cap(block)+8, 64))
+		}
+		if len(body) > 0 {
+			ev.body = e.batch.read.copyOf(body)
+		} else {
+			ev.body = nil
 		}
 		block = append(block, ev)
 		events = append(events, &block[len(block)-1])
@@ -191,6 +207,7 @@ func (e *expansion) match(ev *newEvent, limit int) (err error) {
 // get it next.
 func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 	ev.moved = true
+	asked := false
 	for _, a := range ev.found[:most] {
 		gets := a.since < ev.seq && ev.seq <= a.until
 		if gets && a.subscription == ev.about && ev.subscription == 0 {
@@ -199,6 +216,7 @@ func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 			}
 		}
 		if gets && a.filtered {
+			asked = true
 			if gets, err = e.wants(ev, a.subscription); err != nil {
 				return err
 			}
@@ -207,6 +225,9 @@ func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 			e.deliver(ev.seq, a.subscription)
 		}
 		ev.after = a.subscription
+	}
+	if asked {
+		e.asked++
 	}
 	if most == len(ev.found) {
 		if ev.whole = ev.upTo == math.MaxInt64; ev.whole {

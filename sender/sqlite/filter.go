@@ -9,13 +9,14 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Filters are asked about bodies. A small body is read when it is needed, while others wait
-// for the write lock, as a claim does. Large ones are read before a step takes the lock: an
+// Filters are asked about bodies. A small body is read while others wait for the write lock, as
+// a claim does: with its event if filters ask for most of them lately, since a statement for each
+// costs several times what a filter does, and otherwise when it is needed. Large ones are read before a step takes the lock: an
 // expansion that comes to an event with a large body, and to subscriptions with filters, stops
 // there, and leaves it with those behind it to the next step.
 
 const (
-	smallBody  = 2048    // bytes; see dueColumns
+	smallBody  = 2048    // bytes; see dueColumns and selectNewBodies
 	aheadBytes = 4 << 20 // of the bodies that are read for one step, if they are several
 )
 

@@ -15,7 +15,7 @@ func hot() []string {
 	statements := []string{
 		lockQuery, selectTarget, selectMatches, selectAllMatches, selectKeyring, selectSecrets,
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
-		selectRegistryVersion, selectAnyUnexpanded, selectExpanded, updateExpanded, selectNewEvents, selectUnexpanded, upsertUnexpanded, deleteUnexpanded, selectObject,
+		selectRegistryVersion, selectAnyUnexpanded, selectExpanded, updateExpanded, selectNewEvents, selectNewBodies, selectUnexpanded, upsertUnexpanded, deleteUnexpanded, selectObject,
 		selectDueTurns.Alone, selectDueTurns.Shared, selectNextTurn.Alone, selectNextTurn.Shared, selectDueHeads.Alone, selectDueHeads.Shared,
 		updateOwner, selectLeasesEnd, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
