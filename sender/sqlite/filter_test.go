@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,4 +46,30 @@ func TestLargeBodiesAreReadBefore(t *testing.T) {
 	require.Equal(t, dispatch.Expanded{More: true}, step())
 	set(`{"data.x":{"exists":true}}`)
 	require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 1}, step(), "by the filter that is stored now")
+}
+
+// Once filters were asked about most bodies, the next ones come with their events, each with its
+// own; a large body does not.
+func TestBodiesThatComeWithTheirEvents(t *testing.T) {
+	ctx := t.Context()
+	s := newStore(t, open(t, filepath.Join(t.TempDir(), "filter.db"), ""), time.Now)
+	subscribers := register(t, s, 1)
+	sub := sender.Subscription{ID: "wsub_filtered", Subscriber: subscribers[0], URL: "https://example.com/", EventTypes: []string{"*"}, Filter: filter.Read(`{"data":"yes"}`)}
+	require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error { return s.CreateSubscriptionTx(ctx, tx, sub) }))
+	for range 2 {
+		var drafts []sender.Draft
+		for i := range 30 {
+			d := draft(subscribers[0], 10)
+			d.BodyTail = []byte(`,"data":"` + []string{"yes", "no", strings.Repeat("no", 2000)}[i%3] + `"}`)
+			drafts = append(drafts, d)
+		}
+		require.NoError(t, publishInTx(ctx, s, drafts...))
+		var all dispatch.Expanded
+		for more := true; more; {
+			x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+			require.NoError(t, err)
+			all.Events, all.Deliveries, more = all.Events+x.Events, all.Deliveries+x.Deliveries, x.More
+		}
+		require.Equal(t, dispatch.Expanded{Events: 30, Deliveries: 30 + 10}, all)
+	}
 }
