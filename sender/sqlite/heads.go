@@ -48,16 +48,23 @@ var selectDueHeads = shareable(func(also string) string {
 }, ` AND `+freeHead(3, 5))
 
 const (
-	selectHeads = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
-	updateHead  = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, recent = ? WHERE subscription = ?`
-	// updateDueHead also moves it to another place in the index.
-	updateDueHead = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, recent = ?, next_due = ?, turn = ?
-		WHERE subscription = ?`
+	selectHeads  = `SELECT ` + headColumns + ` FROM surehook_heads WHERE subscription IN (SELECT value FROM json_each(?))`
 	updateHealth = `UPDATE surehook_heads SET lane = ?, streak = ?, failing_since = ?, last_success = ?, last_failure = ?, warned = ?, warned_at = ? WHERE subscription = ?`
-	updateLined  = `UPDATE surehook_heads SET behind = ?, lined = ? WHERE subscription = ?`
 	updateOwner  = `UPDATE surehook_heads SET owner = ? WHERE subscription = ?`
 	lowerTurn    = `UPDATE surehook_turns SET next_due = ?1 WHERE lane = ?2 AND subscriber = ?3 AND (next_due IS NULL OR next_due > ?1)`
 )
+
+// updateHeads write a head's counts. The first index is 1 if it also moves to another place
+// among those that are due, and the second one if the counts of its lines have changed.
+var updateHeads = func() (texts [2][2]string) {
+	for due, moves := range [...]string{"", ", next_due = ?, turn = ?"} {
+		for lined, counts := range [...]string{"", ", behind = ?, lined = ?"} {
+			texts[due][lined] = `UPDATE surehook_heads SET pending = ?, waiting = ?, leased = ?, dead = ?, leases_end = ?, resumed_to = ?, rate_at = ?, recent = ?` +
+				moves + counts + ` WHERE subscription = ?`
+		}
+	}
+	return texts
+}()
 
 func scanHead(rows *sql.Rows) (h head, err error) {
 	// Drivers give int64. A scan into any other type goes by way of text.
@@ -261,21 +268,16 @@ func (hs *heads) writeOne(h, was *head) error {
 			return err
 		}
 	}
-	if h.behind != was.behind || h.lined != was.lined {
-		if err := hs.w.execs(updateLined, h.behind, h.lined, h.subscription); err != nil {
-			return err
-		}
+	args := append(make([]any, 0, 13), h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, unless(h.resumedTo, -1), h.rateAt, int64(h.health.Recent))
+	due, lined := 0, 0
+	if h.nextDue != was.nextDue || h.turn != was.turn {
+		due, args = 1, append(args, unless(h.nextDue, never), h.turn)
 	}
-	resumedTo := unless(h.resumedTo, -1)
-	if h.nextDue == was.nextDue && h.turn == was.turn {
-		if err := hs.w.execs(updateHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, int64(h.health.Recent), h.subscription); err != nil {
-			return err
-		}
-	} else {
-		err := hs.w.execs(updateDueHead, h.pending, h.waiting, h.leased, h.dead, h.leasesEnd, resumedTo, h.rateAt, int64(h.health.Recent), unless(h.nextDue, never), h.turn, h.subscription)
-		if err != nil {
-			return err
-		}
+	if h.behind != was.behind || h.lined != was.lined {
+		lined, args = 1, append(args, h.behind, h.lined)
+	}
+	if err := hs.w.execs(updateHeads[due][lined], append(args, h.subscription)...); err != nil {
+		return err
 	}
 	if h.nextDue != never && (h.nextDue < was.nextDue || h.lane != was.lane) {
 		return hs.w.execs(lowerTurn, h.nextDue, h.lane, h.subscriber)

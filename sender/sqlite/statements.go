@@ -17,10 +17,10 @@ func hot() []string {
 		selectKey, insertKey, assignVersion, raiseVersion, insertEvent, selectSubscriberNo,
 		selectRegistryVersion, selectAnyUnexpanded, selectExpanded, updateExpanded, selectNewEvents, selectNewBodies, selectUnexpanded, upsertUnexpanded, deleteUnexpanded, selectObject,
 		selectDueTurns.Alone, selectDueTurns.Shared, selectNextTurn.Alone, selectNextTurn.Shared, selectDueHeads.Alone, selectDueHeads.Shared,
-		updateOwner, selectLeasesEnd, updateTurns, updateHead, updateDueHead, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
+		updateOwner, selectLeasesEnd, updateTurns, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, upsertHour, storeBeat, selectPresent,
-		updateLined, selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectAgain, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
+		updateHeads[0][0], updateHeads[0][1], updateHeads[1][0], updateHeads[1][1], selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectAgain, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
