@@ -100,6 +100,9 @@ func (r *Running) Await(signal <-chan struct{}) {
 	}
 }
 
+// Victims are the processes that are to be killed in this round.
+func (r *Running) Victims() []*Process { return r.victims }
+
 // Others are the processes that are not to be killed in this round.
 func (r *Running) Others() (others []*Process) {
 	for _, p := range r.running() {

@@ -24,6 +24,7 @@ import (
 const (
 	refusing = "/refusing" // an endpoint that never succeeds
 	slow     = "/slow"     // one that is slow
+	slowToo  = "/slow-too" // one whose posts are not counted
 )
 
 // endpoint applies events in its own database, and misbehaves: it fails at random, and
@@ -34,6 +35,7 @@ type endpoint struct {
 	inner  http.Handler
 	mu     sync.Mutex
 	posts  map[string][]post // by event id
+	slowly map[string]int    // how many posts wait for the slow one's answers, by their senders' User-Agent
 }
 
 type post struct{ body string }
@@ -43,7 +45,7 @@ func newEndpoint(t *testing.T, path string) *endpoint {
 	require.NoError(t, dedup.Migrate(t.Context(), db))
 	_, err := db.Exec("CREATE TABLE effects (thing TEXT NOT NULL)")
 	require.NoError(t, err)
-	r := &endpoint{db: db, posts: map[string][]post{}}
+	r := &endpoint{db: db, posts: map[string][]post{}, slowly: map[string]int{}}
 	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(func() {
 		r.server.CloseClientConnections()
@@ -73,7 +75,12 @@ func (r *endpoint) serve(w http.ResponseWriter, req *http.Request) {
 	inner := r.inner
 	r.mu.Unlock()
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	if strings.HasSuffix(req.URL.Path, slow) {
+	switch req.URL.Path {
+	case slow:
+		r.waits(req.UserAgent(), 1)
+		<-time.After(50 * time.Millisecond)
+		r.waits(req.UserAgent(), -1)
+	case slowToo:
 		<-time.After(50 * time.Millisecond)
 	}
 	chance := rand.IntN(10)
@@ -89,6 +96,14 @@ func (r *endpoint) serve(w http.ResponseWriter, req *http.Request) {
 	default:
 		inner.ServeHTTP(w, req)
 	}
+}
+
+// waits counts posts that wait for the slow one's answers, and returns how many of a sender do.
+func (r *endpoint) waits(sender string, more int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slowly[sender] += more
+	return r.slowly[sender]
 }
 
 // posted returns the posts so far. Handlers whose senders died may end at any time.

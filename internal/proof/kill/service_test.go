@@ -127,7 +127,8 @@ func producerOnPostgres(t testing.TB, pool *pgxpool.Pool, at schema, migrate boo
 	require.NoError(t, err)
 	return newProducer(t, store, dispatch.Config{
 		Timeout: serviceLease / 3, Lease: serviceLease, Hooks: hooks,
-		Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 8 * time.Second}, DisableAfter: -1},
+		UserAgent: pool.Config().ConnConfig.RuntimeParams["application_name"], // see nameOf
+		Policy:    dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 8 * time.Second}, DisableAfter: -1},
 	}, func(ctx context.Context, tx pgx.Tx, thing string) error {
 		_, err := tx.Exec(ctx, "INSERT INTO things VALUES ($1, $2)", thing, strings.Contains(thing, "refused"))
 		return err
