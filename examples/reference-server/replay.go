@@ -30,7 +30,7 @@ type ReplayDeliveries struct {
 type Replayed struct {
 	Matched  int64 `json:"matched" doc:"How many deliveries matched."`
 	Replayed int64 `json:"replayed" doc:"How many were sent again."`
-	More     bool  `json:"more,omitempty" doc:"At least so many matched: the replay was cancelled before all were looked at."`
+	More     bool  `json:"more,omitempty" doc:"More may match: the replay was cancelled before all were counted."`
 }
 
 // replayState is what a replay's job goes on from. Admitted rises while it gets on.

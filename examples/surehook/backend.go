@@ -114,7 +114,7 @@ type (
 		Matched int64  `json:"matched"`
 		Sent    int64  `json:"replayed"`
 		Skipped int64  `json:"skipped"`
-		More    bool   `json:"more,omitempty"` // Matched is at least so many; of a server's running replay, it is not known then
+		More    bool   `json:"more,omitempty"` // more may match than Matched, which is 0 while a server's replay runs
 		Ended   bool   `json:"-"`
 		Failure string `json:"error,omitempty"`
 	}

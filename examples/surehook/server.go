@@ -164,7 +164,7 @@ type job struct {
 
 type replayResult struct {
 	Matched, Replayed int64
-	More              bool // Matched is at least so many
+	More              bool // more may match
 }
 
 // replayed is the result of a replay; nil: there is none yet.

@@ -61,7 +61,7 @@ func (b *bodies) scan(r rows) error {
 	return nil
 }
 
-// room forgets the bodies, and makes room for about so many bytes.
+// room forgets the bodies, and makes room for size bytes of others.
 func (b *bodies) room(size int) {
 	clear(b.at)
 	if b.bytes = b.bytes[:0]; size == 0 || cap(b.bytes) > filteredAhead {

@@ -4,14 +4,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
-	"github.com/surehook/surehook/sender/postgres"
 )
 
 // A body that was read ahead of an expansion is asked about nothing once its event is
@@ -58,16 +55,7 @@ func TestFiltersInABacklogCostNoTrip(t *testing.T) {
 	trips := map[string]int64{}
 	for _, filter := range []string{"", `{"data":{"prefix":"x"}}`} {
 		p := newPlace(t)
-		cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
-		require.NoError(t, err)
-		sent := &counted{}
-		cfg.ConnConfig.Tracer = sent
-		pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-		require.NoError(t, err)
-		defer pool.Close()
-		s, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
-		require.NoError(t, err)
-		defer s.Open()()
+		s, sent := p.countedStore(t)
 		register(t, s, 1, 1, sender.Settings{})
 		p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '`+filter+`'`)
 		publishLarge(t, s, 300, 10)
@@ -84,8 +72,8 @@ func TestFiltersInABacklogCostNoTrip(t *testing.T) {
 	require.Equal(t, trips[""], trips[`{"data":{"prefix":"x"}}`])
 }
 
-// What is read ahead for filters is about as much as the next step can use, and takes no more
-// memory than its bound. Nothing of it stays when all is expanded.
+// A step reads ahead for filters about as much as the next one can use, into no more memory
+// than the bound allows. It lets go of that memory when all is expanded.
 func TestBodiesReadAheadForFilters(t *testing.T) {
 	for name, c := range map[string]struct{ events, size, steps int }{
 		"left to the next step": {30, 200 << 10, 3},

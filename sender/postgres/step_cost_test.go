@@ -37,21 +37,28 @@ func (c *counted) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQuer
 
 func (c *counted) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// A statement costs much more than its work on a few rows. At ordinary load a step
-// expands some events, records some results and claims the new deliveries. It sends
-// only the statements that it needs.
-func TestStatementsOfAStep(t *testing.T) {
-	p := newPlace(t)
+// countedStore opens a store on a pool that counts what is sent.
+func (p *place) countedStore(t *testing.T) (*pgxStore, *counted) {
+	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
 	require.NoError(t, err)
 	sent := &counted{}
 	cfg.ConnConfig.Tracer = sent
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
-	defer pool.Close()
+	t.Cleanup(pool.Close)
 	s, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
 	require.NoError(t, err)
-	defer s.Open()()
+	t.Cleanup(s.Open())
+	return s, sent
+}
+
+// A statement costs much more than its work on a few rows. At ordinary load a step
+// expands some events, records some results and claims the new deliveries. It sends
+// only the statements that it needs.
+func TestStatementsOfAStep(t *testing.T) {
+	p := newPlace(t)
+	s, sent := p.countedStore(t)
 	producer := p.store(t)
 	register(t, producer, 1, 1, sender.Settings{})
 	var claimed []dispatch.Claimed

@@ -118,8 +118,8 @@ type Replay struct {
 	// skipped.
 	Matched, Admitted, Skipped int64
 
-	// More tells that Matched is at least so many: not all were counted. Nobody can tell then
-	// how much of the replay is done. It is false once the replay is finished.
+	// More tells that more may match than Matched says: not all were counted. Nobody can tell
+	// then how much of the replay is done. It is false once the replay is finished.
 	More bool
 
 	CreatedAt  time.Time

@@ -36,7 +36,7 @@ func TestPreviewNamesTheLargestParts(t *testing.T) {
 }
 
 // A survey goes round the parts of a set, looks at no more than it may, and at each delivery
-// once. It is told of more unless it has met the end of every part.
+// once. It says that there may be more, unless it has met the end of every part.
 func TestPropertySurveyGoesRound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 3000), 0, 60).Draw(t, "sizes")

@@ -1332,7 +1332,7 @@ type Replayed struct {
 	// Matched How many deliveries matched.
 	Matched int64 `json:"matched"`
 
-	// More At least so many matched: the replay was cancelled before all were looked at.
+	// More More may match: the replay was cancelled before all were counted.
 	More *bool `json:"more,omitempty"`
 
 	// Replayed How many were sent again.
