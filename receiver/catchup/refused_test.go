@@ -136,7 +136,7 @@ func TestEventLargerThanAPage(t *testing.T) {
 			t.Error(err)
 		}
 		page, err := b.feed.Page(r.Context(), r.URL.Query().Get("after"), limit, 0)
-		if err != nil {
+		if err != nil && r.Context().Err() == nil { // a client that is stopped takes its request back
 			t.Error(err)
 		}
 		w.Header().Set("Content-Type", "application/json")
