@@ -231,5 +231,20 @@ type tx struct {
 	c     *conn
 }
 
-func (t *tx) Commit() error   { return t.c.call(t.c.began, Commit, "", nil, t.inner.Commit) }
-func (t *tx) Rollback() error { return t.c.call(t.c.began, Rollback, "", nil, t.inner.Rollback) }
+func (t *tx) Commit() error   { return t.end(Commit, t.inner.Commit) }
+func (t *tx) Rollback() error { return t.end(Rollback, t.inner.Rollback) }
+
+// end rolls back what the hook did not end, as a database does whose client is gone.
+// Closing the connection would not do: database/sql leaves open what a transaction has
+// prepared if its connection is bad, and SQLite keeps a connection's locks for as long.
+func (t *tx) end(kind Kind, do func() error) error {
+	ended := false
+	err := t.c.call(t.c.began, kind, "", nil, func() error {
+		ended = true
+		return do()
+	})
+	if !ended {
+		_ = t.inner.Rollback()
+	}
+	return err
+}
