@@ -276,7 +276,7 @@ func (c *claiming) lease() error {
 		n += len(t.chosen)
 	}
 	all := make([]dispatch.Claimed, 0, n)
-	index := make(map[dispatch.DeliveryKey]int, n) // of those that waited, in all
+	index := map[dispatch.DeliveryKey]int{} // of those that waited, in all
 	for _, t := range c.takes {
 		if len(t.chosen) == 0 {
 			continue

@@ -95,6 +95,7 @@ func (c *core) dispatcherConfig() *pgxpool.Config {
 				return err
 			}
 		}
+		encodeWhole(conn.TypeMap())
 		_, err := conn.Exec(ctx, again, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
