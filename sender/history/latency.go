@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -55,10 +56,7 @@ func (l *Latency) Quantile(q float64) time.Duration {
 	rank := max(1, int64(math.Ceil(min(1, q)*float64(l.Count()))))
 	for i, n := range l.buckets {
 		if rank -= n; rank <= 0 {
-			if i == latencyBuckets-1 {
-				return l.longest
-			}
-			return min(latencyBound(i), l.longest)
+			return min(latencyBounds[i], l.longest)
 		}
 	}
 	return 0
@@ -68,32 +66,23 @@ func (l *Latency) Quantile(q float64) time.Duration {
 // the shortest on. The last bound is the longest duration that there can be.
 func (l *Latency) Buckets(yield func(bound time.Duration, n int64) bool) {
 	for i, n := range l.buckets {
-		bound := time.Duration(math.MaxInt64)
-		if i < latencyBuckets-1 {
-			bound = latencyBound(i)
-		}
-		if !yield(bound, n) {
+		if !yield(latencyBounds[i], n) {
 			return
 		}
 	}
 }
 
-// latencyBound is the longest duration of a bucket.
-func latencyBound(i int) time.Duration {
-	return time.Duration(float64(time.Millisecond) * math.Exp2(float64(i)/4))
-}
+// latencyBounds are the longest durations of the buckets.
+var latencyBounds = func() (bounds [latencyBuckets]time.Duration) {
+	for i := range bounds {
+		bounds[i] = time.Duration(float64(time.Millisecond) * math.Exp2(float64(i)/4))
+	}
+	bounds[latencyBuckets-1] = math.MaxInt64
+	return bounds
+}()
 
 func latencyBucket(d time.Duration) int {
-	if d <= time.Millisecond {
-		return 0
-	}
-	i := min(int(math.Ceil(4*math.Log2(float64(d)/float64(time.Millisecond)))), latencyBuckets-1)
-	switch { // the logarithm is rounded
-	case i < latencyBuckets-1 && d > latencyBound(i):
-		return i + 1
-	case d <= latencyBound(i-1):
-		return i - 1
-	}
+	i, _ := slices.BinarySearch(latencyBounds[:], d)
 	return i
 }
 

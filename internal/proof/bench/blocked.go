@@ -66,13 +66,7 @@ func openDrivenAs[Tx any](ctx context.Context, b *bench, k kind[Tx], n int, set 
 	if err != nil {
 		return nil, err
 	}
-	if store, ok := p.store.(dispatch.Opener); ok { // as a dispatcher does
-		done, closed := store.Open(), p.close
-		p.close = func() error {
-			done()
-			return closed()
-		}
-	}
+	p.asDispatcher()
 	d := &driven[Tx]{place: p, driver: driver{store: p.store}, to: registering{prefix: "sub", n: n, url: nowhere, types: []string{"thing.*"}, settings: set}, meter: k.meter(ctx, b)}
 	if _, err := p.register(ctx, d.to); err != nil {
 		return nil, errors.Join(err, p.close())

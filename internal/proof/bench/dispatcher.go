@@ -149,6 +149,9 @@ func profile(folder string) (stop func(), err error) {
 	if folder == "" {
 		return func() {}, nil
 	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
 	create := func(what string) (*os.File, error) {
 		return os.Create(filepath.Join(folder, fmt.Sprintf("dispatcher-%d.%s.prof", os.Getpid(), what)))
 	}

@@ -38,6 +38,7 @@ func filtering[Tx any](k kind[Tx]) scenario {
 			if err != nil {
 				return nil, nil, err
 			}
+			p.asDispatcher()
 			f := &filtered[Tx]{place: p, n: b.of(10_000, 1000), meter: k.meter(ctx, b)}
 			if f.pub, err = sender.NewPublisher(p.store, nil); err != nil {
 				return nil, p.close, err

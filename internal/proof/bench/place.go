@@ -41,6 +41,19 @@ type place[Tx any] struct {
 	close  func() error
 }
 
+// asDispatcher opens the store as a dispatcher does, until the place is closed.
+func (p *place[Tx]) asDispatcher() {
+	store, ok := p.store.(dispatch.Opener)
+	if !ok {
+		return
+	}
+	done, closed := store.Open(), p.close
+	p.close = func() error {
+		done()
+		return closed()
+	}
+}
+
 // kind is a kind of database.
 type kind[Tx any] struct {
 	name string // as in the names of scenarios
