@@ -3,7 +3,8 @@ package postgres
 import (
 	"cmp"
 	"slices"
-	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -12,7 +13,7 @@ import (
 
 var (
 	// takeFirsts finds the first of lines from which nothing is out.
-	takeFirsts = `SELECT f.* FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) CROSS JOIN LATERAL (` + firstOfLine(columnsOut, `0`, `true`) + `) f WHERE f.place < 3`
+	takeFirsts = `SELECT u.subscription, u.object, f.* FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) CROSS JOIN LATERAL (` + firstOfLine(columnsOut, `0`, `true`) + `) f WHERE f.place < 3`
 	// leaveLines takes what was out out of the lines, and finds what comes out next. That is
 	// behind it, unless it was preceded. The statement does not see what it deletes as gone.
 	leaveLines = `WITH u AS MATERIALIZED (` + deleteInLines + ` RETURNING l.subscription, l.object, l.event AS gone, CASE WHEN l.preceded THEN 0 ELSE l.event END AS after)
@@ -55,7 +56,7 @@ func (b *batch) advance() error {
 			return err
 		}
 		subscriptions, objects := lineArgs(moved)
-		if err := b.each(func(r rows) (bool, error) { return true, b.comeOut(r) }, takeFirsts, subscriptions, objects); err != nil {
+		if err := b.send(b.query(takeFirsts, subscriptions, objects).rows(firstRows(b.comeOut))); err != nil {
 			return err
 		}
 	}
@@ -88,7 +89,7 @@ func (b *batch) leaveLines() error {
 	}
 	var qs []query
 	if len(left) > 0 {
-		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(b.left))
+		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(firstRows(b.left)))
 	}
 	moved := func(r rows) error {
 		k := lineKey{}
@@ -109,25 +110,42 @@ func (b *batch) leaveLines() error {
 	return b.send(qs...)
 }
 
-// belowPlace stands for columnsOut but the first.
-var belowPlace = make([]any, strings.Count(columnsOut, ","))
+// left counts a row that has left its line, and lets the next one come out, if there is one.
+func (b *batch) left(f *firstRow) {
+	b.heads.by[f.line.subscription].lined--
+	switch {
+	case f.place.Int16 == 0 || f.place.Int16 == placeDead || !b.advances(f.line.subscription):
+	case b.overtakes(f.line.subscription):
+		b.lineMoved(f.line)
+	default:
+		b.comeOut(f)
+	}
+}
 
-// left counts a row that has left its line, and lets the next one come out.
-func (b *batch) left(r rows) error {
-	var k lineKey
-	var place *int16
-	if err := r.Scan(append([]any{&k.subscription, &k.object, &place}, belowPlace...)...); err != nil {
+// firstRow is a row of takeFirsts or leaveLines. The columns behind the line are NULL if
+// nothing is behind what has left it.
+type firstRow struct {
+	line                   lineKey
+	place, rank            pgtype.Int2
+	event, no              pgtype.Int8
+	notice, single, spared pgtype.Bool
+	bytes, number, tries   pgtype.Int4
+	due, firstAt           timestamp
+	stood, epoch, replay   pgtype.Int8
+}
+
+// firstRows scans rows into one that is used for all, as there are many.
+func firstRows(take func(f *firstRow)) func(r rows) error {
+	var f firstRow
+	columns := []any{&f.line.subscription, &f.line.object, &f.place, &f.event, &f.no, &f.notice, &f.bytes, &f.due, &f.firstAt, &f.number, &f.tries,
+		&f.stood, &f.epoch, &f.replay, &f.rank, &f.single, &f.spared}
+	return func(r rows) error {
+		err := r.Scan(columns...)
+		if err == nil {
+			take(&f)
+		}
 		return err
 	}
-	b.heads.by[k.subscription].lined--
-	switch {
-	case place == nil || *place == placeDead || !b.advances(k.subscription):
-	case b.overtakes(k.subscription):
-		b.lineMoved(k)
-	default:
-		return b.comeOut(r, nil, nil)
-	}
-	return nil
 }
 
 func yieldArgs(y []waits) []any {
@@ -175,23 +193,19 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 // comeOut makes a delivery pending, or one that waits. If it was there before the
 // subscription was resumed, a claim finds it among what is resumed, which may have been
 // looked at up to there.
-func (b *batch) comeOut(r rows, before ...any) error {
-	var place int16
-	var no int64
-	var w waits
-	var rank int16
-	err := r.Scan(append(before, &place, &w.subscription, &w.event, &no, &w.notice, &w.bytes, &w.due, &w.firstAt, &w.number, &w.tries, &w.stood, &w.epoch, &w.replay, &rank, &w.single, &w.spared)...)
-	if err != nil {
-		return err
-	}
-	h := b.heads.by[w.subscription]
+func (b *batch) comeOut(f *firstRow) {
+	h := b.heads.by[f.line.subscription]
 	h.behind--
-	if place == placeNew {
-		b.arrives(h, made{w.key(), &unexpanded{event: no, notice: w.notice, bytes: w.bytes}, w.due})
-		return nil
+	l := live{event: f.event.Int64, subscription: f.line.subscription, notice: f.notice.Bool, bytes: f.bytes.Int32}
+	if f.place.Int16 == placeNew {
+		b.arrives(h, made{l.key(), &unexpanded{event: f.no.Int64, notice: l.notice, bytes: l.bytes}, f.due})
+		return
 	}
+	l.firstAt, l.number, l.tries, l.stood, l.epoch = f.firstAt, int(f.number.Int32), int(f.tries.Int32), f.stood.Int64, f.epoch.Int64
+	l.single, l.spared = f.single.Bool, f.spared.Bool
+	w := waits{l, f.due, int(f.rank.Int16), f.replay.Int64}
 	h.waiting++
-	if w.rank = int(rank); w.epoch < h.epoch {
+	if w.epoch < h.epoch {
 		w.due = b.now
 		if h.resumedTo < 0 || h.resumedTo >= w.event {
 			h.resumedTo = w.event - 1
@@ -200,7 +214,6 @@ func (b *batch) comeOut(r rows, before ...any) error {
 	h.waitingFrom = min(h.waitingFrom, w.due)
 	h.lower(w.due)
 	b.waits = append(b.waits, w)
-	return nil
 }
 
 // arrives counts a delivery that was never claimed in its head, and keeps it, in the order
