@@ -36,11 +36,12 @@ type batch struct {
 	madeDue  bool                   // a subscription that another process holds was made due
 	lasting  map[int64]bool         // see findLasting
 
-	leases     map[dispatch.DeliveryKey]*live  // of the results that are not recorded yet
-	inLines    map[dispatch.DeliveryKey]inLine // see readLinesOf
-	leaving    []leaving                       // deliveries that have ended, of heads with lines
-	yields     []waits                         // deliveries that go behind
-	movedLines map[lineKey]bool                // lines that have something, and nothing out
+	leases       map[dispatch.DeliveryKey]*live  // of the results that are not recorded yet
+	inLines      map[dispatch.DeliveryKey]inLine // see readLinesOf
+	leaving      []leaving                       // deliveries that have ended, of heads with lines
+	yields       []waits                         // deliveries that go behind
+	movedLines   map[lineKey]bool                // lines that have something, and nothing out
+	waitingAgain []dispatch.DeliveryKey          // deliveries that come out of their lines, and wait again
 }
 
 // live is a delivery that has not ended.

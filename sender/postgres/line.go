@@ -96,7 +96,7 @@ const (
 	restartBehind = `UPDATE surehook_lines SET place = 2, due = $3, tries = 0, first_at = NULL, stood = 0, spared = false, epoch = $4, rank = 0 WHERE subscription = $1 AND event = $2`
 	deleteLines   = `DELETE FROM surehook_lines WHERE subscription = ANY($1)`
 
-	columnsOut = `place, event, no, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared`
+	columnsOut = `place, event, no, notice, bytes, due`
 )
 
 // lineKey names a line.

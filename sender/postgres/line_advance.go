@@ -20,6 +20,11 @@ var (
 		SELECT u.subscription, u.object, f.* FROM u LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> u.gone`) + `) f ON true`
 )
 
+// selectAgain reads what waits again. It is rare, so it does not widen the rows of all.
+const selectAgain = `SELECT x.* FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event) CROSS JOIN LATERAL (
+		SELECT subscription, event, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared
+		FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x`
+
 // leaving is a delivery that has ended.
 type leaving struct {
 	dispatch.DeliveryKey
@@ -61,7 +66,7 @@ func (b *batch) advance() error {
 		}
 	}
 	clear(b.movedLines)
-	return nil
+	return b.waitAgain()
 }
 
 // advances tells whether something can come out of a subscription's lines. Those of one that
@@ -125,20 +130,18 @@ func (b *batch) left(f *firstRow) {
 // firstRow is a row of takeFirsts or leaveLines. The columns behind the line are NULL if
 // nothing is behind what has left it.
 type firstRow struct {
-	line                   lineKey
-	place, rank            pgtype.Int2
-	event, no              pgtype.Int8
-	notice, single, spared pgtype.Bool
-	bytes, number, tries   pgtype.Int4
-	due, firstAt           timestamp
-	stood, epoch, replay   pgtype.Int8
+	line      lineKey
+	place     pgtype.Int2
+	event, no pgtype.Int8
+	notice    pgtype.Bool
+	bytes     pgtype.Int4
+	due       timestamp
 }
 
 // firstRows scans rows into one that is used for all, as there are many.
 func firstRows(take func(f *firstRow)) func(r rows) error {
 	var f firstRow
-	columns := []any{&f.line.subscription, &f.line.object, &f.place, &f.event, &f.no, &f.notice, &f.bytes, &f.due, &f.firstAt, &f.number, &f.tries,
-		&f.stood, &f.epoch, &f.replay, &f.rank, &f.single, &f.spared}
+	columns := []any{&f.line.subscription, &f.line.object, &f.place, &f.event, &f.no, &f.notice, &f.bytes, &f.due}
 	return func(r rows) error {
 		err := r.Scan(columns...)
 		if err == nil {
@@ -190,30 +193,46 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 	return b.supersede(newest)
 }
 
-// comeOut makes a delivery pending, or one that waits. If it was there before the
-// subscription was resumed, a claim finds it among what is resumed, which may have been
-// looked at up to there.
+// comeOut lets a delivery come out that was never claimed, and notes one that waits again.
 func (b *batch) comeOut(f *firstRow) {
-	h := b.heads.by[f.line.subscription]
+	key := dispatch.DeliveryKey{Event: f.event.Int64, Subscription: f.line.subscription}
+	h := b.heads.by[key.Subscription]
 	h.behind--
-	l := live{event: f.event.Int64, subscription: f.line.subscription, notice: f.notice.Bool, bytes: f.bytes.Int32}
 	if f.place.Int16 == placeNew {
-		b.arrives(h, made{l.key(), &unexpanded{event: f.no.Int64, notice: l.notice, bytes: l.bytes}, f.due})
-		return
+		b.arrives(h, made{key, &unexpanded{event: f.no.Int64, notice: f.notice.Bool, bytes: f.bytes.Int32}, f.due})
+	} else {
+		b.waitingAgain = append(b.waitingAgain, key)
 	}
-	l.firstAt, l.number, l.tries, l.stood, l.epoch = f.firstAt, int(f.number.Int32), int(f.tries.Int32), f.stood.Int64, f.epoch.Int64
-	l.single, l.spared = f.single.Bool, f.spared.Bool
-	w := waits{l, f.due, int(f.rank.Int16), f.replay.Int64}
-	h.waiting++
-	if w.epoch < h.epoch {
-		w.due = b.now
-		if h.resumedTo < 0 || h.resumedTo >= w.event {
-			h.resumedTo = w.event - 1
+}
+
+// waitAgain makes what waits again wait. If it was there before the subscription was resumed,
+// a claim finds it among what is resumed, which may have been looked at up to there.
+func (b *batch) waitAgain() error {
+	again := b.waitingAgain
+	if len(again) == 0 {
+		return nil
+	}
+	b.waitingAgain = nil
+	return b.each(func(r rows) (bool, error) {
+		var w waits
+		var rank int16
+		err := r.Scan(&w.subscription, &w.event, &w.notice, &w.bytes, &w.due, &w.firstAt, &w.number, &w.tries, &w.stood, &w.epoch, &w.replay, &rank, &w.single, &w.spared)
+		if err != nil {
+			return false, err
 		}
-	}
-	h.waitingFrom = min(h.waitingFrom, w.due)
-	h.lower(w.due)
-	b.waits = append(b.waits, w)
+		h := b.heads.by[w.subscription]
+		h.waiting++
+		if w.rank = int(rank); w.epoch < h.epoch {
+			w.due = b.now
+			if h.resumedTo < 0 || h.resumedTo >= w.event {
+				h.resumedTo = w.event - 1
+			}
+		}
+		h.waitingFrom = min(h.waitingFrom, w.due)
+		h.lower(w.due)
+		b.waits = append(b.waits, w)
+		return true, nil
+	}, selectAgain, subscriptionsOf(again), eventsOf(again))
 }
 
 // arrives counts a delivery that was never claimed in its head, and keeps it, in the order
