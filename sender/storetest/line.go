@@ -304,7 +304,16 @@ func lineResumed[Tx any](w *world[Tx]) {
 	w.claimNothing("when the third has ended, while the second is in flight")
 	w.record(result(flying[0], sender.ClassNone))
 	w.record(result(w.claims("the first of three again", e[0])[0], sender.ClassNone))
-	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 7, sender.StatusCancelled: 6}, "statuses at the end")
+
+	e = w.versions(owner, sub, "a", "a")
+	w.record(result(w.claims("the first of two", e[0])[0], sender.ClassNone))
+	w.record(result(w.claims("the second of two", e[1])[0], sender.ClassStatus))
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.pause(sub)
+	w.resume(sub, takeAll)
+	w.record(result(w.claims("one that was sent again before the resume", e[0])[0], sender.ClassNone))
+	w.record(result(w.claims("one that gave way to it, and waited for a retry", e[1])[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 9, sender.StatusCancelled: 6}, "statuses at the end")
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 }
 
