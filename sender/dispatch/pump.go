@@ -79,8 +79,7 @@ type pump struct {
 	notices        []sender.Notice // the next batch stores them
 
 	// The slots that upkeep may fill from replays, and whether it has filled any.
-	spare      int
-	clock      databaseClock
+	spare      spareSlots
 	wantsSpare bool
 	admitted   bool
 }

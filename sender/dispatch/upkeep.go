@@ -103,21 +103,22 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 	if u.p.d.now().Before(u.replaysAt) {
 		return false, nil
 	}
-	spare, clock := u.p.takeSpare()
-	if spare <= 0 { // the pump nudges when it has slots
+	spare := u.p.takeSpare()
+	if spare.slots <= 0 { // the pump nudges when it has slots
 		u.replaysAt = u.p.d.now().Add(u.every())
 		return false, nil
 	}
-	step, err := u.p.d.store.StepReplays(ctx, spare, sender.Notice.Draft)
+	step, err := u.p.d.store.StepReplays(ctx, spare.slots, sender.Notice.Draft)
 	if err != nil {
 		return false, err
 	}
+	u.p.keepSpare(spare, step.Admitted)
 	now := u.p.d.now()
 	u.replaysAt = now.Add(u.every())
 	if step.More {
 		u.replaysAt = now
 	} else if !step.Next.IsZero() {
-		u.replaysAt = now.Add(max(stepGap, min(step.Next.Sub(clock.at(now)), u.every())))
+		u.replaysAt = now.Add(max(stepGap, min(step.Next.Sub(spare.clock.at(now)), u.every())))
 	}
 	if step.Admitted > 0 {
 		u.p.admit()
@@ -167,11 +168,19 @@ type databaseClock struct{ there, here time.Time }
 // at is the database's time at a time of the local clock.
 func (c databaseClock) at(local time.Time) time.Time { return c.there.Add(local.Sub(c.here)) }
 
+// spareSlots are the slots that a step has left free.
+type spareSlots struct {
+	slots int
+	clock databaseClock
+	step  int // 1 for the first one
+}
+
 // leave tells upkeep how many slots a step has left free.
-func (p *pump) leave(spare int, clock databaseClock) {
+func (p *pump) leave(slots int, clock databaseClock) {
 	p.mu.Lock()
-	wanted := p.wantsSpare && spare > 0
-	p.spare, p.clock, p.wantsSpare = spare, clock, p.wantsSpare && !wanted
+	wanted := p.wantsSpare && slots > 0
+	p.spare = spareSlots{slots, clock, p.spare.step + 1}
+	p.wantsSpare = p.wantsSpare && !wanted
 	p.mu.Unlock()
 	if wanted {
 		p.upkeep.nudge()
@@ -180,12 +189,23 @@ func (p *pump) leave(spare int, clock databaseClock) {
 
 // takeSpare returns these slots, once: the next step claims the deliveries that are
 // admitted for them, and leaves other slots.
-func (p *pump) takeSpare() (spare int, clock databaseClock) {
+func (p *pump) takeSpare() spareSlots {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	spare, p.spare = p.spare, 0
-	p.wantsSpare = spare <= 0
-	return spare, p.clock
+	taken := p.spare
+	p.spare.slots = 0
+	p.wantsSpare = taken.slots <= 0
+	return taken
+}
+
+// keepSpare keeps for later what was not used of the slots that were taken. Otherwise a
+// replay whose rate grants something soon would wait for the next step.
+func (p *pump) keepSpare(taken spareSlots, used int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spare.step == taken.step {
+		p.spare.slots = taken.slots - used
+	}
 }
 
 // admit causes the next step at once, because there is something to claim.
