@@ -19,7 +19,8 @@ func encodeWhole(m *pgtype.Map) {
 	}
 }
 
-// wholeArrays is pgx's codec, but for slices of the types that the steps send.
+// wholeArrays encodes slices of the types that the steps send, and leaves all else to pgx's
+// codec.
 type wholeArrays struct{ pgtype.Codec }
 
 // PlanEncode implements pgtype.Codec.

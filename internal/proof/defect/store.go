@@ -1,0 +1,114 @@
+package defect
+
+var ofStores = []Defect{
+	{
+		Name: "a deleted operator loses what is on its way, on SQLite",
+		File: "sender/sqlite/registry_cache.go", Tests: []string{"./sender/sqlite"}, Run: "^TestStore$/^immediate$/^life$",
+		Old: "w.everSubscriber(sender.Operator)", New: "w.subscriberNo(sender.Operator)",
+	},
+	{
+		Name: "a deleted operator loses what is on its way, on PostgreSQL",
+		File: "sender/postgres/match.go", Tests: []string{"./sender/postgres"}, Run: "^TestStore$/^pgx_read_committed$/^life$",
+		Old: "surehook_subscribers WHERE id = $7)", New: "surehook_subscribers WHERE id = $7 AND deleted = 0)",
+	},
+	{
+		Name: "what a replay has admitted does not count, in memory",
+		File: "sender/memory/heads.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "return int64(len(sub.live.items) + len(sub.replayed.items) + len(sub.behind))", New: "return int64(len(sub.live.items) + len(sub.behind))",
+	},
+	{
+		Name: "a late result is recorded, in memory",
+		File: "sender/memory/record.go", Tests: []string{"./sender/memory"},
+		Old: "d.live.token == token", New: "token > 0",
+	},
+	{
+		Name: "a late result is recorded, on SQLite",
+		File: "sender/sqlite/leases.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "if !mine && leases[order[0]].token == l.token {", New: "if !mine {",
+	},
+	{
+		Name: "a late result ends another's lease, on PostgreSQL",
+		File: "sender/postgres/load.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: " AND token = u.token OFFSET 0", New: " OFFSET 0",
+	},
+	{
+		Name: "an attempt that was lost leaves no record, in memory",
+		File: "sender/memory/claim.go", Tests: []string{"./sender/memory"},
+		Old: "if !d.live.leased.IsZero() {", New: "if !d.live.leased.IsZero() && d.live.number < 0 {",
+	},
+	{
+		Name: "attempt numbers stay, on SQLite",
+		File: "sender/sqlite/claim.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "\td.number++\n", New: "\td.number = max(d.number, 1)\n",
+	},
+	{
+		Name: "a redelivery keeps what was spared, on SQLite",
+		File: "sender/sqlite/redeliver.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "first_at = 0, stood = 0, spared = 0,", New: "first_at = 0, stood = 0,",
+	},
+	{
+		Name: "the success of a redelivery counts as that of the event",
+		File: "sender/rules/count.go", Tests: []string{"./sender/rules"},
+		Old: "e.Result.Class == sender.ClassNone && !e.Single", New: "e.Result.Class == sender.ClassNone",
+	},
+	{
+		Name: "an interrupted attempt is charged to the endpoint",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
+		Old: "r.Class == sender.ClassInterrupted || d.Uncounted", New: "d.Uncounted",
+	},
+	{
+		Name: "a replay of groups sends all",
+		File: "sender/replay/replay.go", Tests: []string{"./sender/replay"},
+		Old: "(len(f.Groups) == 0 || slices.Contains(f.Groups, Group{c.Subscription, c.ErrorClass, c.StatusCode}))", New: "true",
+	},
+	{
+		Name: "what was spared is not stored",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
+		Old: "\t\tv.Live.Spared = v.Spared\n", New: "\t\tv.Live.Spared = false\n",
+	},
+	{
+		Name: "a delivery that was redacted in flight is tried again",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
+		Old: "s.Gone || s.Skipped || s.Redacted", New: "s.Gone || s.Skipped",
+	},
+	{
+		Name: "a delivery that was delivered before is cancelled",
+		File: "sender/rules/status.go", Tests: []string{"./sender/rules"},
+		Old: "func Cancelled(single bool) sender.Status {\n\tif single {", New: "func Cancelled(single bool) sender.Status {\n\tif false {",
+	},
+	{
+		Name: "a subscription gets what was published before it, on SQLite",
+		File: "sender/sqlite/expand.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "a.since < ev.seq && ev.seq <= a.until", New: "ev.seq <= a.until",
+	},
+	{
+		Name: "a subscription gets what was published before it, on PostgreSQL",
+		File: "sender/postgres/match.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: "(a.since == nil || a.since.precedes(ev)) && ", New: "",
+	},
+	{
+		Name: "an idempotency key is not bound to the body",
+		File: "sender/rules/idempotency.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: "!bytes.Equal(hash, d.KeyHash[:]) {", New: "len(hash) == 0 && !bytes.Equal(hash, d.KeyHash[:]) {",
+	},
+	{
+		Name: "a version that is given may be lower than the stored one, on PostgreSQL",
+		File: "sender/postgres/publish.go", Tests: []string{"./sender/postgres"}, Run: store,
+		Old: " WHERE excluded.version > o.version RETURNING version", New: " RETURNING version",
+	},
+	{
+		Name: "an expansion that is cut off begins the event again, on SQLite",
+		File: "sender/sqlite/expand.go", Tests: []string{"./sender/sqlite"}, Run: store,
+		Old: "err = e.execs(upsertUnexpanded, ev.seq, ev.after)", New: "err = e.execs(upsertUnexpanded, ev.seq, 0)",
+	},
+	{
+		Name: "what a sealed secret belongs to is not bound to it",
+		File: "sender/keys.go", Tests: []string{"./sender"},
+		Old: "return k.byName[k.current].Seal(b, nil, plain, []byte(bound))", New: "_ = bound\n\treturn k.byName[k.current].Seal(b, nil, plain, nil)",
+	},
+	{
+		Name: "a job's late run may write",
+		File: "sender/jobs/attempt.go", Tests: []string{"./sender/jobs"},
+		Old: "r.Status != Running || r.Token != t.claimed.Token", New: "r.Status != Running",
+	},
+}

@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
+)
+
+func lineLatest[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	e := w.versions(owner, sub, "a", "a", "b", "a")
+	e = append(e, w.versions(owner, sub, "b")...) // 4: b
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusPending: 2, sender.StatusSuperseded: 3}, "statuses of five events about two objects")
+	w.equal(w.read(sub).Backlog, int64(2), "Backlog")
+	w.equal(len(w.list(history.DeliveryQuery{Status: sender.StatusSuperseded})), 3, "superseded deliveries")
+	flying := w.claims("at first", e[3], e[4])
+	e = append(e, w.versions(owner, sub, "a", "a")...)
+	w.claimNothing("while an earlier version is in flight")
+	w.status(e[5], sub, sender.StatusSuperseded, "behind one in flight")
+	for _, c := range flying {
+		w.record(result(c, sender.ClassNone))
+	}
+	w.record(result(w.claims("the newest", e[6])[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 3, sender.StatusSuperseded: 4}, "statuses at the end")
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+}
+
+func lineLatestFailed[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	e := w.versions(owner, sub, "a")
+	failed := w.claims("at first", e[0])[0]
+	e = append(e, w.versions(owner, sub, "a")...)
+	out := w.record(result(failed, sender.ClassStatus))
+	w.equal(out[0].Decision.Status, sender.StatusSuperseded, "status of the decision")
+	d := w.delivery(e[0], sub)
+	w.equal([]any{d.Status, d.AttemptCount, d.LastErrorClass}, []any{sender.StatusSuperseded, 1, sender.ClassStatus}, "one that failed with a newer one behind it")
+	w.claims("the newer one", e[1])
+
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.Advance(lease + time.Second)
+	claimed := w.claims("once the lease has ended", e[2])
+	d = w.delivery(e[1], sub)
+	w.equal([]any{d.Status, d.AttemptCount, d.LastErrorClass}, []any{sender.StatusSuperseded, 1, sender.ClassInterrupted}, "one that was lost with a newer one behind it")
+
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.giveBack(claimed...)
+	w.equal([]any{w.delivery(e[2], sub).Status, w.delivery(e[2], sub).AttemptCount}, []any{sender.StatusSuperseded, 0}, "one that was given back with a newer one behind it")
+
+	// What waits for its retry is superseded too.
+	w.record(result(w.claims("the next", e[3])[0], sender.ClassStatus))
+	w.status(e[3], sub, sender.StatusAwaitingRetry, "without a newer one")
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.status(e[3], sub, sender.StatusSuperseded, "while it waited for its retry")
+	w.record(result(w.claims("the last", e[4])[0], sender.ClassNone))
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+}
+
+func lineLatestInOneStep[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	e := w.versions(owner, sub, "a")
+	failed := w.claims("at first", e[0])[0]
+	d := w.draftOn("a.b", sender.Object{Type: "thing", ID: "a"})
+	d.Subscriber, d.Subscription = owner, sub
+	w.publish(d)
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{Decide: w.decide, Results: []dispatch.Result{result(failed, sender.ClassStatus)}})
+	w.noError(err, "expanding and recording")
+	w.status(e[0], sub, sender.StatusSuperseded, "after the step")
+	w.claims("after the step", d.ID)
+}
+
+func lineLatestHeld[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	w.pause(sub)
+	var newest []string
+	for range 5 {
+		newest = w.versions(owner, sub, "a", "b", "a", "c", "c")
+	}
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusHeld: 3, sender.StatusSuperseded: 22}, "statuses of 25 events about 3 objects")
+	w.resume(sub, takeAll)
+	for _, c := range w.claims("after the resume", newest[1], newest[2], newest[4]) {
+		w.record(result(c, sender.ClassNone))
+	}
+}
+
+func lineLatestAgain[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	e := w.versions(owner, sub, "a", "a", "b", "b")
+	old := w.delivery(e[0], sub).ID
+	w.redeliver(old)
+	w.status(e[0], sub, sender.StatusSuperseded, "redelivered while a newer one waits")
+	for _, c := range w.claims("at first", e[1], e[3]) {
+		w.record(result(c, sender.ClassNone))
+	}
+	w.redeliver(old)
+	w.record(result(w.claims("redelivered", e[0])[0], sender.ClassNone))
+	w.status(e[0], sub, sender.StatusDelivered, "redelivered")
+	r := w.replay(replay.Filter{Status: sender.StatusSuperseded, Subscription: sub})
+	w.equal(r.Matched, int64(1), "superseded deliveries that a replay has found")
+	w.steps(plenty)
+	w.record(result(w.claims("replayed", e[2])[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 4}, "statuses at the end")
+
+	// One that was delivered stays so.
+	e = w.versions(owner, sub, "a")
+	w.redeliver(old)
+	w.status(e[0], sub, sender.StatusPending, "the newer one")
+	w.status(w.get(old).Event.ID, sub, sender.StatusDelivered, "redelivered, and superseded at once")
+}
+
+func lineChanged[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "a", "a")
+	first := w.claims("at first", e[0])
+	w.set(sub, sender.Settings{})
+	e = append(e, w.versions(owner, sub, "a")...)
+	relaxed := w.claims("of the relaxed order", e[3])
+	w.record(result(first[0], sender.ClassStatus), result(relaxed[0], sender.ClassNone))
+	w.Advance(retryDelay(1))
+	for _, next := range []int{0, 1, 2} {
+		w.record(result(w.claims("what waited behind others", e[next])[0], sender.ClassNone))
+	}
+
+	w.set(sub, byObject)
+	e = w.versions(owner, sub, "a", "a", "a", "a")
+	w.set(sub, latest)
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.equal(w.statuses(sub)[sender.StatusSuperseded], 4, "superseded ones, once the order is the latest")
+	w.record(result(w.claims("of the latest order", e[4])[0], sender.ClassNone))
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+}
+
+func lineChangedToLatest[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "a", "a", "a")
+	first := w.claims("at first", e[0])
+	w.set(sub, latest)
+	w.record(result(first[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1, sender.StatusSuperseded: 2, sender.StatusPending: 1}, "statuses, as the first one has ended")
+	w.record(result(w.claims("as the first one has ended", e[3])[0], sender.ClassNone))
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog")
+
+	// Three more: one waits behind another, one is a dead letter, and one came after that.
+	owner, sub = w.ordered(holding)
+	e = w.versions(owner, sub, "a", "a", "a", "a")
+	for _, event := range e[:2] {
+		w.record(result(w.claims("in order", event)[0], sender.ClassNone))
+	}
+	w.die(w.claims("the next", e[2])[0])
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.redeliver(w.delivery(e[1], sub).ID)
+	first = w.claims("redelivered", e[0])
+	w.set(sub, latest)
+	w.record(result(first[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 2, sender.StatusDeadLettered: 1, sender.StatusPending: 1}, "statuses, as what was redelivered has ended")
+	w.record(result(w.claims("as what was redelivered has ended", e[3])[0], sender.ClassNone))
+	w.sweep(plenty)
+	w.claimNothing("at the end")
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+	counts, err := w.Store.Counts(w.ctx)
+	w.noError(err, "counting")
+	w.equal([]int64{counts.Live, counts.DeadLettered}, []int64{0, 1}, "live and dead ones at the end")
+}
