@@ -85,6 +85,10 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 // then on it is durable. It locks nothing but the version row of the event's
 // object, and the idempotency key if there is one.
 //
+// tx must be on the database of the store. On another one that has the library's tables,
+// too, the event may be stored there without an error: a transaction does not tell whose
+// it is.
+//
 // It returns ErrInvalidEvent, a *VersionError, ErrIdempotencyKey or ErrNotFound
 // (an unknown Subscriber or Subscription): then nothing was written, and tx can go on.
 // An unknown Subscriber is no error if Event.IfSubscriberExists is set: the event is

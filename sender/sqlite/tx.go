@@ -219,13 +219,17 @@ func (w *work) each(fn func(rows *sql.Rows) (bool, error), query string, args ..
 }
 
 // fail adds to an error what was being done. An error that another transaction caused
-// matches sender.ErrRetryTx.
+// matches sender.ErrRetryTx, and that of a transaction of another *sql.DB
+// sender.ErrInvalid.
 func fail(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if dberr.Classify(err) == dberr.Retry {
 		return fmt.Errorf("sqlite: %s: %w: %w", doing, sender.ErrRetryTx, err)
+	}
+	if strings.Contains(err.Error(), "statement from different database used") { // database/sql has no value for it
+		return fmt.Errorf("sqlite: %s: %w transaction: it is of another *sql.DB than the store's: begin it on the one that New was given: %w", doing, sender.ErrInvalid, err)
 	}
 	return fmt.Errorf("sqlite: %s: %w", doing, unmigrated(err))
 }

@@ -257,3 +257,25 @@ func TestTurnIsEndedOnce(t *testing.T) {
 		require.NoError(t, publishInTx(t.Context(), s, draft("", 0)), "who stopped waiting keeps no place")
 	})
 }
+
+// database/sql tells it by a statement that is prepared on another *sql.DB, in a text that
+// does not say whose it is.
+func TestTransactionOfAnotherDatabase(t *testing.T) {
+	ctx := t.Context()
+	s, other := newStore(t, open(t, path(t), fit), time.Now), open(t, path(t), fit)
+	newStore(t, other, time.Now) // it has the tables, too
+	publish(t, s, 1, 0, []string{""})
+	withKey := draft("", 0)
+	withKey.Key = "a key"
+	for name, d := range map[string]sender.Draft{"plain": draft("", 0), "with a key": withKey} {
+		tx, err := other.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		_, err = s.PublishTx(ctx, tx, []sender.Draft{d})
+		require.ErrorIs(t, err, sender.ErrInvalid, name)
+		require.ErrorContains(t, err, "it is of another *sql.DB than the store's", name)
+		var n int
+		require.NoError(t, tx.QueryRowContext(ctx, `SELECT count(*) FROM surehook_events`).Scan(&n))
+		require.Zero(t, n, name)
+		require.NoError(t, tx.Rollback())
+	}
+}
