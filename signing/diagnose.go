@@ -64,7 +64,7 @@ func (d *diagnosis) tryAll(mismatch bool) {
 	}
 	if tried := d.v.Tried(); d.found == nil && mismatch && tried != nil {
 		d.found = []string{fmt.Sprintf("no known mistake explains the signature: compare the fingerprints of the keys that were tried, %s, with the sender's: "+
-			"it may have rotated its secret, or the one here may be another endpoint's", tried)}
+			"it may have rotated its secret, or the one here may be another endpoint's; if they are equal, something in front of the receiver changes bodies", tried)}
 	}
 }
 

@@ -174,7 +174,7 @@ func TestDiagnosePrefixAndRotation(t *testing.T) {
 		found := diagnosing(t, cfg, signing.Key{ID: "old", Secret: whole}, signing.Key{ID: "gone", Secret: newer, NotAfter: time.Now().Add(-time.Hour)}).
 			Diagnose(send("{}", signing.Key{Secret: signing.GenerateSecret()}))
 		require.Equal(t, []string{`no known mistake explains the signature: compare the fingerprints of the keys that were tried, ["old" (fingerprint ` + whole.Fingerprint() +
-			`)], with the sender's: it may have rotated its secret, or the one here may be another endpoint's`}, found)
+			`)], with the sender's: it may have rotated its secret, or the one here may be another endpoint's; if they are equal, something in front of the receiver changes bodies`}, found)
 	}
 }
 
