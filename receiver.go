@@ -3,6 +3,7 @@ package surehook
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/dedup"
@@ -59,7 +60,8 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	var keys []signing.Key
 	var errs []error
-	for i, text := range append([]string{secret}, c.OlderSecrets...) {
+	texts := append([]string{secret}, c.OlderSecrets...)
+	for i, text := range texts {
 		s, err := signing.ParseSecret(text)
 		if err != nil {
 			which := "the secret"
@@ -67,6 +69,14 @@ func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 				which = fmt.Sprintf("ReceiverConfig.OlderSecrets[%d]", i-1)
 			}
 			errs = append(errs, fmt.Errorf("surehook: %s: %w", which, err))
+			continue
+		}
+		if j := slices.Index(texts[:i], text); j >= 0 {
+			same := "the secret itself"
+			if j > 0 {
+				same = fmt.Sprintf("OlderSecrets[%d]", j-1)
+			}
+			errs = append(errs, fmt.Errorf("surehook: ReceiverConfig.OlderSecrets[%d] is %s: leave it out", i-1, same))
 			continue
 		}
 		keys = append(keys, signing.Key{Secret: s})

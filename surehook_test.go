@@ -96,6 +96,11 @@ func TestProblemsOfParts(t *testing.T) {
 	for _, part := range []string{"needs a scope", "surehook: the secret: ", "OlderSecrets[0]: "} {
 		require.ErrorContains(t, err, part)
 	}
+	current, older := signing.GenerateSecret().Reveal(), signing.GenerateSecret().Reveal()
+	for place, olders := range map[string][]string{"OlderSecrets[0] is the secret itself": {current}, "OlderSecrets[1] is OlderSecrets[0]": {older, older}} {
+		_, err = surehook.NewReceiver(inbound.New().InTx, inbound.New(), "billing", current, &surehook.ReceiverConfig{OlderSecrets: olders})
+		require.ErrorContains(t, err, "surehook: ReceiverConfig."+place+": leave it out")
+	}
 	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{Reach: 30 * 24 * time.Hour}})
 	require.ErrorContains(t, err, "720h0m0s", "markers must outlast the reach")
 	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{Retention: 10 * 24 * time.Hour}})
