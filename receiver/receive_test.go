@@ -68,3 +68,12 @@ func TestReceiveTakesHeadersInAnyCase(t *testing.T) {
 func TestAnswerToAnotherError(t *testing.T) {
 	require.Equal(t, 500, receiver.AnswerTo("", errLook).Status)
 }
+
+func TestBodyOfAnotherSender(t *testing.T) {
+	b := onMemory()
+	_, err := b.receiver(t, nil).Receive(t.Context(), newSender(t).Raw("evt_1", []byte(`{"id":"evt_1","object":"event","type":"invoice.paid"}`)).Message(), receiver.State(b.effect))
+	var failure *receiver.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, receiver.ReasonDecode, failure.Reason)
+	require.ErrorContains(t, err, "need Config.Envelope")
+}

@@ -2,7 +2,9 @@ package receiver
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -74,6 +76,8 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
 	case isPanic(err):
 		return fail(ReasonPanic, err)
+	case is.called && errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+		return fail(ReasonCommit, fmt.Errorf("the transaction had ended before the receiver committed it: a function must neither commit it nor roll it back: %w", err))
 	case is.called:
 		// The context's end is left out: a timeout would say that nothing was changed.
 		return failDB(context.WithoutCancel(ctx), ReasonCommit, err)

@@ -159,3 +159,17 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 	require.Nil(t, receiver.Adapt[queries, *sql.Tx](nil, nil))
 }
+
+// A function that has ended the transaction itself is told so: the driver's text alone
+// reads as if the receiver had.
+func TestFunctionThatEndsTheTransaction(t *testing.T) {
+	for name, end := range map[string]func(*sql.Tx) error{"commits": (*sql.Tx).Commit, "rolls back": (*sql.Tx).Rollback} {
+		b, _ := onSQLite(t)
+		_, err := newReceiver(t, b.inTx, b.store, nil).Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(),
+			receiver.State(func(_ context.Context, tx *sql.Tx, _ receiver.Event) error { return end(tx) }))
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure, name)
+		require.Equal(t, receiver.ReasonCommit, failure.Reason, name)
+		require.ErrorContains(t, err, "must neither commit it nor roll it back", name)
+	}
+}

@@ -70,7 +70,7 @@ func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answe
 func readOwn(body []byte, verified signing.Verified) (Event, Result, *Error) {
 	ev, err := decode(body)
 	if err != nil {
-		return ev, "", fail(ReasonDecode, err)
+		return ev, "", fail(ReasonDecode, fmt.Errorf("%w; the events of a sender that does not use this module need Config.Envelope", err))
 	}
 	if verified.ID != "" && verified.ID != ev.ID {
 		return ev, "", fail(ReasonIDMismatch, errors.New("the signed id in the header is not the one in the body"))
