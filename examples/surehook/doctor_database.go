@@ -179,7 +179,7 @@ func checkWork(ctx context.Context, b *stored, found *findings) {
 	}
 	switch {
 	case c.Unexpanded > 0:
-		found.add("work", warn, fmt.Sprintf("%d events are committed and not expanded", c.Unexpanded), "if that stays so for a minute, no dispatcher runs: start one (Sender.Run)")
+		found.add("work", warn, fmt.Sprintf("events committed and not expanded: %d", c.Unexpanded), "if that stays so for a minute, no dispatcher runs: start one (Sender.Run)")
 	case waits > 5*time.Minute:
 		found.add("work", warn, fmt.Sprintf("a delivery is due since %v: no dispatcher runs, or its endpoint hangs", waits), "surehook deliveries -status pending, and surehook why ID")
 	default:
