@@ -13,8 +13,9 @@ import (
 
 // VendorEnvelope returns an Envelope that reads the events of a sender of package vendors: its
 // media types, where its data are, which object they are about, and the object's version
-// where it has one. It is yours to change. UnsignedType and UnsignedID stay false, and
-// Challenge nil except for Slack and Twitch: [ZoomChallenge] is Zoom's.
+// where it has one. It is yours to change. UnsignedType and UnsignedID stay false: the events
+// of a sender whose signature covers no type, such as GitHub, are [Untyped] until you set the
+// former. Challenge stays nil except for Slack and Twitch: [ZoomChallenge] is Zoom's.
 //
 // Where a signature covers parts of the body alone (see [vendors.Vendor.UnsignedBody]), the
 // Data are not signed either: fetch what the event says. Of a sender with a
