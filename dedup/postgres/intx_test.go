@@ -182,6 +182,38 @@ func TestInTx(t *testing.T) {
 	}
 }
 
+// A function that has ended the transaction by itself is not told that it was committed:
+// for COMMIT without one, the server has a warning and no error.
+func TestInTxThatIsEndedInside(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"ROLLBACK": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "ROLLBACK"); return err },
+		"COMMIT":   func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "COMMIT"); return err },
+		"Rollback": func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
+		"Commit":   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
+		"a transaction of the connection's own, which is the same one": func(ctx context.Context, tx pgx.Tx) error {
+			_ = pgx.BeginFunc(ctx, tx.Conn(), func(pgx.Tx) error { return errors.New("not found, which is no reason to fail") })
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := newBed(t)
+			err := postgres.InTx(bed.pool, pgx.TxOptions{})(t.Context(), func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), "INSERT INTO effects (id) VALUES ($1)", "it")
+				return errors.Join(err, end(t.Context(), tx))
+			})
+			require.ErrorIs(t, err, pgx.ErrTxClosed)
+			require.Zero(t, bed.pool.Stat().AcquiredConns())
+		})
+	}
+	bed := newBed(t)
+	err := postgres.InTx(bed.pool, pgx.TxOptions{})(t.Context(), func(tx pgx.Tx) error {
+		_, err := tx.Query(t.Context(), "SELECT generate_series(1, 10)")
+		return err
+	})
+	require.ErrorContains(t, err, "busy", "rows of the first statement are still open")
+	require.NotErrorIs(t, err, pgx.ErrTxClosed)
+}
+
 // A first statement that fails has begun a transaction that failed: the next statement does
 // not begin another one.
 func TestInTxFailsAtItsFirstStatement(t *testing.T) {

@@ -3,6 +3,7 @@ package pgtx
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -212,7 +213,16 @@ func (t *laterTx) Conn() *pgx.Conn {
 	return t.conn
 }
 
-func (t *laterTx) Commit(ctx context.Context) error { return t.end(ctx, pgx.Tx.Commit) }
+// Commit refuses to commit what a statement of the application has ended before: the server
+// would only warn, and what was rolled back would seem to be committed.
+func (t *laterTx) Commit(ctx context.Context) error {
+	if conn := t.conn.PgConn(); t.begun != nil && !conn.IsBusy() && conn.TxStatus() == 'I' {
+		return errEnded
+	}
+	return t.end(ctx, pgx.Tx.Commit)
+}
+
+var errEnded = fmt.Errorf("the transaction was ended before its commit, by a statement such as ROLLBACK: %w", pgx.ErrTxClosed)
 
 func (t *laterTx) Rollback(ctx context.Context) error { return t.end(ctx, pgx.Tx.Rollback) }
 
