@@ -38,8 +38,10 @@ func (r *Receiver[Tx]) readBody(from *connection) (body []byte, failure *Error) 
 		// The next request on this connection has its own time.
 		_ = conn.SetReadDeadline(time.Time{})
 		return body, nil
-	case isOver(err):
+	case isOver(err, limit):
 		return nil, tooLarge(limit)
+	case isOver(err, 0):
+		return nil, fail(ReasonTooLarge, fmt.Errorf("a bound in front of the receiver ended the body after %d bytes, which is less than MaxBodyBytes: %w", len(body), err))
 	case timedOut(err):
 		return nil, fail(ReasonSlow, fmt.Errorf("the body did not arrive in time: %d bytes came", len(body)))
 	default:
@@ -74,9 +76,10 @@ func readAll(body io.Reader, declared int64, deadline time.Time) ([]byte, error)
 	}
 }
 
-func isOver(err error) bool {
+// isOver reports whether a body was longer than a bound of at least that many bytes.
+func isOver(err error, bound int64) bool {
 	var over *http.MaxBytesError
-	return errors.As(err, &over)
+	return errors.As(err, &over) && over.Limit >= bound
 }
 
 func timedOut(err error) bool {

@@ -434,6 +434,40 @@ func TestBodyConsumed(t *testing.T) {
 	require.Zero(t, b.rows(t))
 }
 
+// A body of unknown length that was read before looks like one that was posted empty. The
+// log says that, and does not send anybody to compare secrets.
+func TestBodyOfUnknownLengthConsumed(t *testing.T) {
+	b := onMemory()
+	log := new(buffer)
+	h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(b.effect))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		h.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	a, err := newSender(t).Request(newEvent(1)).Chunked().Post(t.Context(), srv.URL)
+	require.NoError(t, err)
+	require.Equal(t, 401, a.Status)
+	require.Contains(t, log.String(), "something has read it before it was verified")
+	require.NotContains(t, log.String(), "compare the fingerprints")
+}
+
+// Another bound than MaxBodyBytes is not taken for it.
+func TestBodyOverAnotherBound(t *testing.T) {
+	b := onMemory()
+	log := new(buffer)
+	h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(b.effect))
+	srv := httptest.NewServer(http.MaxBytesHandler(h, 1000))
+	defer srv.Close()
+	for _, over := range []int{2000, 2 << 20} {
+		a, err := newSender(t).Request(newEvent(1)).Padded(over).Chunked().Post(t.Context(), srv.URL)
+		require.NoError(t, err)
+		require.Equal(t, 413, a.Status)
+	}
+	require.Equal(t, 2, strings.Count(log.String(), "a bound in front of the receiver ended the body after 1000 bytes"))
+	require.NotContains(t, log.String(), "the most that MaxBodyBytes allows")
+}
+
 func TestTruncatedOnTheWire(t *testing.T) {
 	b, _ := onSQLite(t)
 	srv := httptest.NewServer(b.receiver(t, nil).Handler(receiver.State(b.effect)))

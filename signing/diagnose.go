@@ -62,6 +62,9 @@ func (d *diagnosis) tryAll(mismatch bool) {
 	if d.found == nil && !d.tryRotated() {
 		d.trySchemes()
 	}
+	if d.found == nil && mismatch && len(d.m.Body) == 0 {
+		d.found = []string{"the body is empty: unless the sender posts none, something has read it before it was verified: verify in front of whatever parses bodies"}
+	}
 	if tried := d.v.Tried(); d.found == nil && mismatch && tried != nil {
 		d.found = []string{fmt.Sprintf("no known mistake explains the signature: compare the fingerprints of the keys that were tried, %s, with the sender's: "+
 			"it may have rotated its secret, or the one here may be another endpoint's; if they are equal, something in front of the receiver changes bodies", tried)}

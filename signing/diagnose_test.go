@@ -77,6 +77,7 @@ func TestDiagnoseBody(t *testing.T) {
 		{`{"a":"\u00fc\ud83d\ude00"}`, `{"a": "ü😀"}`, reserialised},
 		{`{"a":"http:\/\/x"}`, `{"a":"http://x"}`, reserialised},
 		{`{"a":2,"b":12345678901234567890}`, `{"b":12345678901234567890,"a":2}`, reserialised},
+		{`{"a":1}`, "", "the body is empty"},
 	} {
 		m := signedWith(time.Now(), diagnosedSecret, c.signed)
 		m.Body = []byte(c.arrived)
