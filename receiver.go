@@ -14,7 +14,7 @@ import (
 // ReceiverConfig adjusts what NewReceiver makes. A nil config and zero fields mean the
 // defaults.
 type ReceiverConfig struct {
-	// OlderSecrets are accepted too, while a secret is rotated.
+	// OlderSecrets are accepted too, while a secret is rotated. There may be three.
 	OlderSecrets []string
 
 	// Schemes are the ones that are accepted, as in signing.VerifierConfig: the default is
@@ -57,9 +57,15 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 	return receiver.New(verifier, inTx, store, scope, &c.Receive)
 }
 
+// maxOlderSecrets is how many a keyring tries besides the newest.
+const maxOlderSecrets = 3
+
 func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	var keys []signing.Key
 	var errs []error
+	if n := len(c.OlderSecrets); n > maxOlderSecrets {
+		errs = append(errs, fmt.Errorf("surehook: ReceiverConfig.OlderSecrets has %d secrets: at most %d are tried; leave out those with which nobody signs any more", n, maxOlderSecrets))
+	}
 	texts := append([]string{secret}, c.OlderSecrets...)
 	for i, text := range texts {
 		s, err := signing.ParseSecret(text)
@@ -84,6 +90,7 @@ func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	slices.Reverse(keys) // a keyring's newest key is the last one
 	ring, err := signing.NewKeyring(keys...)
 	if err != nil {
 		return nil, err

@@ -188,22 +188,35 @@ func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 	require.ErrorIs(t, s.Registry.Resume(ctx, sub.ID, sender.Resume{}), sender.ErrRetention)
 }
 
-// A rotation's overlap holds with the default schemes: what the old secret has signed is
-// accepted, and what the new one has.
+// A rotation's overlap holds with the default schemes: what each of the old secrets has
+// signed is accepted, and what the new one has. A secret that would never be tried is refused.
 func TestOlderSecrets(t *testing.T) {
-	older, current := signing.GenerateSecret(), signing.GenerateSecret()
-	store := inbound.New()
-	r, err := surehook.NewReceiver(store.InTx, store, "billing", current.Reveal(), &surehook.ReceiverConfig{OlderSecrets: []string{older.Reveal()}})
-	require.NoError(t, err)
-	for _, secret := range []signing.Secret{older, current} {
-		for _, scheme := range signing.DefaultSchemes() {
-			m := signed(t, scheme, secret)
-			_, err := r.Receive(t.Context(), m, receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
-			require.NoError(t, err, scheme.Name())
+	work := receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil })
+	for n := range 4 {
+		store := inbound.New()
+		secrets := []signing.Secret{signing.GenerateSecret()}
+		var older []string
+		for range n {
+			secrets = append(secrets, signing.GenerateSecret())
+			older = append(older, secrets[len(secrets)-1].Reveal())
 		}
+		r, err := surehook.NewReceiver(store.InTx, store, "billing", secrets[0].Reveal(), &surehook.ReceiverConfig{OlderSecrets: older})
+		require.NoError(t, err)
+		for i, secret := range secrets {
+			for _, scheme := range signing.DefaultSchemes() {
+				_, err := r.Receive(t.Context(), signed(t, scheme, secret), work)
+				require.NoError(t, err, "%s, %d of %d", scheme.Name(), i, n)
+			}
+		}
+		_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), work)
+		require.Error(t, err)
 	}
-	_, err = r.Receive(t.Context(), signed(t, signing.TimestampBody{}, signing.GenerateSecret()), receiver.State(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
-	require.Error(t, err)
+	older := make([]string, 4)
+	for i := range older {
+		older[i] = signing.GenerateSecret().Reveal()
+	}
+	_, err := newReceiver(&surehook.ReceiverConfig{OlderSecrets: older})
+	require.ErrorContains(t, err, "OlderSecrets has 4 secrets: at most 3 are tried")
 }
 
 func TestTolerance(t *testing.T) {
