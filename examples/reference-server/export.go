@@ -46,7 +46,7 @@ const (
 	feedDisorder = 10 * time.Minute // the feed has the order of the commits, so the event of a long transaction comes late in it
 )
 
-func (s *service) checkExport(_ context.Context, _ caller, input json.RawMessage) error {
+func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json.RawMessage) error {
 	var in ExportEvents
 	if err := json.Unmarshal(input, &in); err != nil {
 		return invalid("body.input", "it is not an input of export_events")

@@ -85,7 +85,7 @@ func (s *server) jobOperations() {
 }
 
 func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submittedJob, error) {
-	input, err := s.admit(ctx, c, in.Body)
+	input, err := s.admit(c, in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +94,9 @@ func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submi
 	}
 	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Job, error) {
 		var made jobs.Submitted
+		if err := s.checked(ctx, tx, c, in.Body.Kind, input); err != nil {
+			return Job{}, err
+		}
 		err := s.roomForJob(ctx, tx, c, in.Body.CallbackURL, func() (err error) {
 			made, err = s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: in.Body.Kind, Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
 			return err

@@ -85,6 +85,14 @@ func TestJobLifecycle(t *testing.T) {
 		require.Equal(t, id, s.get(c.token, "/jobs?cursor="+list.body["next_cursor"].(string)).data()[0]["id"])
 		require.Empty(t, s.get(other.token, "/jobs").data())
 
+		// A repeat has the first one's answer, though the same job could not be submitted now.
+		gone := s.subscribe(c.token, e.URL)
+		again := object{"kind": "replay", "input": object{"subscription_id": gone, "dry_run": true}}
+		first := s.post(c.token, "/jobs", again, "Idempotency-Key", "two").is(http.StatusAccepted)
+		s.remove(c.token, "/subscriptions/"+gone).is(http.StatusNoContent)
+		s.post(c.token, "/jobs", again).refused(http.StatusUnprocessableEntity, "body.input.subscription_id")
+		require.Equal(t, first, s.post(c.token, "/jobs", again, "Idempotency-Key", "two").is(http.StatusAccepted))
+
 		// Without a callback URL there is no event.
 		quiet := s.submit(c.token, "export_events", object{})
 		s.finished(c.token, quiet)

@@ -19,8 +19,8 @@ import (
 type kind struct {
 	operatorOnly bool
 	input        reflect.Type
-	results      []reflect.Type                                                   // beside those that other operations have
-	check        func(ctx context.Context, c caller, input json.RawMessage) error // beyond the schema; nil: nothing
+	results      []reflect.Type                                                               // beside those that other operations have
+	check        func(ctx context.Context, tx *sql.Tx, c caller, input json.RawMessage) error // beyond the schema; nil: nothing
 	run          func(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error)
 	concurrency  int
 }
@@ -47,7 +47,7 @@ func (s *service) jobKinds() (all []jobs.Kind[*sql.Tx]) {
 // admit checks who asks for a job, and with what input, by the same types that
 // describe it in the OpenAPI document and that the kind works with. It returns the
 // input as it is kept.
-func (s *server) admit(ctx context.Context, c caller, n NewJob) (json.RawMessage, error) {
+func (s *server) admit(c caller, n NewJob) (json.RawMessage, error) {
 	k, ok := s.kinds()[n.Kind]
 	if !ok {
 		return nil, invalid("body.kind", fmt.Sprintf("there is no kind %q", n.Kind))
@@ -71,12 +71,16 @@ func (s *server) admit(ctx context.Context, c caller, n NewJob) (json.RawMessage
 	if len(found.Errors) > 0 {
 		return nil, fromHuma(http.StatusUnprocessableEntity, "the input is not one of this kind", found.Errors...).(*Problem)
 	}
-	if k.check != nil {
-		if err := k.check(ctx, c, input); err != nil {
-			return nil, err
-		}
-	}
 	return input, nil
+}
+
+// checked is what a kind checks beyond its schema. It may be otherwise when a request is
+// repeated, so it is checked in the transaction that submits the job.
+func (s *service) checked(ctx context.Context, tx *sql.Tx, c caller, kind string, input json.RawMessage) error {
+	if check := s.kinds()[kind].check; check != nil {
+		return check(ctx, tx, c, input)
+	}
+	return nil
 }
 
 // describeKinds adds the kinds' inputs and results to the OpenAPI document.

@@ -66,7 +66,7 @@ func (s *service) replaysOf(owner string) replays {
 	return s.replays.ForSubscriber(owner)
 }
 
-func (s *service) checkReplay(ctx context.Context, c caller, input json.RawMessage) error {
+func (s *service) checkReplay(ctx context.Context, tx *sql.Tx, c caller, input json.RawMessage) error {
 	var in ReplayDeliveries
 	if err := json.Unmarshal(input, &in); err != nil {
 		return invalid("body.input", "it is not an input of replay")
@@ -83,17 +83,15 @@ func (s *service) checkReplay(ctx context.Context, c caller, input json.RawMessa
 	if in.SubscriptionID == "" {
 		return nil
 	}
-	return s.db.inTx(ctx, func(tx *sql.Tx) error {
-		if err := textOnly("body.input.subscription_id", in.SubscriptionID); err != nil {
-			return err
-		}
-		_, err := s.own(ctx, tx, c, in.SubscriptionID)
-		var p *Problem
-		if errors.As(err, &p) {
-			return invalid("body.input.subscription_id", "there is no such subscription")
-		}
+	if err := textOnly("body.input.subscription_id", in.SubscriptionID); err != nil {
 		return err
-	})
+	}
+	_, err := s.own(ctx, tx, c, in.SubscriptionID)
+	var p *Problem
+	if errors.As(err, &p) {
+		return invalid("body.input.subscription_id", "there is no such subscription")
+	}
+	return err
 }
 
 // replay has the library send the deliveries again, and reports how far it has come. The
