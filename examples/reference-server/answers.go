@@ -56,7 +56,7 @@ func newAnswers(db *database, keys []sender.SealingKey) (*answers, error) {
 // Keyed is the header that makes a request repeatable. Keys are per caller and path,
 // and kept for 24 hours.
 type Keyed struct {
-	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[ -~]*$" doc:"A repeat with the same key has the first one's answer, for 24 hours."`
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[ -~]*$" patternDescription:"visible ASCII characters and spaces" doc:"A repeat with the same key has the first one's answer, for 24 hours."`
 }
 
 // once does a request's work in a transaction, and if it carries an Idempotency-Key,

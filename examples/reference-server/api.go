@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -66,7 +68,7 @@ type operation struct {
 	who          access
 	says         bool  // a list of which described says who sees what
 	shows        bool  // a secret: the answer is kept nowhere on its way
-	errors       []int // besides 401, 404, 422, 500 and 503, which most can answer
+	errors       []int // besides 400, 401, 404, 422, 500 and 503, which most can answer
 }
 
 // newAPI makes the API on a mux: the same types serve the requests and describe them
@@ -97,7 +99,7 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.whoInWords(), Tags: []string{o.tag}, DefaultStatus: o.status,
 		// The body has been read by then, within its bounds: see body.go.
 		MaxBodyBytes: maxBody + 1, BodyReadTimeout: -1,
-		Errors: append([]int{http.StatusServiceUnavailable}, o.errors...),
+		Errors: append([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, o.errors...),
 	}
 	op.Security = []map[string][]string{} // so that nobody takes it for forgotten
 	if o.who != everybody {
@@ -108,11 +110,11 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 	if o.who == operatorOnly {
 		op.Errors = append(op.Errors, http.StatusForbidden)
 	}
-	if strings.Contains(o.path, "{") {
+	if strings.Contains(o.path, "{") || strings.HasPrefix(o.path, "/subscribers/") {
 		op.Errors = append(op.Errors, http.StatusNotFound)
 	}
 	if o.method == http.MethodPost || o.method == http.MethodPatch {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, callerOf(ctx), in)
@@ -139,7 +141,7 @@ func (s *server) allowed(o operation) func(huma.Context, func(huma.Context)) {
 		malformed, _ := ctx.Context().Value(malformedKey{}).(*Problem)
 		u := ctx.URL()
 		unknown := unknownQuery(u.Query(), queryNames(ctx.Operation()))
-		unclear := unclearHeaders(ctx)
+		unclear, unwanted := unclearHeaders(ctx), unwantedBody(ctx)
 		switch {
 		case o.who == everybody && unknown == nil:
 			next(ctx)
@@ -153,6 +155,8 @@ func (s *server) allowed(o operation) func(huma.Context, func(huma.Context)) {
 			refuse(unknown)
 		case unclear != nil:
 			refuse(unclear)
+		case unwanted != nil:
+			refuse(unwanted)
 		default:
 			if o.shows {
 				ctx.SetHeader("Cache-Control", "no-store")
@@ -210,6 +214,30 @@ func unclearHeaders(ctx huma.Context) *Problem {
 	})
 	if keys > 1 {
 		errs = append(errs, Detail{Location: "header.Idempotency-Key", Message: "it is given more than once"})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return problem(http.StatusUnprocessableEntity, summary(errs), errs...)
+}
+
+// unwantedBody refuses what would be passed over: who gives an overlap to a call that takes
+// none believes that there is one. An empty object is what some clients send for nothing.
+func unwantedBody(ctx huma.Context) *Problem {
+	if ctx.Operation().RequestBody != nil {
+		return nil
+	}
+	body, err := io.ReadAll(ctx.BodyReader()) // it is in memory: see body.go
+	if err != nil || len(body) == 0 {
+		return nil //nolint:nilerr // there is none
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return invalid("body", "this call takes no body: leave it out")
+	}
+	var errs []Detail
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		errs = append(errs, Detail{Location: "body." + name, Message: "it is unknown: this call takes no body"})
 	}
 	if len(errs) == 0 {
 		return nil

@@ -38,6 +38,9 @@ func bounded(next http.Handler, within time.Duration) http.Handler {
 		if p := wellFormed(body); p != nil {
 			r = r.WithContext(context.WithValue(r.Context(), malformedKey{}, p))
 		}
+		if len(body) > 0 {
+			r.Header.Set("Content-Type", "application/json") // huma compares letter for letter
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})

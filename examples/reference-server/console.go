@@ -62,13 +62,13 @@ func (s *server) formed(next http.Handler) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := inTime(w, bodyTimeout, r.ParseForm); err != nil {
-			s.sorry(w, r, invalid("body", "the form cannot be read: it must be that of the page, and have at most 64 KiB"))
+			s.sorry(w, r, problem(http.StatusUnprocessableEntity, "the form cannot be read: it must be that of the page, and have at most 64 KiB"))
 			return
 		}
 		for name, values := range r.PostForm {
 			for _, v := range values {
 				if !text(v) {
-					s.sorry(w, r, invalid("body."+name, name+": it must not hold a NUL character, and be valid UTF-8"))
+					s.sorry(w, r, problem(http.StatusUnprocessableEntity, name+": it must not hold a NUL character, and be valid UTF-8"))
 					return
 				}
 			}

@@ -44,6 +44,11 @@ func wellFormed(body []byte) *Problem {
 			}
 			return malformed(location(of), "it holds half of a character: a surrogate, from \\ud800 to \\udfff, without the other one of its pair (RFC 8259, section 8.2)")
 		}
+		if n, is := token.(json.Number); is {
+			if _, err := n.Float64(); err != nil {
+				return invalid(location(open), "the number is too large: its magnitude may be up to 1.7976931348623157e308 (RFC 8259, section 6)")
+			}
+		}
 		if isName {
 			name := token.(string) // what else could be there is not valid
 			open[in].name, open[in].value = name, true

@@ -39,6 +39,11 @@ func TestManners(t *testing.T) {
 			require.Equal(t, allowed, r.header.Get("Allow"))
 		}
 
+		// A call that takes no body takes an empty one, and a media type is in any letters.
+		s.post(c.token, at+"/secret/retire", object{}).is(http.StatusNoContent)
+		s.post(c.token, at+"/secret/retire", "null").is(http.StatusNoContent)
+		s.post(operatorToken, "/subscribers", `{"name":"x"}`, "Content-Type", "Application/JSON; Charset=UTF-8").is(http.StatusCreated)
+
 		// An answer is JSON whatever is asked for, and the scheme's name is in any letters.
 		s.get(c.token, at, "Accept", "text/html").is(http.StatusOK)
 		s.get("", at, "Authorization", "bearer "+c.token).is(http.StatusOK)

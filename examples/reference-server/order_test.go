@@ -54,7 +54,7 @@ func TestOrderIsSetAndRead(t *testing.T) {
 			{object{"order": "object", "hold_dead": "yes"}, "body.hold_dead", "boolean"},
 			{object{"payload_version": "newest"}, "body.payload_version", "2026-11-25"},
 			{object{"payload_version": "2026-11-25"}, "body.payload_version", "there are none here"},
-			{object{"hold_for": 1}, "body.hold_for", "unexpected"},
+			{object{"hold_for": 1}, "body.hold_for", "it is unknown here"},
 		} {
 			for _, r := range []*reply{
 				s.patch(c.token, at, wrong.change),
@@ -218,7 +218,7 @@ func TestPreview(t *testing.T) {
 			{c.token, object{"events": 201, "filter": some}, "body.events", "at most 200"},
 			{c.token, object{"events": 0, "filter": some}, "body.events", "at least 1"},
 			{operatorToken, object{"subscriber_id": "sub_never", "filter": some}, "body.subscriber_id", "there is no subscriber"},
-			{operatorToken, object{"subscriber": c.id, "filter": some}, "body.subscriber", "unexpected"},
+			{operatorToken, object{"subscriber": c.id, "filter": some}, "body.subscriber", "it is unknown here"},
 		} {
 			r := s.post(wrong.token, "/subscriptions/preview", wrong.body)
 			r.refused(http.StatusUnprocessableEntity, wrong.at)

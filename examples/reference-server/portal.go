@@ -56,7 +56,7 @@ func (s *server) newPortal() (*portal.Portal, error) {
 }
 
 func (s *server) portalOperations() {
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/portal", id: "open-portal", summary: "Make a link to a subscriber's portal", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusConflict}}, s.openPortal)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/portal", id: "open-portal", summary: "Make a link to a subscriber's portal", tag: "Subscribers", who: operatorOnly, shows: true, errors: []int{http.StatusConflict}}, s.openPortal)
 }
 
 func (s *server) openPortal(ctx context.Context, _ caller, in *openPortal) (*answer[PortalLink], error) {

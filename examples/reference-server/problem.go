@@ -50,7 +50,8 @@ func problem(status int, detail string, errs ...Detail) *Problem {
 
 // invalid is the refusal of a field that is well-formed and cannot be.
 func invalid(location, message string) *Problem {
-	return problem(http.StatusUnprocessableEntity, message, Detail{Location: location, Message: message})
+	at := Detail{Location: location, Message: message}
+	return problem(http.StatusUnprocessableEntity, summary([]Detail{at}), at)
 }
 
 // unavailable is the refusal of what can be asked for again.
@@ -154,6 +155,8 @@ func inWords(message string) string {
 	switch {
 	case message == "expected array length >= 1":
 		return "the list is empty: name one or more, or leave it out"
+	case message == validation.MsgUnexpectedProperty:
+		return "it is unknown here: leave it out"
 	case message == "expected length >= 1":
 		return "it is empty"
 	case strings.HasPrefix(message, "invalid date/time for format"), message == validation.MsgExpectedRFC3339DateTime:
@@ -267,5 +270,5 @@ func plain(err error) string {
 			text = own
 		}
 	}
-	return strings.NewReplacer("sender: ", "", "jobs: ", "").Replace(text)
+	return strings.NewReplacer("sender: ", "", "jobs: ", "", " (PublisherConfig.MaxBodyBytes)", "").Replace(text)
 }

@@ -91,6 +91,16 @@ func TestRefusals(t *testing.T) {
 			{op, "POST", "/subscribers", `{"Name":"x"}`, 422, "body.Name", nil},
 			{op, "POST", "/subscribers", `{"name":"x","NAME":"y"}`, 422, "body.NAME", nil},
 			{c.token, "POST", "/subscriptions/" + sub + "/test", "test", 400, "body", nil},
+			// Of a call that takes no body, all fields are unknown.
+			{c.token, "POST", "/subscriptions/" + sub + "/test", object{"type": "order.paid"}, 422, "body.type", nil},
+			{c.token, "POST", "/subscriptions/" + sub + "/test", []string{"order.paid"}, 422, "body", nil},
+			{c.token, "POST", "/subscribers/" + c.id + "/token/rotate", object{"overlap_seconds": 3600}, 422, "body.overlap_seconds", nil},
+			{c.token, "POST", "/subscribers/" + c.id + "/secret/retire", object{"at": "tomorrow"}, 422, "body.at", nil},
+			{c.token, "GET", "/deliveries", object{"status": "held"}, 422, "body.status", nil},
+			{c.token, "DELETE", "/subscriptions/" + sub, object{"keep": true}, 422, "body.keep", nil},
+			// No database takes such a number as one.
+			{op, "POST", "/subscribers", `{"name":"x","attributes":{"a":[1,{"b":1e999}]}}`, 422, "body.attributes.a[1].b", nil},
+			{op, "POST", "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"data":-1e400}`, 422, "body.data", nil},
 			{op, "POST", "/subscribers", "{\"name\":\"\xff\"}", 400, "", nil},
 			{op, "POST", "/subscribers", "[]", 422, "body", nil},
 			{op, "POST", "/subscribers", "name=x", 415, "", []string{"Content-Type", "application/x-www-form-urlencoded"}},
@@ -230,7 +240,7 @@ func TestRefusalsInWords(t *testing.T) {
 			t.Helper()
 			require.GreaterOrEqual(t, r.status, 400)
 			require.Contains(t, r.body["detail"], words)
-			for _, inner := range []string{"sender:", "postgres:", "sqlite:", "jobs:", "e+", "format 2006", "expected number", "reading a"} {
+			for _, inner := range []string{"sender:", "postgres:", "sqlite:", "jobs:", "e+", "format 2006", "expected number", "reading a", "Go value", "unexpected property", "Config", "to match pattern"} {
 				require.NotContains(t, r.text, inner)
 			}
 		}
@@ -245,6 +255,15 @@ func TestRefusalsInWords(t *testing.T) {
 		says(s.post(operatorToken, "/events", event), "has had the highest version that there is")
 		says(s.get(c.token, "/deliveries?since=today"), "it must be a time such as 2006-01-02T15:04:05Z")
 		says(s.get(c.token, "/deliveries?since=2026-01-02T00:00:00+02:00"), "a + in a query is written %2B")
+		says(s.get(c.token, "/deliveries?cursor=x"), "query.cursor: it must be the next_cursor of a page of the same list")
+		says(s.post(operatorToken, "/subscribers", object{"name": "a\x00b"}), "body.name: it must not hold a NUL character")
+		says(s.post(operatorToken, "/subscribers", object{"nick": "a"}), "body.nick: it is unknown here")
+		says(s.post(operatorToken, "/subscribers", `{"name":"a","attributes":{"n":1e999}}`), "body.attributes.n: the number is too large")
+		says(s.post(operatorToken, "/subscribers", object{"name": "a"}, "Idempotency-Key", "é"), "header.Idempotency-Key: expected string to be visible ASCII characters")
+		says(s.post(operatorToken, "/subscribers/sub_never/secret/rotate", nil), "there is no such subscriber")
+		says(s.post(operatorToken, "/subscribers/sub_never/secret/activate", nil), "there is no such subscriber")
+		says(s.post(operatorToken, "/subscribers/sub_never/secret/retire", nil), "there is no such subscriber")
+		says(s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "2"}, "data": strings.Repeat("x", 1<<20-100)}), "send less data, or a thin event")
 		id := s.subscribe(c.token, newEndpoint(t).URL)
 		sent := s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)["delivery_id"].(string)
 		s.deliveries(c.token, id, "delivered", 1)
@@ -266,7 +285,7 @@ func TestSecretsAreNotStored(t *testing.T) {
 	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false")
 	made := s.post(operatorToken, "/subscribers", object{"name": "c"})
 	at := "/subscribers/" + made.is(http.StatusCreated)["id"].(string)
-	for _, r := range []*reply{made, s.get(operatorToken, "/subscribers/sub_operator/secret"), s.post(operatorToken, at+"/secret/rotate", nil), s.post(operatorToken, at+"/token/rotate", nil)} {
+	for _, r := range []*reply{made, s.get(operatorToken, "/subscribers/sub_operator/secret"), s.post(operatorToken, at+"/secret/rotate", nil), s.post(operatorToken, at+"/token/rotate", nil), s.post(operatorToken, at+"/portal", nil)} {
 		require.Less(t, r.status, 300)
 		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -76,7 +77,7 @@ func (s *server) rotateSecret(ctx context.Context, c caller, in *rotateSecret) (
 			Detail{Location: "body.sign_after_seconds", Message: fmt.Sprintf("it is %d: it must be less than overlap_seconds, which is %d", in.Body.SignAfterSeconds, int64(asked.Overlap/time.Second))})
 	}
 	body, err := once(ctx, s.answers, c, in.Key, asked, func(tx *sql.Tx) (RotatedSecret, error) { return s.rotate(ctx, tx, in.ID, asked) })
-	return &answer[RotatedSecret]{body}, err
+	return &answer[RotatedSecret]{body}, ofSubscriber(err)
 }
 
 // rotation is what was asked for, with its defaults.
@@ -97,11 +98,19 @@ func (s *server) rotate(ctx context.Context, tx *sql.Tx, subscriber string, aske
 }
 
 func (s *server) activateSecret(ctx context.Context, _ caller, in *SubscriberPath) (*struct{}, error) {
-	return nil, s.db.inTx(ctx, func(tx *sql.Tx) error { return s.registry.ActivateSecretTx(ctx, tx, in.ID) })
+	return nil, ofSubscriber(s.db.inTx(ctx, func(tx *sql.Tx) error { return s.registry.ActivateSecretTx(ctx, tx, in.ID) }))
 }
 
 func (s *server) retireSecret(ctx context.Context, _ caller, in *SubscriberPath) (*struct{}, error) {
-	return nil, s.db.inTx(ctx, func(tx *sql.Tx) error { return s.registry.RetireSecretTx(ctx, tx, in.ID) })
+	return nil, ofSubscriber(s.db.inTx(ctx, func(tx *sql.Tx) error { return s.registry.RetireSecretTx(ctx, tx, in.ID) }))
+}
+
+// ofSubscriber says what it is that there is not.
+func ofSubscriber(err error) error {
+	if errors.Is(err, sender.ErrNotFound) {
+		return notFound("subscriber")
+	}
+	return err
 }
 
 func (s *server) rotateToken(ctx context.Context, c caller, in *rotateToken) (*answer[RotatedToken], error) {

@@ -228,7 +228,7 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 		Security: []map[string][]string{{"bearer": {}}},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-			"401": refused("Unauthorized"), "403": refused("Forbidden"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
+			"400": refused("Bad Request"), "401": refused("Unauthorized"), "403": refused("Forbidden"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
 		},
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/surehook/surehook/sender"
 )
 
@@ -82,6 +84,7 @@ type (
 func (s *server) subscriberOperations() {
 	handle(s, operation{method: http.MethodPost, path: "/subscribers", id: "create-subscriber", summary: "Create a subscriber", tag: "Subscribers", status: http.StatusCreated, who: operatorOnly, shows: true, errors: []int{http.StatusConflict}}, s.createSubscriber)
 	handle(s, operation{method: http.MethodGet, path: "/subscribers/{id}", id: "get-subscriber", summary: "Read a subscriber's current state", tag: "Subscribers"}, s.getSubscriber)
+	s.api.OpenAPI().Paths["/subscribers/{id}"].Get.Responses["304"] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 	handle(s, operation{method: http.MethodPatch, path: "/subscribers/{id}", id: "change-subscriber", summary: "Change a subscriber", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusPreconditionFailed}}, s.changeSubscriber)
 	handle(s, operation{method: http.MethodDelete, path: "/subscribers/{id}", id: "delete-subscriber", summary: "Delete a subscriber", tag: "Subscribers", status: http.StatusNoContent, who: operatorOnly, errors: []int{http.StatusConflict, http.StatusPreconditionFailed}}, s.deleteSubscriber)
 }
