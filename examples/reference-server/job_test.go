@@ -287,6 +287,7 @@ func TestReplayJob(t *testing.T) {
 		job := s.finished(c.token, s.submit(c.token, "replay", object{"event_type": "order.*"}))
 		require.Equal(t, "succeeded", job["status"], "%v", job)
 		require.Equal(t, object{"matched": float64(n), "replayed": float64(n)}, job["result"])
+		require.Equal(t, object{"done": float64(n), "total": float64(n)}, job["progress"], "of one that ended before anybody looked, too")
 		s.deliveries(c.token, mine, "delivered", n)
 		require.Len(t, s.get(other.token, "/deliveries?status=dead_lettered").data(), n, "a subscriber replays its own alone")
 

@@ -154,14 +154,15 @@ func (s *service) followReplay(ctx context.Context, own replays, run *jobs.Run[*
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
-		if err == nil && (r.Status == replay.Finished || r.Status == replay.Cancelled) {
-			return json.Marshal(Replayed{Matched: r.Matched, Replayed: r.Admitted, More: r.More})
-		}
-		if err == nil && r.Admitted > state.Admitted {
+		ended := err == nil && (r.Status == replay.Finished || r.Status == replay.Cancelled)
+		if err == nil && (ended || r.Admitted > state.Admitted) {
 			state.Admitted = r.Admitted
 			if err := s.saveReplay(ctx, run, state, r); err != nil && ctx.Err() == nil {
 				return nil, err
 			}
+		}
+		if ended {
+			return json.Marshal(Replayed{Matched: r.Matched, Replayed: r.Admitted, More: r.More})
 		}
 		select {
 		case <-ctx.Done():
