@@ -207,10 +207,10 @@ func TestInTxThatIsEndedInside(t *testing.T) {
 	}
 	bed := newBed(t)
 	err := postgres.InTx(bed.pool, pgx.TxOptions{})(t.Context(), func(tx pgx.Tx) error {
-		_, err := tx.Query(t.Context(), "SELECT generate_series(1, 10)")
-		return err
+		tx.QueryRow(t.Context(), "SELECT 1") // without Scan
+		return nil
 	})
-	require.ErrorContains(t, err, "busy", "rows of the first statement are still open")
+	require.ErrorContains(t, err, "busy", "the first statement is not over")
 	require.NotErrorIs(t, err, pgx.ErrTxClosed)
 }
 
