@@ -85,6 +85,13 @@ func (o *databasePlace) open(ctx context.Context, env func(string) string, make 
 	return openSQLite(ctx, where, make)
 }
 
+// noFile is the error that an SQLite file is not there.
+type noFile string
+
+func (f noFile) Error() string {
+	return fmt.Sprintf("there is no file %s: give the one that the service works with", string(f))
+}
+
 func openSQLite(ctx context.Context, path string, make bool) (*database, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -95,7 +102,7 @@ func openSQLite(ctx context.Context, path string, make bool) (*database, error) 
 		}
 		_ = f.Close()
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("there is no file %s: give the one that the service works with", path)
+		return nil, noFile(path)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():

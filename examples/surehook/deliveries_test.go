@@ -194,6 +194,7 @@ func TestDeliveriesRefuse(t *testing.T) {
 		{2, "-limit is 0", []string{"deliveries", "-limit", "0"}},
 		{2, "must be a time such as", []string{"deliveries", "-since", "yesterday"}},
 		{2, "there is no file nowhere.db", []string{"deliveries", "-database", "nowhere.db"}},
+		{2, "there is no file nowhere.db: give the one that the service works with, or say which tables a new one is to have: -sets sender", []string{"migrate", "up", "-database", "nowhere.db"}},
 		{2, "cannot be read as an SQLite database", []string{"deliveries", "-database", "not.db"}},
 		{2, "both a server", []string{"deliveries", "-database", "x.db", "-server", "http://localhost"}},
 		{2, "-schema is for PostgreSQL", []string{"deliveries", "-database", "x.db", "-schema", "hooks"}},

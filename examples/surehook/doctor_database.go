@@ -126,7 +126,7 @@ func checkKey(ctx context.Context, d *database, keys *sender.Keys, found *findin
 		return
 	}
 	if err := keys.Check(ctx, d.store); err != nil {
-		found.add("sealing key", fail, err.Error(), "give the service the key that its secrets were sealed with")
+		found.add("sealing key", fail, err.Error(), "give the key that the secrets were sealed with, in a line ID=KEY with the ID of its sender.SealingKey")
 		return
 	}
 	opened := 0

@@ -55,6 +55,7 @@ func TestDoctor(t *testing.T) {
 		require.Equal(t, "fail", e.of("sealing key"), "%v", e)
 		e = u.doctor(append(at, "-secret-key-file", "named")...)
 		require.Equal(t, "fail", e.of("sealing key"), "the service names it by a fingerprint")
+		require.Contains(t, u.run(append([]string{"doctor", "-secret-key-file", "named"}, at...)...).out, "in a line ID=KEY with the ID of its sender.SealingKey")
 		e = u.doctor(append(at, "-reach", "720h")...)
 		require.Equal(t, "fail", e.of("retention"), "%v", e)
 

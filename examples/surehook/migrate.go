@@ -58,6 +58,8 @@ The sets: sender (to send), dedup (to receive), jobs, inbox, catchup.`,
 	}
 }
 
+const someSets = "-sets sender (to send), -sets dedup (to receive), or -sets sender,dedup"
+
 func migrateUp(ctx context.Context, t *terminal, o *migrateOptions) error {
 	var sets []tableSet
 	var err error
@@ -67,6 +69,9 @@ func migrateUp(ctx context.Context, t *terminal, o *migrateOptions) error {
 		}
 	}
 	d, err := o.place.open(ctx, t.env, o.sets != "")
+	if _, missing := errors.AsType[noFile](err); missing {
+		return fmt.Errorf("%w, or say which tables a new one is to have: %s", err, someSets)
+	}
 	if err != nil {
 		return err
 	}
@@ -77,7 +82,7 @@ func migrateUp(ctx context.Context, t *terminal, o *migrateOptions) error {
 	}
 	if o.sets == "" {
 		if sets, err = chosen(present(before)); err != nil {
-			return errors.New("there are no tables yet: say which to make, with -sets sender (to send), -sets dedup (to receive), or -sets sender,dedup")
+			return errors.New("there are no tables yet: say which to make: " + someSets)
 		}
 	}
 	for _, set := range sets {
