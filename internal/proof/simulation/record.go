@@ -154,13 +154,14 @@ func (w *world) deliveryOf(key dispatch.DeliveryKey, info sender.EventInfo, subs
 			e.deliveries[page[i].Subscription] = append(e.deliveries[page[i].Subscription], page[i].ID)
 		}
 	}
-	if ids := e.deliveries[s.id]; len(ids) != 1 {
+	w.byKey[key] = d
+	if ids := e.deliveries[s.id]; len(ids) != 1 { // or the run is being broken off
 		w.violated("I1", "%s is there %d times", d.name, len(ids))
 		return d
 	}
 	d.id = e.deliveries[s.id][0]
 	d.mayCancel = w.skipped(e, s)
-	w.byKey[key], w.deliveries = d, append(w.deliveries, d)
+	w.deliveries = append(w.deliveries, d)
 	return d
 }
 
@@ -315,7 +316,9 @@ func (p *process) released(rs []dispatch.Release) {
 			d.leased = nil
 			d.firstMost = time.Time{} // the schedule may begin with the next claim
 		}
-		p.w.look(d)
+	}
+	for _, r := range rs { // a delivery may be there twice, under tokens of two claims
+		p.w.look(p.w.byKey[r.Key])
 	}
 }
 
