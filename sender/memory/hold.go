@@ -67,8 +67,9 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 			return err
 		}
 		held := sub.all()
-		// The order is total, so that the same calls have the same results.
-		slices.SortFunc(held, func(a, b *delivery) int { return int(a.event.no - b.event.no) })
+		// The order is total, so that the same calls have the same results. The newest come
+		// first, so that what is behind in a line need not come out before it ends.
+		slices.SortFunc(held, func(a, b *delivery) int { return int(b.event.no - a.event.no) })
 		if err := s.checkRetention(sub, held, r); err != nil {
 			return err
 		}

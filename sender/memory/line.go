@@ -104,10 +104,10 @@ func (tx *Tx) goOn(d *delivery, row *live, line rules.Line) {
 func (d *delivery) inLine() bool { return slices.Contains(d.sub.lines[d.event.info.Object], d) }
 
 // advance lets the first of a line come out, if nothing is out. Of the latest order that is
-// the newest.
+// the newest. All of what is gone is swept.
 func (tx *Tx) advance(sub *subscription, object sender.Object) {
 	line := sub.line(object)
-	if !line.Advances() {
+	if sub.deleted || !line.Advances() {
 		return
 	}
 	if line.Overtakes(sub.Settings.Order) {

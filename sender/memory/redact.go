@@ -23,21 +23,22 @@ func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history
 		if p.Cursor == "" {
 			upTo = s.last
 		}
-		found := 0
+		var found []*event
 		for _, e := range s.events[s.after(from):s.after(upTo)] {
-			if found == p.Limit {
+			if len(found) == p.Limit {
 				out.Cursor = rules.RedactCursor(from, upTo)
-				return nil
+				break
 			}
 			from = e.no
 			named := e.info.Object == p.Object
 			if p.Subscriber != "" {
 				named = e.to.subscriber == p.Subscriber
 			}
-			if !named {
-				continue
+			if named {
+				found = append(found, e)
 			}
-			found++
+		}
+		for _, e := range slices.Backward(found) { // so that what is behind in a line need not come out before it ends
 			if !e.redacted {
 				out.Events++
 				out.Deliveries += tx.redact(e)

@@ -47,9 +47,12 @@ func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 			row.take(&back)
 			row.returned = r.Due.IsZero() && row.number == 0
 			row.leased = time.Time{}
-			if line := d.line(); line.Overtaken(d.sub.Settings.Order, d.event.no) {
+			switch line := d.line(); {
+			case d.cancelled():
+				tx.end(d, rules.Cancelled(row.single))
+			case line.Overtaken(d.sub.Settings.Order, d.event.no):
 				tx.end(d, rules.Superseded(row.single))
-			} else {
+			default:
 				tx.goOn(d, &row, line)
 			}
 			tx.wake = true

@@ -35,7 +35,7 @@ func (s *Store) Payloads(ctx context.Context, events []int64) (map[int64]dispatc
 
 // giveBodies reads the bodies that the claim has not read, now that the claim is committed
 // and nobody waits for the write lock. A delivery whose event was redacted since is
-// released. A body that cannot be read stays out.
+// given back, which cancels it. A body that cannot be read stays out.
 func (s *Store) giveBodies(ctx context.Context, out *dispatch.Claims) {
 	events := withoutBody(out.Claimed)
 	if len(events) == 0 {
@@ -60,7 +60,7 @@ func (s *Store) giveBodies(ctx context.Context, out *dispatch.Claims) {
 	}
 	out.Claimed = kept
 	if len(redacted) > 0 {
-		_ = s.Release(ctx, redacted) // the next claim cancels it; if this fails, the first claim after the lease does
+		_ = s.Release(ctx, redacted) // if this fails, the first claim after the lease cancels it
 	}
 }
 

@@ -84,18 +84,19 @@ func (b *batch) created(taken []*live) (map[int64]time.Time, error) {
 // takeBack undoes a claim, whose lease is taken away.
 func (b *batch) takeBack(l *live, created, due time.Time) error {
 	h := b.heads.by[l.subscription]
+	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	skipped, err := b.skipped(h, l.epoch, l.event)
 	if err != nil {
 		return err
 	}
-	if skipped {
-		return b.endAll(h, []live{*l}, rules.Cancelled)
-	}
-	line, err := b.lineOf(h, l.event)
+	sub, err := b.known(l.subscription)
 	if err != nil {
 		return err
 	}
-	sub, err := b.known(l.subscription)
+	if skipped || sub.gone() || l.redacted {
+		return b.endAll(h, []live{*l}, rules.Cancelled)
+	}
+	line, err := b.lineOf(h, l.event)
 	if err != nil {
 		return err
 	}
@@ -104,6 +105,5 @@ func (b *batch) takeBack(l *live, created, due time.Time) error {
 	}
 	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), created, l.epoch < h.epoch, due, timeOf(b.now))
 	l.take(&back)
-	h.lower(b.now) // it may have kept others back: see Settings.MaxInFlight
 	return b.goOn(h, l, micros(due), &line)
 }

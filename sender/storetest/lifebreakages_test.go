@@ -78,7 +78,7 @@ var lifeBreakages = []breakage{
 		}
 	}), checks{"notice/announced"}},
 	{"notices' events look like others", onLive(func(l *dispatch.Live) { l.Notice = false }), checks{"notice/announced"}},
-	{"MaxInFlight ignored", onSettings(func(set *sender.Settings) { set.MaxInFlight = 0 }), checks{"rate/in flight", "rate/in flight, lost"}},
+	{"MaxInFlight ignored", onSettings(func(set *sender.Settings) { set.MaxInFlight = 0 }), checks{"rate/in flight", "rate/in flight, lost", "rate/in flight, given back"}},
 	{"MaxInFlight for each claim", inFlightByClaim, checks{"rate/in flight", "rate/in flight, bounds"}},
 	{"Rate ignored", onSettings(func(set *sender.Settings) { set.Rate = 0 }), checks{"rate/a second", "rate/a second, slow", "rate/a second, saved up", "rate/a second, changed"}},
 	{"Rate halved", onSettings(func(set *sender.Settings) { set.Rate /= 2 }), checks{"rate/a second", "rate/a second, slow"}},

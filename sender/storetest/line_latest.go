@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -56,6 +57,28 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 	w.status(e[3], sub, sender.StatusSuperseded, "while it waited for its retry")
 	w.record(result(w.claims("the last", e[4])[0], sender.ClassNone))
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+}
+
+// lineLatestLong lets more wait in a line than a store may end in one go.
+func lineLatestLong[Tx any](w *world[Tx]) {
+	const many = 1100
+	owner, sub := w.ordered(byObject)
+	w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
+	w.set(sub, latest)
+	w.record(result(w.claims("the newest", w.versions(owner, sub, "a")...)[0], sender.ClassNone))
+	for n := 0; ; n++ {
+		claimed := w.claim(plenty)
+		if len(claimed) == 0 {
+			break
+		}
+		w.check(n < 3, "%d of %d versions that a newer one has overtaken were claimed", n, many)
+		for _, c := range claimed {
+			w.record(result(c, sender.ClassNone))
+		}
+	}
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog once nothing is claimed any more")
+	w.set(sub, byObject)
+	w.record(result(w.claims("of the order of objects again", w.versions(owner, sub, "a")...)[0], sender.ClassNone))
 }
 
 func lineLatestInOneStep[Tx any](w *world[Tx]) {

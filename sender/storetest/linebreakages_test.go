@@ -74,7 +74,12 @@ var lineBreakages = []breakage{
 		}
 	}), checks{"line/latest, sent again"}},
 	{"the order stays", func(s store) store { return settingsKept{s} }, checks{"line/another order"}},
-	{"a line keeps the order that it began with", func(s store) store { return latestLater{s} }, checks{"line/changed to the latest"}},
+	{"a line keeps the order that it began with", func(s store) store { return latestLater{s} }, checks{"line/changed to the latest", "line/changed to the latest, long"}},
+	{"what is cancelled reads as superseded", onDelivery(func(d *sender.Delivery) {
+		if d.Status == sender.StatusCancelled {
+			d.Status = sender.StatusSuperseded
+		}
+	}), checks{"line/cancelled, not superseded", "line/skipped in part"}},
 	{"what was superseded is kept", onPrune(func(p *dispatch.PruneParams) { p.Delivered = time.Time{} }), checks{"line/superseded, pruned"}},
 }
 

@@ -11,6 +11,7 @@ func rateRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"in flight", "No more of a subscription is leased at a time than its MaxInFlight, whoever claims; what ends makes room.", rateInFlight[Tx]},
 		{"in flight, lost", "A lease that has ended takes no room: its delivery is claimed again, also behind a backlog.", rateInFlightLost[Tx]},
+		{"in flight, given back", "What is given back makes room, also if its delivery is cancelled by that.", rateInFlightGivenBack[Tx]},
 		{"in flight, bounds", "MaxInFlight does not lift a claim's own bounds.", rateInFlightBounds[Tx]},
 		{"in flight, changed", "A changed MaxInFlight holds from the next claim on.", rateInFlightChanged[Tx]},
 		{"a second", "No more of a subscription is claimed a second than its Rate, after a burst of a tenth of a second's worth, or of one; and no less, if NextDue is followed.", rateSecond[Tx]},
@@ -74,6 +75,17 @@ func rateInFlightLost[Tx any](w *world[Tx]) {
 		}
 	}
 	w.Fatalf("the delivery whose attempt was lost was not claimed again, behind a backlog of 2, in %d claims", 3*maxTries)
+}
+
+func rateInFlightGivenBack[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(sender.Settings{MaxInFlight: 1})
+	claimed := w.claims("at first", w.versions(owner, sub, "a")...)
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	later := w.versions(owner, sub, "b")
+	w.claimNothing("while one that the resume has skipped is in flight")
+	w.giveBack(claimed...)
+	w.claims("once that was given back", later...)
 }
 
 func rateInFlightBounds[Tx any](w *world[Tx]) {
