@@ -147,13 +147,19 @@ func (c *core) cancelClaimed(ctx context.Context, claims []dispatch.Claimed) err
 		if err := b.lock(subscriptionsOf(keys)); err != nil {
 			return err
 		}
+		if err := b.standIn(subscriptionsOf(keys)); err != nil {
+			return err
+		}
 		return b.each(func(r rows) (bool, error) {
 			var l live
 			var class sender.Class
 			err := r.Scan(&l.subscription, &l.event, &l.single, &class)
 			h := b.heads.by[l.subscription]
 			h.leased--
-			b.end(h, &l, rules.Cancelled(l.single), class)
+			h.lower(b.now) // its lease may have kept others back: see Settings.MaxInFlight
+			status := rules.Cancelled(l.single)
+			b.end(h, &l, status, class)
+			b.leave(h, b.subs[l.subscription], &l, status)
 			return true, err
 		}, deleteRedacted, subscriptionsOf(keys), eventsOf(keys), column(claims, func(cl dispatch.Claimed) int64 { return cl.Token }))
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
@@ -47,6 +48,32 @@ func TestRedactBesideExpansion(t *testing.T) {
 	require.Len(t, f.claim(), 1, "the delivery of the other event")
 	require.Zero(t, f.count(liveRedacted))
 	f.headsRight()
+}
+
+// A claim that comes between the transactions of a redaction reads that the body is gone, and
+// cancels the delivery. That makes room for others, and lets the next version come out of its
+// line.
+func TestRedactBesideAClaim(t *testing.T) {
+	for name, set := range map[string]sender.Settings{"order": {Order: sender.OrderObject}, "max in flight": {MaxInFlight: 1}} {
+		t.Run(name, func(t *testing.T) {
+			f := newForgetting(t)
+			owners, subs := f.subscribe(1)
+			f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+				return f.UpdateSubscriptionTx(ctx, tx, sender.Subscription{ID: subs[0], Subscriber: owners[0], URL: "https://example.com/", EventTypes: []string{"*"}, Settings: set})
+			})
+			first, second := eventTo(owners[0]), eventTo(owners[0])
+			second.Object = first.Object
+			require.NoError(t, f.publish(first, second))
+			f.expand()
+			f.exec(`UPDATE surehook_events SET body = '' WHERE id = '` + first.ID + `'`)
+			require.Empty(t, f.claim(), "of what is redacted")
+			f.headsRight()
+			claimed := f.claim()
+			require.Len(t, claimed, 1, "of the next version")
+			require.Equal(t, second.ID, claimed[0].Event.ID)
+			f.headsRight()
+		})
+	}
 }
 
 // object returns the first event's object.
