@@ -70,6 +70,8 @@ const (
 	inLines = `l.ctid = ANY(ARRAY(SELECT x.at FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
 			CROSS JOIN LATERAL (SELECT ctid AS at FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x))`
 	precede = `UPDATE surehook_lines l SET preceded = true WHERE ` + inLines + ` AND NOT l.preceded`
+	// precedeOut marks what is out in lines of which more was overtaken than ends in one go.
+	precedeOut = precede + ` AND EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.event < l.event OFFSET 0)`
 	// changeLines puts behind what was out.
 	changeLines = `UPDATE surehook_lines l SET place = 2, preceded = false, due = u.due, first_at = u.first_at, number = u.number, tries = u.tries, stood = u.stood, epoch = u.epoch, replay = u.replay,
 			rank = u.rank, single = u.single, spared = u.spared, notice = u.notice, bytes = u.bytes
@@ -179,10 +181,11 @@ func (b *batch) goOn(h *head, l *live, due timestamp) {
 	b.yields = append(b.yields, w)
 }
 
-// supersede ends what deliveries of these events overtake in their lines.
-func (b *batch) supersede(newer map[lineKey]int64) error {
+// supersede ends what deliveries of these events overtake in their lines. some tells that
+// there may be more than ends in one go.
+func (b *batch) supersede(newer map[lineKey]int64) (some bool, err error) {
 	if len(newer) == 0 {
-		return nil
+		return false, nil
 	}
 	var keys []lineKey
 	for k := range newer {
@@ -190,22 +193,23 @@ func (b *batch) supersede(newer map[lineKey]int64) error {
 	}
 	subscriptions, objects := lineArgs(keys)
 	events := column(keys, func(k lineKey) int64 { return newer[k] })
-	err := b.each(func(r rows) (bool, error) {
+	err = b.each(func(r rows) (bool, error) {
 		var no int64
 		err := r.Scan(&no)
 		b.heads.by[no].lined--
 		return true, err
 	}, deleteOldDead, subscriptions, objects, events)
 	if err != nil {
-		return err
+		return false, err
 	}
 	over, err := b.keys(selectOvertaken, subscriptions, objects, events, supersedeMost)
 	if err != nil {
-		return err
+		return false, err
 	}
+	some = len(over) >= supersedeMost
 	over = slices.DeleteFunc(over, func(k dispatch.DeliveryKey) bool { return b.leases[k] != nil })
 	_, err = b.endAll(over, b.superseded)
-	return err
+	return some, err
 }
 
 // superseded is how a delivery ends that a newer one has overtaken. What a resume has
@@ -255,6 +259,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 		}
 		line := lines[k]
 		e := line.Enter(order, w.event)
+		some := false
 		switch {
 		case e.Superseded:
 			class, err := b.lastClass(&w.live)
@@ -262,7 +267,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 			return err
 		case e.Supersedes:
 			if err = b.settleArrived(); err == nil {
-				err = b.supersede(map[lineKey]int64{k: w.event})
+				some, err = b.supersede(map[lineKey]int64{k: w.event})
 			}
 		case e.Displaces:
 			if err = b.settleArrived(); err == nil {
@@ -273,7 +278,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 			return err
 		}
 		row := lineRow{waits: w, object: object, place: placeAgain, behind: e.Behind, before: line.Out}
-		if err := b.putInLines([]lineRow{row}); err != nil || e.Behind {
+		if err := b.putInLines([]lineRow{row}, some); err != nil || e.Behind {
 			return err
 		}
 	}
@@ -289,18 +294,20 @@ func (b *batch) settleArrived() error {
 	return b.flush()
 }
 
-// putInLines writes rows of lines, and counts them.
-func (b *batch) putInLines(all []lineRow) error {
+// putInLines writes rows of lines, and counts them. some tells that those that come out may
+// have some before them that are not superseded yet.
+func (b *batch) putInLines(all []lineRow, some bool) error {
 	if len(all) == 0 {
 		return nil
 	}
-	var preceded []dispatch.DeliveryKey
+	var preceded, out []dispatch.DeliveryKey
 	for i := range all {
 		row := &all[i]
 		h := b.heads.by[row.subscription]
 		h.lined++
 		if !row.behind {
 			delete(b.movedLines, lineKey{row.subscription, row.object})
+			out = append(out, row.key())
 			continue
 		}
 		h.behind++
@@ -313,7 +320,7 @@ func (b *batch) putInLines(all []lineRow) error {
 			return err
 		}
 	}
-	return b.execs(insertLines,
+	err := b.execs(insertLines,
 		column(all, func(r lineRow) int64 { return r.subscription }), column(all, func(r lineRow) string { return r.object }),
 		column(all, func(r lineRow) int64 { return r.event }), column(all, func(r lineRow) int16 { return r.place }),
 		column(all, func(r lineRow) int64 { return r.no }), column(all, func(r lineRow) bool { return r.notice }),
@@ -323,4 +330,8 @@ func (b *batch) putInLines(all []lineRow) error {
 		column(all, func(r lineRow) int64 { return r.epoch }), column(all, func(r lineRow) int64 { return r.replay }),
 		column(all, func(r lineRow) int16 { return int16(r.rank) }), column(all, func(r lineRow) bool { return r.single }),
 		column(all, func(r lineRow) bool { return r.spared }))
+	if err == nil && some && len(out) > 0 {
+		err = b.execs(precedeOut, subscriptionsOf(out), eventsOf(out))
+	}
+	return err
 }

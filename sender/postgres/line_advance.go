@@ -190,7 +190,8 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 			newest[k] = l.Newest
 		}
 	}
-	return b.supersede(newest)
+	_, err = b.supersede(newest)
+	return err
 }
 
 // comeOut lets a delivery come out that was never claimed, and notes one that waits again.

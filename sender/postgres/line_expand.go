@@ -54,14 +54,16 @@ func (l *lining) all(lined []made) error {
 		}
 		l.newest[k] = m.Event
 	}
-	var err error
-	if l.lines, err = l.readLines(unread); err != nil {
+	lines, err := l.readLines(unread)
+	if err != nil {
 		return err
 	}
+	l.lines = lines
 	for _, m := range lined {
 		l.one(m, l.key(m))
 	}
-	if err := l.supersede(l.supersedes); err != nil {
+	some, err := l.supersede(l.supersedes)
+	if err != nil {
 		return err
 	}
 	for _, k := range l.displaced {
@@ -69,7 +71,7 @@ func (l *lining) all(lined []made) error {
 			return err
 		}
 	}
-	return l.putInLines(l.rows)
+	return l.putInLines(l.rows, some)
 }
 
 func (l *lining) readNames(lined []made) error {

@@ -65,4 +65,14 @@ var ofLines = []Defect{
 		File: "sender/postgres/line_advance.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
 		Old: "CASE WHEN l.preceded THEN 0 ELSE l.event END", New: "l.event",
 	},
+	{
+		Name: "what waits in the lines of a deleted subscription comes out, on SQLite",
+		File: "sender/sqlite/line_advance.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
+		Old: "if sub.gone() { // all of what is gone is swept", New: "if sub.gone() && b == nil {",
+	},
+	{
+		Name: "what a claim finds redacted stays in its line, on PostgreSQL",
+		File: "sender/postgres/payloads.go", Tests: []string{"./sender/postgres"}, Run: "^TestRedactBesideAClaim$",
+		Old: "\t\t\tb.leave(h, b.subs[l.subscription], &l, status)\n", New: "",
+	},
 }

@@ -296,7 +296,7 @@ CREATE TABLE surehook_lines (
 	-- surehook_waiting that follows; 3: it is a dead letter that holds back what comes after
 	-- it. Of one that is out, the rest of the row may be old.
 	place smallint NOT NULL,
-	preceded boolean NOT NULL DEFAULT false, -- it is out although it is not the first: it was in flight when an earlier one was sent again
+	preceded boolean NOT NULL DEFAULT false, -- it is out although it is not the first: it was in flight when an earlier one was sent again, or has overtaken more than ends in one go
 	no bigint NOT NULL,               -- the event's number, if it was never claimed
 	notice boolean NOT NULL,
 	bytes int NOT NULL,
