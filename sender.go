@@ -88,7 +88,8 @@ type SenderConfig struct {
 	Traceparent func(ctx context.Context) string
 
 	// Catalogue has the service's event types. Events are published in the newest version of
-	// their type's data, and new subscriptions are pinned to it: see [sender.Settings]. All
+	// their type's data, and new subscriptions are pinned to it: see [sender.Settings]. An
+	// event in a version that its type does not have is refused. All
 	// processes on one database have the same catalogue, or while it is deployed the one
 	// before.
 	Catalogue *catalogue.Catalogue
@@ -136,7 +137,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s.Dispatcher, errs[0] = dispatch.New(store, keys, &d)
 	p := sender.PublisherConfig{MaxBodyBytes: c.MaxBodyBytes, Now: c.Now, Traceparent: c.Traceparent, Check: c.PublishCheck, Hooks: c.PublishHooks}
 	if c.Catalogue != nil {
-		p.PayloadVersion = c.Catalogue.PayloadVersion
+		p.PayloadVersion, p.Check = c.Catalogue.PayloadVersion, c.checkPayload
 	}
 	s.Publisher, errs[1] = sender.NewPublisher(store, &p)
 	s.History, errs[2] = history.New(store, &history.Config{Retention: c.Retention, Now: c.Now})
@@ -157,6 +158,18 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 		return nil, err
 	}
 	return s, nil
+}
+
+// checkPayload refuses a payload version that could not be delivered, and then what
+// PublishCheck does.
+func (c *SenderConfig) checkPayload(ctx context.Context, p sender.Payload) error {
+	if err := c.Catalogue.CheckVersion(p.Type, p.Version); err != nil {
+		return err
+	}
+	if c.PublishCheck == nil {
+		return nil
+	}
+	return c.PublishCheck(ctx, p)
 }
 
 // Run delivers until ctx ends, then drains. It returns at once if a key or a migration is

@@ -19,6 +19,7 @@ import (
 	inbound "github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	outbound "github.com/surehook/surehook/sender/memory"
@@ -128,6 +129,32 @@ func TestPartsAgree(t *testing.T) {
 	require.Equal(t, now, owner.CreatedAt.UTC().Truncate(time.Second))
 	_, err = s.Publish(ctx, sender.Event{Type: "a.b", Object: sender.Object{Type: "o", ID: "1"}, Data: strings.Repeat("x", 1000)})
 	require.ErrorContains(t, err, "1000")
+}
+
+// A payload version that no process could make an older one of is refused before it is stored.
+func TestUnknownPayloadVersion(t *testing.T) {
+	types, err := catalogue.New([]catalogue.Type{{
+		Name: "a.b", Object: "o", Kind: catalogue.State, Description: "B has changed.",
+		Versions: []catalogue.Version{{Examples: []catalogue.Example{{Name: "one", ObjectID: "1", Data: json.RawMessage(`{}`)}}}},
+	}})
+	require.NoError(t, err)
+	var checked []string
+	s, err := newSender(t, &surehook.SenderConfig{Catalogue: types, PublishCheck: func(_ context.Context, p sender.Payload) error {
+		checked = append(checked, p.Type)
+		return nil
+	}})
+	require.NoError(t, err)
+	e := sender.Event{Type: "a.b", Object: sender.Object{Type: "o", ID: "1"}, Data: json.RawMessage(`{}`), PayloadVersion: "2026-11-26"}
+	_, err = s.Publish(t.Context(), e)
+	require.ErrorIs(t, err, sender.ErrInvalidEvent)
+	require.ErrorContains(t, err, `type "a.b" has no payload version "2026-11-26": it has one version: leave it out`)
+	e.Type = "not.in.it"
+	_, err = s.Publish(t.Context(), e)
+	require.NoError(t, err, "it is not converted")
+	e.Type, e.PayloadVersion = "a.b", ""
+	_, err = s.Publish(t.Context(), e)
+	require.NoError(t, err)
+	require.Equal(t, []string{"not.in.it", "a.b"}, checked)
 }
 
 // What an endpoint sees is the same of deliveries and of challenges, and how far back events

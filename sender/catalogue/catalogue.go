@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Catalogue has types that were checked. It does not change, and is safe for concurrent use.
@@ -121,6 +123,30 @@ func (c *Catalogue) PayloadVersion(eventType string) string {
 		return ""
 	}
 	return c.types[i].Newest().Since
+}
+
+// CheckVersion refuses a version that a type does not have: no process could make an older one
+// of it. A type that is not in the catalogue is not converted, and has any.
+func (c *Catalogue) CheckVersion(eventType, version string) error {
+	i, ok := c.by[eventType]
+	if !ok {
+		return nil
+	}
+	t := &c.types[i]
+	if t.At(version).Since == version {
+		return nil
+	}
+	var dates []string
+	for _, v := range t.Versions {
+		if v.Since != "" {
+			dates = append(dates, strconv.Quote(v.Since))
+		}
+	}
+	have := "it has one version: leave it out"
+	if dates != nil {
+		have = "leave it out for the newest, or give " + strings.Join(dates, " or ")
+	}
+	return fmt.Errorf("sender/catalogue: type %q has no payload version %q: %s", eventType, version, have)
 }
 
 // MarshalJSON encodes the catalogue's state, for [Read]: all of it but the converters.

@@ -115,6 +115,11 @@ func TestLookup(t *testing.T) {
 	require.Equal(t, "2026-11-25", c.PayloadVersion("invoice.paid"))
 	require.Empty(t, c.PayloadVersion("user.updated"))
 	require.Empty(t, c.PayloadVersion("unknown"))
+	for version, known := range map[string]bool{"": true, "2025-03-01": true, "2026-11-25": true, "2025-02-28": false, "2026-11-26": false} {
+		require.Equal(t, known, c.CheckVersion("invoice.paid", version) == nil, "%q", version)
+	}
+	require.EqualError(t, c.CheckVersion("invoice.paid", "2026-11-26"), `sender/catalogue: type "invoice.paid" has no payload version "2026-11-26": leave it out for the newest, or give "2025-03-01" or "2026-11-25"`)
+	require.NoError(t, c.CheckVersion("unknown", "2026-11-26"))
 	for date, since := range map[string]string{"": "", "2025-02-28": "", "2025-03-01": "2025-03-01", "2026-11-24": "2025-03-01", "2026-11-25": "2026-11-25", "2030-01-01": "2026-11-25"} {
 		require.Equal(t, since, again.At(date).Since, "%q", date)
 	}
