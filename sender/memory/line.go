@@ -44,6 +44,7 @@ func (tx *Tx) enter(d *delivery, row *live) {
 		e := sub.line(object).Enter(order, d.event.no)
 		if e.Superseded {
 			tx.end(d, rules.Superseded(row.single))
+			tx.advance(sub, object)
 			return
 		}
 		if e.Supersedes {

@@ -185,4 +185,13 @@ func lineChangedToLatest[Tx any](w *world[Tx]) {
 	counts, err := w.Store.Counts(w.ctx)
 	w.noError(err, "counting")
 	w.equal([]int64{counts.Live, counts.DeadLettered}, []int64{0, 1}, "live and dead ones at the end")
+
+	// What held back another one is sent again, and is superseded by it at once.
+	owner, sub = w.ordered(holding)
+	e = w.versions(owner, sub, "b", "b")
+	w.die(w.claims("of another object", e[0])[0])
+	w.set(sub, latest)
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.status(e[0], sub, sender.StatusSuperseded, "redelivered before a newer one that it held back")
+	w.record(result(w.claims("the newer one", e[1])[0], sender.ClassNone))
 }

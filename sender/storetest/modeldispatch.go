@@ -294,9 +294,12 @@ func (m *model[Tx]) release() {
 			d.vague = d.vague || d.uncounted
 			d.first = time.Time{}
 		}
-		if m.overtaken(d) {
+		switch {
+		case d.cancelled(): // the store may end it at once
+			d.cancel()
+		case m.overtaken(d):
 			d.end(d.superseded())
-		} else {
+		default:
 			d.behind = m.yields(d)
 		}
 		m.comeOut(d)

@@ -55,6 +55,7 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 	for _, other := range line {
 		if order == sender.OrderLatest && other.live && other.event.at > d.event.at {
 			d.end(d.superseded())
+			m.comeOut(d)
 			return
 		}
 	}
