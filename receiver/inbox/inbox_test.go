@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/dedup"
@@ -35,6 +37,7 @@ func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("without order nothing is held up", func(t *testing.T) { poisonAlone(t, open(t)) })
 	t.Run("with order the object is held up", func(t *testing.T) { poisonInOrder(t, open(t)) })
 	t.Run("a lease that has ended", func(t *testing.T) { leaseEnds(t, open(t)) })
+	t.Run("a transaction that its function ends", func(t *testing.T) { endsItself(t, open(t)) })
 	t.Run("permanent errors", func(t *testing.T) { permanent(t, open(t)) })
 	t.Run("events that can never be applied", func(t *testing.T) { neverApplied(t, open(t)) })
 }
@@ -278,6 +281,35 @@ func stealLine[Tx any](ctx context.Context, tx Tx, store inbox.Store[Tx]) error 
 		}
 	}
 	return ctx.Err()
+}
+
+// A statement ends the transaction under the function, which does not say so. SQLite ends
+// it by itself, too, for instance if a statement is interrupted while it writes. The marker
+// and the effect are rolled back, and what the store does after that is committed at once:
+// the event must still be in the inbox.
+func endsItself[Tx any](t *testing.T, open base[Tx]) {
+	ev, behind := receivertest.NewEvent("thing", "a", 1), receivertest.NewEvent("thing", "a", 2)
+	calls := map[string]int{}
+	b := newBed(t, open, func(ctx context.Context, tx Tx, ev receiver.Event) error {
+		if calls[ev.ID]++; calls[ev.ID] > 1 {
+			return open.effect(ctx, tx, ev)
+		}
+		return errors.Join(open.effect(ctx, tx, ev), rollBack(ctx, tx))
+	}, inbox.Config{Ordered: true, Workers: 1})
+	b.post(ev)
+	b.post(behind)
+	b.run(func() bool { return b.status().Events == 0 })
+	require.Equal(t, []string{ev.ID, behind.ID}, b.effects(t))
+}
+
+func rollBack(ctx context.Context, tx any) (err error) {
+	switch tx := tx.(type) {
+	case *sql.Tx:
+		_, err = tx.ExecContext(ctx, "ROLLBACK")
+	case pgx.Tx:
+		_, err = tx.Exec(ctx, "ROLLBACK")
+	}
+	return err
 }
 
 func permanent[Tx any](t *testing.T, open base[Tx]) {

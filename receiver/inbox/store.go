@@ -35,7 +35,9 @@ type Store[Tx any] interface {
 	ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]Claim, error)
 
 	// FinishTx removes the event, and makes the next one of its line due now. It
-	// returns ErrLeaseLost, and changes nothing, if the line has been claimed again.
+	// returns ErrLeaseLost, and changes nothing, if the line has been claimed again. If a
+	// statement has ended tx since it was begun, it returns another error, and the event
+	// stays: its effect and its marker may have been rolled back.
 	FinishTx(ctx context.Context, tx Tx, c Claim) error
 
 	// RetryTx makes the line due after a while, and keeps the reason. It returns

@@ -8,7 +8,7 @@ import (
 )
 
 type statements struct {
-	record, claimLines, claimEvent, release, removeEvent, removeLine, putBack, status string
+	record, claimLines, claimEvent, release, removeEvent, begun, removeLine, putBack, status string
 }
 
 func statementsIn(schema string) statements {
@@ -20,7 +20,7 @@ func statementsIn(schema string) statements {
 	}
 	return statements{
 		record: named(record), claimLines: named(claimLines), claimEvent: named(claimEvent), release: named(release),
-		removeEvent: named(removeEvent), removeLine: named(removeLine), putBack: named(putBack), status: named(status),
+		removeEvent: named(removeEvent), begun: begun, removeLine: named(removeLine), putBack: named(putBack), status: named(status),
 	}
 }
 
@@ -54,7 +54,11 @@ const (
 	release = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $4::bigint * interval '1 microsecond', token = 0
 		WHERE scope = $1 AND line = $2 AND token = $3`
 
-	removeEvent = `DELETE FROM surehook_inbox_events WHERE scope = $1 AND id = $2`
+	// The line was written in the same transaction before, unless the function has ended that
+	// by a statement such as ROLLBACK: then each statement is a transaction of its own, and the
+	// event must stay, since its effect is gone.
+	removeEvent = `DELETE FROM surehook_inbox_events WHERE scope = $1 AND id = $2 AND pg_current_xact_id_if_assigned() IS NOT NULL`
+	begun       = `SELECT pg_current_xact_id_if_assigned() IS NOT NULL`
 
 	removeLine = `DELETE FROM surehook_inbox_lines AS l WHERE scope = $1 AND line = $2
 		AND NOT EXISTS (SELECT 1 FROM surehook_inbox_events AS e WHERE e.scope = l.scope AND e.line = l.line)`

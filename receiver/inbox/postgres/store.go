@@ -106,13 +106,27 @@ func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Du
 func (s *Store[Tx]) FinishTx(ctx context.Context, tx Tx, c inbox.Claim) error {
 	in, err := s.held(ctx, tx, c, 0)
 	if err == nil {
-		_, err = in.Exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
+		err = s.removeEvent(ctx, in, c)
 	}
 	if err == nil {
 		// The line is locked: a concurrent RecordTx waits, and makes the line again.
 		_, err = in.Exec(ctx, s.sql.removeLine, c.Scope, c.Line)
 	}
 	return wrap("removing an event", err)
+}
+
+var errEnded = fmt.Errorf("the transaction had been ended before, by a statement: %w", sql.ErrTxDone)
+
+func (s *Store[Tx]) removeEvent(ctx context.Context, in pgtx.Tx, c inbox.Claim) error {
+	n, err := in.Exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
+	if err != nil || n > 0 {
+		return err
+	}
+	var begun bool // if so, somebody has removed the event by hand
+	if err = in.Row(ctx, s.sql.begun, nil, &begun); err == nil && !begun {
+		return errEnded
+	}
+	return err
 }
 
 // RetryTx implements [inbox.Store].

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/fence"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/receiver/inbox"
 )
 
@@ -98,8 +99,14 @@ func claimLines(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration)
 
 // FinishTx implements [inbox.Store].
 func (*Store) FinishTx(ctx context.Context, tx *sql.Tx, c inbox.Claim) error {
-	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = 0
-		WHERE scope = ? AND line = ? AND token = ?`, c.Scope, c.Line, c.Token)
+	if err := checkTx(tx); err != nil {
+		return wrap("removing an event", err)
+	}
+	err := sqlitetx.Open(ctx, tx) // else the event would go without its effect
+	if err == nil {
+		err = held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = 0
+			WHERE scope = ? AND line = ? AND token = ?`, c.Scope, c.Line, c.Token)
+	}
 	if err == nil {
 		_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_events WHERE scope = ? AND id = ?`, c.Scope, c.ID)
 	}
