@@ -61,8 +61,11 @@ func (t *attempt[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) erro
 		}
 		t.mu.Lock()
 		progress = t.progress
+		if progress != t.stored { // else a step may have stored a later one
+			r.Progress = progress
+		}
 		t.mu.Unlock()
-		r.Due, r.Progress = now.Add(t.j.cfg.Lease), progress
+		r.Due = now.Add(t.j.cfg.Lease)
 		if err := fn(tx, &r); err != nil {
 			return err
 		}

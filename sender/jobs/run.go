@@ -106,7 +106,7 @@ func (r *Run[Tx]) InTx(ctx context.Context, fn func(tx Tx, step *Step) error) er
 			t.state = s.state
 		}
 		if s.progress != nil {
-			t.progress = s.progress
+			t.progress, t.stored = s.progress, s.progress
 		}
 		t.mu.Unlock()
 	}

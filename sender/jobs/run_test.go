@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender/jobs"
+	jobsmemory "github.com/surehook/surehook/sender/jobs/memory"
 )
 
 func TestJobRuns(t *testing.T) {
@@ -374,4 +376,48 @@ func (p *pauser) InTx(ctx context.Context, fn func(tx) error) error {
 		return errAway
 	}
 	return p.Store.InTx(ctx, fn)
+}
+
+// late is a store whose callers learn late that a transaction has committed.
+type late struct {
+	*jobsmemory.Store
+	by atomic.Int64 // of the transaction that sets it
+}
+
+func (l *late) InTx(ctx context.Context, fn func(tx tx) error) error {
+	err := l.Store.InTx(ctx, fn)
+	time.Sleep(time.Duration(l.by.Swap(0)))
+	return err
+}
+
+// The lease is prolonged between a step's commit and its return, which must not take the
+// step's progress back.
+func TestProgressOfAStepStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		store := &late{Store: b.store}
+		var j *jobs.Jobs[tx]
+		var err error
+		var stored []*jobs.Progress
+		j, err = jobs.New[tx](store, []kind{work(func(ctx context.Context, r *run) (json.RawMessage, error) {
+			r.Progress(1, 3)
+			time.Sleep(20500 * time.Millisecond) // when nothing else is due
+			for done := range int64(2) {
+				if err := r.InTx(ctx, func(_ tx, s *jobs.Step) error {
+					s.Progress(done+2, 3)
+					store.by.Store(int64(20 * time.Second)) // within it the lease is prolonged
+					return nil
+				}); err != nil {
+					return nil, err
+				}
+				stored = append(stored, b.get(j, r.Job().ID).Progress)
+			}
+			return nil, nil
+		})}, &config{Lease: 30 * time.Second, Logger: quiet})
+		require.NoError(t, err)
+		job := b.submit(j, jobs.Submission{})
+		b.start(j)
+		require.Equal(t, jobs.Succeeded, b.finished(j, job.ID).Status)
+		require.Equal(t, []*jobs.Progress{{Done: 2, Total: 3}, {Done: 3, Total: 3}}, stored)
+	})
 }
