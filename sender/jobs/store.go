@@ -49,7 +49,9 @@ type Store[Tx any] interface {
 
 	// UpdateTx stores the fields of a job that tx has locked, except those that
 	// never change: No, ID, Kind, Owner, Input, CallbackURL, CreatedAt,
-	// IdempotencyKey, KeyScope and Hash.
+	// IdempotencyKey, KeyScope and Hash. If a statement has ended tx since then, it
+	// returns an error and stores nothing: a function's state is not kept without its
+	// effects.
 	UpdateTx(ctx context.Context, tx Tx, r Record) error
 
 	// GetTx returns a job, with its input, or ErrNotFound.

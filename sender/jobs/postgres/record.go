@@ -177,9 +177,21 @@ func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
 	n, err := in.Exec(ctx, s.text.update, r.ID, string(r.Status), nullable(r.Due), r.Token, int64(r.Tries), r.CancelRequested, done, total,
 		blob(r.State), blob(r.Result), r.Error, nullable(r.StartedAt), nullable(r.FinishedAt))
 	if err == nil && n == 0 {
-		return fmt.Errorf("%w: job %q", jobs.ErrNotFound, r.ID)
+		err = s.unchanged(ctx, in, r.ID)
 	}
 	return fail("changing a job", err)
+}
+
+var errEnded = fmt.Errorf("the transaction had been ended before, by a statement: %w", sql.ErrTxDone)
+
+// unchanged is why an update has changed nothing.
+func (s *Store[Tx]) unchanged(ctx context.Context, in pgtx.Tx, id string) error {
+	// An id that is not there: nothing was locked, so nothing was begun either.
+	err := one(ctx, in, s.text.one, []any{id, ""}, func(pgtx.Row) error { return errEnded })
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: job %q", jobs.ErrNotFound, id)
+	}
+	return err
 }
 
 // ListTx implements jobs.Store.

@@ -33,8 +33,12 @@ func newTexts(sent func(string) string) texts {
 		lock: sent(`SELECT ` + narrow + `, j.state, NULL::bytea FROM surehook_jobs j ` + owned + ` FOR NO KEY UPDATE OF j`),
 		one:  sent(`SELECT ` + whole + withInput + owned),
 		list: sent(`SELECT ` + narrow + `, NULL::bytea, NULL::bytea FROM surehook_jobs j `), candidates: sent(`FROM surehook_jobs`),
+		// The job was locked in the same transaction before, unless a function has ended that by
+		// a statement such as ROLLBACK: then this is a transaction of its own, and would store
+		// the function's state without its effects.
 		update: sent(`UPDATE surehook_jobs SET status = $2, due = $3, token = $4, tries = $5, cancel_requested = $6,
-			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13 WHERE id = $1 RETURNING ` + pgtx.Durable),
+			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13
+			WHERE id = $1 AND pg_current_xact_id_if_assigned() IS NOT NULL RETURNING ` + pgtx.Durable),
 		prune: sent(`WITH old AS MATERIALIZED (SELECT no FROM surehook_jobs WHERE finished_at < {now} - $1::bigint * interval '1 microsecond'
 				ORDER BY finished_at, no LIMIT $2 FOR UPDATE SKIP LOCKED),
 			i AS (DELETE FROM surehook_job_inputs WHERE no IN (SELECT no FROM old))

@@ -184,6 +184,46 @@ func TestDurable(t *testing.T) {
 	}
 }
 
+// A function that has ended its transaction by a statement does not get its state stored
+// without its effects.
+func TestEndedTransaction(t *testing.T) {
+	pool := openPool(t)
+	t.Run("pgx", func(t *testing.T) {
+		endedTransaction(t, onPgx(pool)(t).Store, func(tx pgx.Tx, statement string) {
+			_, err := tx.Exec(t.Context(), statement)
+			require.NoError(t, err)
+		})
+	})
+	t.Run("sql", func(t *testing.T) {
+		endedTransaction(t, onSQL(pool)(t).Store, func(tx *sql.Tx, statement string) {
+			_, err := tx.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		})
+	})
+}
+
+func endedTransaction[Tx any](t *testing.T, s jobs.Store[Tx], exec func(tx Tx, statement string)) {
+	ctx := t.Context()
+	require.NoError(t, s.InTx(ctx, func(tx Tx) error {
+		_, _, err := s.InsertTx(ctx, tx, jobs.Record{Job: jobs.Job{ID: "job_1", Kind: "work", Input: []byte("1")}})
+		return err
+	}))
+	for _, statement := range []string{"ROLLBACK", "COMMIT"} {
+		require.ErrorIs(t, s.InTx(ctx, func(tx Tx) error {
+			r, _, err := s.LockTx(ctx, tx, jobs.Key{ID: "job_1"})
+			require.NoError(t, err)
+			exec(tx, statement)
+			r.State = []byte(statement)
+			return s.UpdateTx(ctx, tx, r)
+		}), sql.ErrTxDone, statement)
+		require.NoError(t, s.InTx(ctx, func(tx Tx) error {
+			r, err := s.GetTx(ctx, tx, jobs.Key{ID: "job_1"})
+			require.Empty(t, r.State, statement)
+			return err
+		}))
+	}
+}
+
 // A claim finds due jobs without looking at the others.
 func TestPlans(t *testing.T) {
 	pool := openPool(t, "enable_seqscan", "off", "enable_bitmapscan", "off", "enable_sort", "off")

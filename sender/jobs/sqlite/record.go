@@ -10,7 +10,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -118,7 +118,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, k jobs.Key) (jobs.Record
 // GetTx implements jobs.Store.
 func (s *Store) GetTx(ctx context.Context, tx *sql.Tx, k jobs.Key) (jobs.Record, error) {
 	if tx == nil {
-		return jobs.Record{}, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+		return jobs.Record{}, errNoTx
 	}
 	return one(ctx, tx, selectOne, k)
 }
@@ -157,14 +157,17 @@ func many(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []job
 
 // UpdateTx implements jobs.Store.
 func (s *Store) UpdateTx(ctx context.Context, tx *sql.Tx, r jobs.Record) error {
-	if err := locked(ctx, tx); err != nil {
-		return err
+	if tx == nil {
+		return errNoTx
+	}
+	const doing = "changing a job"
+	if err := sqlitetx.Open(ctx, tx); err != nil { // a function's state must not be stored without its effects
+		return fail(doing, err)
 	}
 	var done, total any
 	if r.Progress != nil {
 		done, total = r.Progress.Done, r.Progress.Total
 	}
-	const doing = "changing a job"
 	res, err := tx.ExecContext(ctx, updateJob, r.ID, string(r.Status), micros(r.Due), r.Token, r.Tries, r.CancelRequested, done, total,
 		blob(r.State), blob(r.Result), r.Error, micros(r.StartedAt), micros(r.FinishedAt))
 	if err != nil {
@@ -181,7 +184,7 @@ func (s *Store) UpdateTx(ctx context.Context, tx *sql.Tx, r jobs.Record) error {
 // ListTx implements jobs.Store.
 func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page []jobs.Record, next int64, err error) {
 	if tx == nil {
-		return nil, 0, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+		return nil, 0, errNoTx
 	}
 	const doing = "listing jobs"
 	candidates, args := ` FROM surehook_jobs WHERE no < ?`, []any{cmp.Or(q.Before, math.MaxInt64)}

@@ -87,6 +87,33 @@ func TestUnfit(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrUnfit)
 }
 
+// A function that has ended its transaction, or in which SQLite has ended it, does not get its
+// state stored without its effects.
+func TestEndedTransaction(t *testing.T) {
+	ctx := t.Context()
+	s, err := sqlite.New(open(t, path(t), fit), nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(ctx))
+	require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error {
+		_, _, err := s.InsertTx(ctx, tx, jobs.Record{Job: jobs.Job{ID: "job_1", Kind: "work", Input: []byte("1")}})
+		return err
+	}))
+	for _, statement := range []string{"ROLLBACK", "COMMIT", "INSERT OR ROLLBACK INTO surehook_job_inputs VALUES (1, x'')"} {
+		require.ErrorIs(t, s.InTx(ctx, func(tx *sql.Tx) error {
+			r, _, err := s.LockTx(ctx, tx, jobs.Key{ID: "job_1"})
+			require.NoError(t, err)
+			_, _ = tx.ExecContext(ctx, statement)
+			r.State = []byte(statement)
+			return s.UpdateTx(ctx, tx, r)
+		}), sql.ErrTxDone, statement)
+		require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error {
+			r, err := s.GetTx(ctx, tx, jobs.Key{ID: "job_1"})
+			require.Empty(t, r.State, statement)
+			return err
+		}))
+	}
+}
+
 // A claim finds due jobs without looking at the others.
 func TestPlans(t *testing.T) {
 	db := open(t, path(t), fit)

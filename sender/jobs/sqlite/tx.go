@@ -76,11 +76,13 @@ func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 	}
 }
 
+var errNoTx = fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+
 // locked takes the write lock in a caller's transaction: one that reads first may be
 // refused the lock later.
 func locked(ctx context.Context, tx *sql.Tx) error {
 	if tx == nil {
-		return fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+		return errNoTx
 	}
 	_, err := tx.ExecContext(ctx, lockQuery)
 	return fail("locking", err)
