@@ -29,6 +29,15 @@ func TestCursorStores(t *testing.T) {
 		require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
 		keepsCursors(t, sqlite.New(), receiver.SQL(db, nil))
 		require.ErrorIs(t, sqlite.New().SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
+		// The effect is gone, so the cursor must not stand behind it.
+		require.ErrorIs(t, receiver.SQL(db, nil)(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(t.Context(), "ROLLBACK")
+			require.NoError(t, err)
+			return sqlite.New().SetCursor(t.Context(), tx, "ended", "a")
+		}), sql.ErrTxDone)
+		var cursors int
+		require.NoError(t, db.QueryRow("SELECT count(*) FROM surehook_catchup_cursors WHERE name = 'ended'").Scan(&cursors))
+		require.Zero(t, cursors)
 	})
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)

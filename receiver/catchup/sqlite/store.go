@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/receiver/catchup"
 )
 
@@ -42,8 +43,11 @@ func (*Store) SetCursor(ctx context.Context, tx *sql.Tx, name, cursor string) er
 	if err := errors.Join(check(tx, name), catchup.CheckCursor(cursor)); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO surehook_catchup_cursors (name, cursor, moved_at) VALUES (?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`, name, cursor, time.Now().UnixMicro())
+	err := sqlitetx.Open(ctx, tx) // else the cursor would stand behind an effect that is gone
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `INSERT INTO surehook_catchup_cursors (name, cursor, moved_at) VALUES (?, ?, ?)
+			ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`, name, cursor, time.Now().UnixMicro())
+	}
 	if err != nil {
 		return fmt.Errorf("sqlite: storing a cursor: %w", err)
 	}
