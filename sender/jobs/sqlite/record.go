@@ -69,10 +69,13 @@ func (s *Store) InsertTx(ctx context.Context, tx *sql.Tx, r jobs.Record) (jobs.R
 	if err := locked(ctx, tx); err != nil {
 		return jobs.Record{}, false, err
 	}
+	const doing = "storing a job"
+	if err := sqlitetx.Open(ctx, tx); err != nil { // else the job is stored without the caller's change
+		return jobs.Record{}, false, fail(doing, err)
+	}
 	if err := durable(ctx, tx); err != nil {
 		return jobs.Record{}, false, err
 	}
-	const doing = "storing a job"
 	now := s.now()
 	res, err := tx.ExecContext(ctx, insertJob, r.ID, r.Kind, r.Owner, r.CallbackURL, now, r.KeyScope, r.IdempotencyKey, r.Hash[:])
 	if err != nil {

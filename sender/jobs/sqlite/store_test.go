@@ -88,7 +88,7 @@ func TestUnfit(t *testing.T) {
 }
 
 // A function that has ended its transaction, or in which SQLite has ended it, does not get its
-// state stored without its effects.
+// state stored without its effects, nor a job without its change.
 func TestEndedTransaction(t *testing.T) {
 	ctx := t.Context()
 	s, err := sqlite.New(open(t, path(t), fit), nil)
@@ -106,7 +106,14 @@ func TestEndedTransaction(t *testing.T) {
 			r.State = []byte(statement)
 			return s.UpdateTx(ctx, tx, r)
 		}), sql.ErrTxDone, statement)
+		require.ErrorIs(t, s.InTx(ctx, func(tx *sql.Tx) error {
+			_, _ = tx.ExecContext(ctx, statement)
+			_, _, err := s.InsertTx(ctx, tx, jobs.Record{Job: jobs.Job{ID: "job_2", Kind: "work", Input: []byte("1")}})
+			return err
+		}), sql.ErrTxDone, statement)
 		require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error {
+			_, err := s.GetTx(ctx, tx, jobs.Key{ID: "job_2"})
+			require.ErrorIs(t, err, jobs.ErrNotFound, statement)
 			r, err := s.GetTx(ctx, tx, jobs.Key{ID: "job_1"})
 			require.Empty(t, r.State, statement)
 			return err
