@@ -44,9 +44,9 @@ func (s *Store) counts(now time.Time) history.Counts {
 		if sub.again.After(now) || sub.full(now) {
 			continue
 		}
-		for _, first := range []*delivery{sub.live.first(), sub.replayed.first()} {
-			if first != nil && !first.live.due.After(now) {
-				c.Due(lane, first.live.due)
+		for _, q := range []*queue[*delivery]{&sub.live, &sub.replayed} {
+			if due := oldestDue(q.items, 0, now.Add(1)); !due.After(now) {
+				c.Due(lane, due)
 			}
 		}
 	}
@@ -56,6 +56,20 @@ func (s *Store) counts(now time.Time) history.Counts {
 		}
 	}
 	return c
+}
+
+// oldestDue returns since when the oldest delivery is due in a heap's part below an index, or
+// before, if nothing is older. It need not be the first: what was given back goes before older
+// ones, and one of a large event is due later than its place says. None is due before its
+// place, and nearly always the first is all that is looked at.
+func oldestDue(heap items[*delivery], at int, before time.Time) time.Time {
+	if at >= len(heap) || !heap[at].live.returned && !heap[at].live.position().Before(before) {
+		return before
+	}
+	if due := heap[at].live.due; due.Before(before) {
+		before = due
+	}
+	return oldestDue(heap, 2*at+2, oldestDue(heap, 2*at+1, before))
 }
 
 // full tells whether a subscription has as many attempts in flight as it may have.

@@ -159,3 +159,16 @@ func queryCounts[Tx any](w *world[Tx]) {
 	w.update(c)
 	w.counted(history.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1, OldestDue: since}, "with one that waits no more, as the limit is higher")
 }
+
+func queryCountsGivenBack[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(sender.Settings{Order: sender.OrderObject})
+	since := w.now()
+	w.versions(owner, sub, "a", "a")
+	ahead := w.claimOne()
+	w.Advance(time.Second)
+	w.versions(owner, sub, "b")
+	young := w.claimOne()
+	w.record(result(ahead, sender.ClassNone)) // so that the second one comes out
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: young.Key, Token: young.Token}}), "releasing")
+	w.counted(history.Counts{Subscriptions: map[sender.SubscriptionStatus]int64{"active": 1}, Live: 2, OldestDue: since}, "with a younger one given back")
+}

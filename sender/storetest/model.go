@@ -177,6 +177,11 @@ func (s *modelSub) held() bool {
 
 // gets tells whether a subscription gets an event, if that is expanded now.
 func (s *modelSub) gets(e *modelEvent) bool {
+	return s.asks(e) && (e.draft.Subscription != "" || s.Filter.Match(e.draft.Body(e.version)))
+}
+
+// asks tells the same, but for the filter.
+func (s *modelSub) asks(e *modelEvent) bool {
 	if s.deleted || e.at < s.made || s.Status == sender.SubscriptionClosing && e.at >= s.last {
 		return false
 	}
@@ -187,8 +192,7 @@ func (s *modelSub) gets(e *modelEvent) bool {
 			asks.EventTypes = append(asks.EventTypes, pattern)
 		}
 	}
-	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About) &&
-		(e.draft.Subscription != "" || s.Filter.Match(e.draft.Body(e.version)))
+	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About)
 }
 
 // waits tells whether a subscription has yet to get an event.

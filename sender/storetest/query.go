@@ -21,6 +21,7 @@ func queryRules[Tx any]() []rule[Tx] {
 		{"rollups", "A rollup has what was committed in its minute, and nothing else: no lost result, and no batch that failed.", queryRollups[Tx]},
 		{"rollups of hours", "The figures of an hour are those of its minutes, whether Sweep has merged them or not.", queryHourRollups[Tx]},
 		{"rollups of subscriptions", "The figures of a subscription and an hour have what was committed then, whether they are written or not; by the order of the ids, then by hour.", querySubscriptionRollups[Tx]},
+		{"counts, given back", "What was given back before its first attempt does not hide that an older delivery of its subscription is due.", queryCountsGivenBack[Tx]},
 		{"counts by lane", "What is live, and since when the oldest is due, is told of each lane.", queryCountsByLane[Tx]},
 		{"recent outcomes", "A subscription remembers the last 32 outcomes of its attempts that tell something of its endpoint.", queryRecent[Tx]},
 		{"dead letters in groups", "The groups say how many dead letters of a subscription ended in which way, and when the first and the last did; those with more come first.", queryDeadLetterGroups[Tx]},

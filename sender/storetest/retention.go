@@ -6,13 +6,14 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/history"
 )
 
 func retentionRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention[Tx]},
-		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not get anyway do not count.", resumeRetentionWaiting[Tx]},
+		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not ask for do not count, and those that its filter will not match do.", resumeRetentionWaiting[Tx]},
 		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
 		{"resume, retention of what is in flight", "A delivery in flight counts as a held one does, since it may be sent again.", resumeRetentionInFlight[Tx]},
 	}
@@ -99,6 +100,18 @@ func resumeRetentionWaiting[Tx any](w *world[Tx]) {
 	w.expand()
 	w.endsSwept()
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 2}, "statuses after a resume that sends nothing")
+
+	filtered := w.read(sub)
+	filtered.Filter = filter.Read(`{"data.n":{"gte":1}}`)
+	w.update(filtered)
+	published := w.now()
+	w.publish(w.draft("a.b"))
+	w.Advance(time.Second)
+	w.claim(plenty)
+	w.pause(sub)
+	w.refusedForRetention(sub, sender.Resume{NotBefore: w.now()}, published, "not expanded, and not what the filter matches")
+	w.expand()
+	w.resume(sub, sender.Resume{NotBefore: w.now()})
 }
 
 func resumeRetentionMiddle[Tx any](w *world[Tx]) {
