@@ -36,10 +36,11 @@ func modelPolicy(l dispatch.Live, h sender.Health, r dispatch.Result, now time.T
 	return dec
 }
 
-// do records and claims, and compares the notices.
-func (m *model[Tx]) do(results []dispatch.Result, claim dispatch.ClaimParams, settle func(dispatch.Claims)) {
+// do expands, records and claims, and compares the notices. It tells whether there is more to
+// be expanded.
+func (m *model[Tx]) do(p dispatch.ExpandParams, results []dispatch.Result, claim dispatch.ClaimParams) (more bool) {
 	drafts := map[string]sender.Draft{}
-	claims := m.batch(dispatch.Batch{
+	x, claims, err := m.Store.Step(m.ctx, p, dispatch.Batch{
 		Results: results, Claim: claim,
 		Decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 			m.given[l.Key] = l
@@ -55,9 +56,16 @@ func (m *model[Tx]) do(results []dispatch.Result, claim dispatch.ClaimParams, se
 			return d, true
 		},
 	})
+	m.noError(err, "expanding, recording and claiming")
 	m.sameTime(claims.Now, m.clock, "time of the batch")
 	m.notices = nil
-	settle(claims)
+	if p != (dispatch.ExpandParams{}) {
+		m.expanded(x)
+	}
+	m.settled(results, claims.Recorded)
+	if claim.Token != 0 {
+		m.claimed(claims, claim.Token, claim.Lanes[0].Slots)
+	}
 	m.equal(len(claims.Notices), len(m.notices), "number of notices stored")
 	m.noticed += len(claims.Notices)
 	for _, got := range claims.Notices {
@@ -70,11 +78,19 @@ func (m *model[Tx]) do(results []dispatch.Result, claim dispatch.ClaimParams, se
 			m.events = append(m.events, &modelEvent{draft: d, version: 1, at: len(m.events), created: m.clock})
 		}
 	}
+	return x.More
 }
 
-func (m *model[Tx]) claim(slots int) {
-	p := dispatch.ClaimParams{Lease: lease, Token: m.token(), Lanes: lanes(slots)}
-	m.do(nil, p, func(claims dispatch.Claims) { m.claimed(claims, p.Token, slots) })
+// step expands, records and claims at once, as a dispatcher does.
+func (m *model[Tx]) step() { m.do(m.expansion(m.some(), m.some()), m.results(), m.claiming(m.some())) }
+
+// some draws a few, or plenty.
+func (m *model[Tx]) some() int { return []int{1, 2, 3, plenty}[m.rand.IntN(4)] }
+
+func (m *model[Tx]) claim(slots int) { m.do(dispatch.ExpandParams{}, nil, m.claiming(slots)) }
+
+func (m *model[Tx]) claiming(slots int) dispatch.ClaimParams {
+	return dispatch.ClaimParams{Lease: lease, Token: m.token(), Lanes: lanes(slots)}
 }
 
 func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
@@ -155,12 +171,14 @@ func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
 	return false
 }
 
-// record records the results of a few claims, many of them late.
-func (m *model[Tx]) record() {
-	var results []dispatch.Result
+// record records the results of a few claims.
+func (m *model[Tx]) record() { m.settleAll(m.results()) }
+
+// results draws results of a few claims, many of them late.
+func (m *model[Tx]) results() (results []dispatch.Result) {
 	for range 1 + m.rand.IntN(4) {
 		if len(m.claims) == 0 {
-			return
+			return nil
 		}
 		recent := m.claims[max(0, len(m.claims)-8):]
 		class := []sender.Class{
@@ -169,21 +187,23 @@ func (m *model[Tx]) record() {
 		}[m.rand.IntN(12)]
 		results = append(results, result(recent[m.rand.IntN(len(recent))], class))
 	}
-	m.settleAll(results)
+	return results
 }
 
 func (m *model[Tx]) settleAll(results []dispatch.Result) {
-	m.do(results, dispatch.ClaimParams{}, func(claims dispatch.Claims) {
-		m.equal(len(claims.Recorded), len(results), "number of Recorded")
-		for i, r := range claims.Recorded {
-			d := m.byKey[results[i].Key]
-			lost := !d.live || d.leased.IsZero() || d.token != results[i].Token
-			m.equal(r.Lost, lost, "whether result %d, of attempt %d of %s, is lost", i, results[i].Number, d.id)
-			if !lost {
-				m.settle(d, results[i].Class, r.Decision)
-			}
+	m.do(dispatch.ExpandParams{}, results, dispatch.ClaimParams{})
+}
+
+func (m *model[Tx]) settled(results []dispatch.Result, recorded []dispatch.Outcome) {
+	m.equal(len(recorded), len(results), "number of Recorded")
+	for i, r := range recorded {
+		d := m.byKey[results[i].Key]
+		lost := !d.live || d.leased.IsZero() || d.token != results[i].Token
+		m.equal(r.Lost, lost, "whether result %d, of attempt %d of %s, is lost", i, results[i].Number, d.id)
+		if !lost {
+			m.settle(d, results[i].Class, r.Decision)
 		}
-	})
+	}
 }
 
 // settle changes a delivery and its subscription as an attempt of a class does, and

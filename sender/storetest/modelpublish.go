@@ -61,8 +61,15 @@ func (m *model[Tx]) publishAndRollBack() {
 
 // expand expands some events, and tells whether there are more.
 func (m *model[Tx]) expand(events, deliveries int) (more bool) {
-	x, _, err := m.Store.Step(m.ctx, dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)}, dispatch.Batch{})
-	m.noError(err, "expanding")
+	return m.do(m.expansion(events, deliveries), nil, dispatch.ClaimParams{})
+}
+
+func (m *model[Tx]) expansion(events, deliveries int) dispatch.ExpandParams {
+	return dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)}
+}
+
+// expanded notes what was expanded.
+func (m *model[Tx]) expanded(x dispatch.Expanded) {
 	made := 0
 	var list []sender.Delivery
 	if x.Deliveries > 0 {
@@ -76,7 +83,7 @@ func (m *model[Tx]) expand(events, deliveries int) (more bool) {
 	}
 	m.equal(made, x.Deliveries, "Expanded.Deliveries, against the deliveries that are new in the list")
 	if x.More {
-		return true
+		return
 	}
 	for _, e := range m.events {
 		for _, s := range m.subs {
@@ -84,7 +91,6 @@ func (m *model[Tx]) expand(events, deliveries int) (more bool) {
 		}
 		e.expanded = true
 	}
-	return false
 }
 
 // expandAll expands all events. A part of a large event may have deliveries for nobody.
