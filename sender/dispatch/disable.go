@@ -26,9 +26,12 @@ func (p Policy) warn(d *Decision, r Result, now time.Time) {
 	failing, chance := now.Sub(h.FailingSince), after/10 // chance is how long its owner has after the last warning
 	reason := fmt.Sprintf("it has been failing for %v: %d attempts without a success, the last one: %s",
 		failing.Truncate(time.Second), h.Streak, failure(r))
-	percent := passed(failing, after)
+	percent, warned := passed(failing, after), h.Warned
+	if !h.WarnedAt.IsZero() { // the time may have become longer since: then it is warned of anew
+		warned = min(warned, passed(h.WarnedAt.Sub(h.FailingSince), after))
+	}
 	switch {
-	case percent > h.Warned:
+	case percent > warned:
 		h.Warned, h.WarnedAt = percent, now
 		ends := fmt.Sprintf("After %v it is disabled", after)
 		if failing+chance > after {

@@ -70,6 +70,10 @@ func TestPolicyWarnsAndDisables(t *testing.T) {
 		{name: "to tell of a notice, half of the time", live: dispatch.Live{Notice: true}, health: failing(9, 0, 50*h), result: failed, at: 60 * h, notice: sender.NoticeFailing, percent: 50, warned: 50},
 		{name: "a redelivered one", live: dispatch.Live{Single: true}, health: failing(9, 90, 119*h), result: failed, at: 120 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
 		{name: "a time of its own", after: 10 * h, health: late(failing(9, 90, h), 9*h), result: failed, at: 10 * h, notice: sender.NoticeDisabled, warned: 90, disable: true},
+		{name: "half of a time that was shorter when it was warned of", after: 240 * h, health: failing(9, 90, 119*h), result: failed, at: 120 * h, notice: sender.NoticeFailing, percent: 50, warned: 50},
+		{name: "before half of such a time", after: 240 * h, health: failing(9, 90, 110*h), result: failed, at: 120*h - 1, warned: 90},
+		{name: "the end of such a time, of which nobody was warned", after: 240 * h, health: failing(9, 90, 239*h), result: failed, at: 240 * h, notice: sender.NoticeFailing, percent: 90, warned: 90},
+		{name: "a time that was longer when it was warned of", after: 60 * h, health: failing(9, 50, 60*h), result: failed, at: 61 * h, notice: sender.NoticeFailing, percent: 90, warned: 90},
 		{name: "never", after: -1, health: failing(9, 0, 119*h), result: failed, at: 1000 * h},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -80,10 +81,12 @@ func gone(r Result) bool {
 
 // stop makes the decision about a delivery one that disables its subscription. The delivery
 // goes on, so that it is held: the schedule starts anew with a resume. One that was delivered
-// before stays so.
-func stop(d Decision, now time.Time) Decision {
+// before stays so. A store that cannot disable the subscription now goes by the due time: so
+// even after the last attempt of a schedule there is a delay, which is the first one.
+func (p Policy) stop(d Decision, r Result, now time.Time) Decision {
 	if d.Status == sender.StatusDeadLettered {
-		d.Status, d.Due = sender.StatusAwaitingRetry, now
+		delay, _ := p.Backoff.Next(backoff.State{Attempt: 1}, r.Chance)
+		d.Status, d.Due = sender.StatusAwaitingRetry, now.Add(delay)
 	}
 	d.Disable = sender.DisabledByGone
 	d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDisabled, Detail: sender.DisabledByGone})

@@ -132,8 +132,8 @@ func TestGoneStops(t *testing.T) {
 		notices []sender.Notice
 	}{
 		{"the first attempt", dispatch.Live{First: t0, Tries: 1, GoneStops: true}, sender.Health{}, gone, sender.StatusAwaitingRetry, t0.Add(m), sender.DisabledByGone, stopped},
-		{"the last attempt", dispatch.Live{First: t0.Add(-72 * h), Tries: 11, GoneStops: true}, sender.Health{}, gone, sender.StatusAwaitingRetry, t0, sender.DisabledByGone, stopped},
-		{"of a held object", dispatch.Live{First: t0, Tries: 3, HoldTries: 3, GoneStops: true}, sender.Health{}, gone, sender.StatusAwaitingRetry, t0, sender.DisabledByGone, stopped},
+		{"the last attempt", dispatch.Live{First: t0.Add(-72 * h), Tries: 11, GoneStops: true}, sender.Health{}, gone, sender.StatusAwaitingRetry, t0.Add(m), sender.DisabledByGone, stopped},
+		{"of a held object", dispatch.Live{First: t0, Tries: 3, HoldTries: 3, GoneStops: true}, sender.Health{}, gone, sender.StatusAwaitingRetry, t0.Add(m), sender.DisabledByGone, stopped},
 		{"of one that was delivered", dispatch.Live{First: t0, Tries: 1, Single: true, GoneStops: true}, sender.Health{}, gone, sender.StatusDelivered, time.Time{}, sender.DisabledByGone, stopped},
 		{"to tell of a notice", dispatch.Live{First: t0, Tries: 1, Notice: true, GoneStops: true}, sender.Health{}, gone, sender.StatusAwaitingRetry, t0.Add(m), sender.DisabledByGone, stopped},
 		{"where it would be disabled soon", dispatch.Live{First: t0, Tries: 1, GoneStops: true}, failing, gone, sender.StatusAwaitingRetry, t0.Add(m), sender.DisabledByGone, stopped},

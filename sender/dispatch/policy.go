@@ -39,7 +39,8 @@ type Policy struct {
 	// DisableAfter is for how long a subscription must have been failing, without one
 	// success, with at least 5 failures and no silence of more than 24 h between them, to
 	// be disabled. Its owner and the operator are warned by the first failure after half,
-	// after three quarters and after nine tenths of that time. The subscription is disabled
+	// after three quarters and after nine tenths of that time; if that time becomes longer
+	// meanwhile, by those of the new one. The subscription is disabled
 	// no sooner than a tenth of that time after the last warning, so that there is a
 	// warning first even if it had no attempts for a while. Zero: 120 h. Negative: it is
 	// never disabled, and nobody is warned.
@@ -79,7 +80,7 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 		d.Health = p.health(h, r, now)
 	}
 	if l.GoneStops && gone(r) {
-		return stop(d, now)
+		return p.stop(d, r, now)
 	}
 	// A dead letter of a notice makes no notice: it could become a dead letter too, and so
 	// on without end. Warnings come to an end.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
@@ -73,4 +74,30 @@ func TestUnknownSettingsAreKept(t *testing.T) {
 		require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE settings::jsonb -> 'Burst' = '{"a": [1]}'`))
 	}
 	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE (settings::jsonb ->> 'Rate')::float = 2 AND (settings::jsonb ->> 'MaxInFlight')::int = 0`))
+}
+
+// While somebody is changing a subscription, 410 Gone cannot disable it. Then the endpoint is
+// asked again after a delay, even if that was the last attempt of its schedule.
+func TestGoneWhileTheSubscriptionIsChanged(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, 1, sender.Settings{Order: sender.OrderObject, HoldTries: 1, Gone: sender.GoneStops})
+	publish(t, s, 1, 1)
+	expandAll(t, s)
+	step := func(results ...dispatch.Result) dispatch.Claims {
+		_, out, err := s.Step(t.Context(), dispatch.ExpandParams{}, dispatch.Batch{Decide: dispatch.Policy{}.Decide, Claim: claims(1), Results: results})
+		require.NoError(t, err)
+		return out
+	}
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SELECT 1 FROM "`+p.schema+`".surehook_subscriptions FOR UPDATE`); err != nil {
+			return err
+		}
+		c := step().Claimed[0]
+		out := step(dispatch.Result{Key: c.Key, Token: c.Token, Number: c.Number, StartedAt: c.At, Class: sender.ClassStatus, StatusCode: 410})
+		require.Equal(t, sender.StatusAwaitingRetry, out.Recorded[0].Decision.Status)
+		require.Empty(t, out.Recorded[0].Decision.Disable)
+		require.Empty(t, out.Claimed, "it is asked again at once")
+		return nil
+	}))
 }
