@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -149,21 +150,43 @@ func TestMaxDelay(t *testing.T) {
 	})
 }
 
-// A result of a subscription with a cap of its own makes room for its other deliveries.
+// A result of a subscription with a cap of its own makes room for its other deliveries, and
+// one of a subscription with an order lets the next version go. It waits for no other
+// attempt, nor with results that nobody waits for.
 func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
-	paced(t, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Delay(3*time.Millisecond, sendertest.Status(200)))}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
-		sub, _ := b.Subscribe("sub_a", "http://endpoint/")
-		_, err := b.Registry.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &sender.Settings{MaxInFlight: 1}})
-		require.NoError(t, err)
-		time.Sleep(10 * time.Second)
-		s.begin()
-		for range 10 {
-			b.Publish("sub_a")
-		}
-		time.Sleep(100 * time.Millisecond)
-		records, _, _, _ := s.noted()
-		require.Equal(t, 10, records)
+	took := map[string]time.Duration{"endpoint": 3 * time.Millisecond, "other": time.Millisecond, "patient": 900 * time.Millisecond}
+	endpoints := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+		time.Sleep(took[r.URL.Host])
+		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 	})
+	for name, settings := range map[string]sender.Settings{"a cap": {MaxInFlight: 1}, "an order": {Order: sender.OrderObject}} {
+		for _, beside := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, beside others %t", name, beside), func(t *testing.T) {
+				paced(t, dispatch.Config{UnguardedTransport: endpoints}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+					sub, _ := b.Subscribe("sub_a", "http://endpoint/")
+					_, err := b.Registry.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &settings})
+					require.NoError(t, err)
+					for subscriber, url := range map[string]string{"sub_b": "http://other/", "sub_c": "http://patient/"} {
+						b.Subscribe(subscriber, url)
+						b.Publish(subscriber) // this makes it proven
+					}
+					time.Sleep(10 * time.Second)
+					if beside {
+						b.Publish("sub_c")
+						time.Sleep(500 * time.Millisecond)
+						b.Publish("sub_b")
+					}
+					s.begin()
+					for range 10 {
+						b.PublishOn(sender.Object{Type: "thing", ID: "one"}, "sub_a")
+					}
+					time.Sleep(150 * time.Millisecond)
+					records, _, _, _ := s.noted()
+					require.GreaterOrEqual(t, records, 10)
+				})
+			})
+		}
+	}
 }
 
 // The dispatcher finds events that are committed without a hint by looking. It finds them

@@ -270,7 +270,7 @@ func (d *Dispatcher) trace(ctx context.Context, x *post.Exchange, c *Claimed) {
 func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := len(p.onWire) - 1
+	last, frees := len(p.onWire)-1, false
 	p.onWire[a.nth], p.onWire[last].nth = p.onWire[last], a.nth
 	p.onWire[last], p.onWire = nil, p.onWire[:last]
 	if made {
@@ -286,7 +286,8 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 		if a.account == sender.LaneProven {
 			p.provenDone, p.provenAnswered = true, now
 		}
-		p.keptBack = p.keptBack || a.Target.Settings != nil && a.Target.Settings.MaxInFlight > 0
+		frees = !p.keptBack && a.keepsOthersBack()
+		p.keptBack = p.keptBack || frees
 		a.failed = p.observe(a, &a.result)
 		a.Body = nil // its memory is no longer counted
 		p.done = append(p.done, a)
@@ -298,10 +299,18 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	if next != nil {
 		p.start()
 	}
-	if n := len(p.done); !made || (n == 1 || n == flushResults || p.nothingNears()) && !p.mayRest() {
+	if n := len(p.done); !made || (n == 1 || n == flushResults || frees || p.nothingNears()) && !p.mayRest() {
 		p.signal()
 	}
 	return next
+}
+
+// keepsOthersBack reports whether other deliveries of its subscription may wait until its
+// result is recorded: for a place under a cap of the subscription's own, or behind it in a
+// line.
+func (a *attempt) keepsOthersBack() bool {
+	s := a.Target.Settings
+	return s != nil && (s.MaxInFlight > 0 || s.Order != sender.OrderRelaxed)
 }
 
 func (p *pump) signal() {
