@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,45 @@ func TestNotifierIsToldUntilItAccepts(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, list)
 		require.NoError(t, stop())
+	})
+}
+
+// A run that ends leaves the notices that it has not told to the next one at once, and those
+// that it has told to nobody.
+func TestNoticesOfARunThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://dead/")
+		var told bedtest.Noted[string]
+		start := func(notifier dispatch.Notifier) (stop func() error) {
+			return b.Start(b.Dispatcher(dispatch.Config{
+				UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), Notifier: notifier,
+			}))
+		}
+		stop := start(func(ctx context.Context, n sender.Notice) error {
+			told.Add(n.ID)
+			<-ctx.Done()
+			return nil // it was accepted all the same
+		})
+		const notices = 3
+		for range notices {
+			b.Publish("sub_a")
+		}
+		for len(told.List()) == 0 {
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, stop())
+		require.Len(t, told.List(), 1)
+		stop = start(func(_ context.Context, n sender.Notice) error {
+			told.Add(n.ID)
+			return nil
+		})
+		time.Sleep(time.Minute)
+		require.NoError(t, stop())
+		ids := told.List()
+		slices.Sort(ids)
+		require.Len(t, slices.Compact(ids), notices)
+		require.Len(t, told.List(), notices, "each was told once")
 	})
 }
 

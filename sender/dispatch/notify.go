@@ -15,6 +15,8 @@ const (
 	// A notice that a lost process had claimed is given to another process after this.
 	notifyLease = noticesAtOnce*notifyTimeout + time.Minute
 	notifyIdle  = 5 * time.Second
+	// A notice that was claimed by a run which ends is given to another one after this.
+	notifySoon = time.Millisecond
 )
 
 // notifying gives notices to the Notifier until ctx ends. It looks for new notices when it
@@ -48,16 +50,26 @@ func (d *Dispatcher) notify(ctx context.Context) (int, error) {
 	for i := range claimed {
 		n := &claimed[i]
 		var again time.Duration
-		if err := d.tell(ctx, n.Notice); err != nil {
+		if ctx.Err() != nil {
+			again = notifySoon
+		} else if err := d.tell(ctx, n.Notice); err != nil {
 			again = notifyPause(n.Tries)
 			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", again)
 		}
 		// If this call is lost, the notice is given again when the lease ends.
-		if err := d.store.SettleNotice(ctx, n.ID, again); err != nil {
+		if err := d.settleNotice(ctx, n.ID, again); err != nil {
 			return i, err
 		}
 	}
 	return len(claimed), nil
+}
+
+// settleNotice also settles a notice when ctx has ended: it was told, or another run is to
+// tell it now, and not after the lease.
+func (d *Dispatcher) settleNotice(ctx context.Context, id string, again time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.Timeout)
+	defer cancel()
+	return d.store.SettleNotice(ctx, id, again)
 }
 
 func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) (err error) {
