@@ -39,7 +39,8 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		nth  int64
 		busy bool
-	}{"the first": {1, false}, "a later one": {2, false}, "of one that is busy": {2, true}} {
+		idle time.Duration
+	}{"the first": {nth: 1}, "a later one": {nth: 2}, "of one that is busy": {nth: 2, busy: true}, "of one that rests for long": {nth: 1, idle: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := bedtest.New(t)
@@ -50,12 +51,13 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 					return len(claimed.Claimed) > 0 && claims.Add(int64(len(claimed.Claimed))) == c.nth
 				}}
 				fast, slow := sendertest.NewRoundTripper(), sendertest.NewRoundTripper(sendertest.Delay(9*time.Second, sendertest.Status(200)))
-				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+				b.Start(b.DispatcherOn(store, dispatch.Config{MaxIdle: c.idle, UnguardedTransport: bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
 					if r.URL.Host == "slow" {
 						return slow.RoundTrip(r)
 					}
 					return fast.RoundTrip(r)
 				})}))
+				time.Sleep(time.Second)
 				published := c.nth
 				if c.busy {
 					b.Publish("sub_slow")

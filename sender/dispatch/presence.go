@@ -37,7 +37,7 @@ type presence struct {
 	p       *pump
 	timeout time.Duration // of a call of the store; zero: none
 	watch   watch
-	claims  chan struct{} // capacity 1: something was claimed
+	claims  chan struct{} // capacity 1: something was claimed, or may have been
 	aside   atomic.Bool   // the run holds claims whose events it could not read
 
 	mu       sync.Mutex
@@ -77,6 +77,8 @@ func (x *presence) claimed(c *ClaimParams, asked time.Time, any bool, err error)
 	}
 	if any && c.By.Beat != 0 {
 		x.keep(c.By.Beat, asked)
+	}
+	if err != nil || any && c.By.Beat != 0 {
 		select {
 		case x.claims <- struct{}{}:
 		default:
@@ -110,15 +112,18 @@ func (x *presence) live(ctx context.Context) (end func()) {
 	ended.Go(func() {
 		timer := time.NewTimer(0)
 		defer timer.Stop()
+		next := time.Now()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-timer.C:
-				timer.Reset(x.round(ctx))
-			case <-x.claims: // the timer may be set for later
-				timer.Reset(beatFresh)
+				wait := x.round(ctx)
+				next = time.Now().Add(wait)
+			case <-x.claims: // the next round may be planned for later
+				next = earliest(next, time.Now().Add(beatFresh))
 			}
+			timer.Reset(time.Until(next))
 		}
 	})
 	return func() {
