@@ -86,13 +86,29 @@ func (r *Registry[Tx]) rewrapSettings(ctx context.Context, failed *unopened) (re
 			if n == 0 {
 				continue
 			}
-			if err := r.store.UpdateSubscriptionTx(ctx, tx, s); err != nil {
+			if n, err = r.rewrapSubscription(ctx, tx, s.ID); err != nil {
 				return 0, "", nil, err
 			}
 			done += n
 		}
 		return done, last, errs, err
 	})
+}
+
+// rewrapSubscription does so for one of them, as it is now: others may have changed or
+// deleted it since it was listed.
+func (r *Registry[Tx]) rewrapSubscription(ctx context.Context, tx Tx, id string) (done int, err error) {
+	s, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id, ToChange: true})
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if done, _ = r.keys.renewSettings(id, &s.Settings); done == 0 {
+		return 0, nil
+	}
+	return done, r.store.UpdateSubscriptionTx(ctx, tx, s)
 }
 
 // renewSettings seals what a subscription's settings hold, and returns how much was not

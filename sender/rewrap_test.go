@@ -204,6 +204,44 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	verifies(t, keyring, fresh)
 }
 
+// changing changes subscriptions after they were listed, as can happen where several
+// transactions write at a time.
+type changing struct {
+	sender.Store[*memory.Tx]
+	change func(tx *memory.Tx) error
+}
+
+func (s *changing) SubscriptionsTx(ctx context.Context, tx *memory.Tx, subscriber, after string, limit int) ([]sender.Subscription, error) {
+	list, err := s.Store.SubscriptionsTx(ctx, tx, subscriber, after, limit)
+	if len(list) > 0 {
+		err = errors.Join(err, s.change(tx))
+	}
+	return list, err
+}
+
+func TestRewrapWhileOthersChangeSubscriptions(t *testing.T) {
+	b := bedtest.New(t)
+	var ids []string
+	for range 3 {
+		s, _ := b.Subscribe("sub_a", "http://old/")
+		_, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"X-Token": "old"}}})
+		require.NoError(t, err)
+		ids = append(ids, s.ID)
+	}
+	url := "http://new/"
+	reg, err := sender.NewRegistry(&changing{b.Store, func(tx *memory.Tx) error {
+		_, err := b.Registry.UpdateTx(t.Context(), tx, ids[0], sender.SubscriptionChange{URL: &url, Settings: &sender.Settings{MaxInFlight: 1}})
+		return errors.Join(err, b.Registry.UnsubscribeTx(t.Context(), tx, ids[1]))
+	}}, bedtest.NewKeys(t, "2", "1"), &sender.RegistryConfig{Network: bedtest.Private})
+	require.NoError(t, err)
+	done, err := reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, done, "the secret, and the header that is left")
+	got, err := reg.Subscription(t.Context(), ids[0])
+	require.NoError(t, err)
+	require.Equal(t, []any{url, 1, 0}, []any{got.URL, got.Settings.MaxInFlight, len(got.Settings.Headers)})
+}
+
 // verifies ends the test unless a keyring verifies signatures with a secret.
 func verifies(t *testing.T, k *signing.Keyring, secret signing.Secret) {
 	t.Helper()

@@ -154,4 +154,8 @@ type SubscriptionKey struct {
 
 	Subscriber string
 	Origin     string // the URL of the implicit subscription; if it is given ID is not
+
+	// ToChange has nobody else change the subscription until the end of the transaction, so
+	// that a caller who stores it again undoes no other change. It is given with ID.
+	ToChange bool
 }

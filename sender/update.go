@@ -23,10 +23,10 @@ type SubscriptionChange struct {
 // the new settings, those of deliveries that exist already included. Another filter
 // decides about the events that are expanded later, its expression about content too; a type
 // that is asked for anew is delivered from the events on that are committed after the
-// change. What was decided about an event stays as it is. A URL is
-// challenged as by Subscribe if it is another. Of an implicit one the URL and the
-// filter stay as they are. ErrNotFound, ErrInvalid (a *FieldError for each field that is
-// refused), ErrChallenge, ErrProxy.
+// change. What was decided about an event stays as it is. Fields that others change at the
+// same time stay changed. A URL is challenged as by Subscribe if it is another. Of an
+// implicit one the URL and the filter stay as they are. ErrNotFound, ErrInvalid (a
+// *FieldError for each field that is refused), ErrChallenge, ErrProxy.
 func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChange) (s Subscription, err error) {
 	if r.challenger != nil && c.URL != nil {
 		was, err := r.Subscription(ctx, id)
@@ -53,7 +53,7 @@ func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChan
 // UpdateTx is Update in the caller's transaction. It challenges nobody, even if the
 // configuration has a Challenger.
 func (r *Registry[Tx]) UpdateTx(ctx context.Context, tx Tx, id string, c SubscriptionChange) (Subscription, error) {
-	was, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
+	was, err := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id, ToChange: true})
 	if err != nil {
 		return Subscription{}, err
 	}

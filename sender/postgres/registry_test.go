@@ -116,6 +116,31 @@ func TestChangesOfOneSubscriptionTakeTurns(t *testing.T) {
 	}
 }
 
+// A change that waits for another one keeps what that has changed.
+func TestUpdatesOfOneSubscriptionKeepEachOther(t *testing.T) {
+	p := newPlace(t)
+	s := p.frozen(t)
+	register(t, s, 1, 1, sender.Settings{})
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: make([]byte, 32)})
+	require.NoError(t, err)
+	registry, err := sender.NewRegistry(s, keys, nil)
+	require.NoError(t, err)
+	url, description := "https://example.com/new", "of another"
+	tx := p.begin(t, pgx.ReadCommitted)
+	_, err = registry.UpdateTx(t.Context(), tx, "wsub_0_0", sender.SubscriptionChange{URL: &url})
+	require.NoError(t, err)
+	end := beside(func() error {
+		_, err := registry.Update(t.Context(), "wsub_0_0", sender.SubscriptionChange{Description: &description})
+		return err
+	})
+	p.blocked(t)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, end())
+	got, err := registry.Subscription(t.Context(), "wsub_0_0")
+	require.NoError(t, err)
+	require.Equal(t, []string{url, description}, []string{got.URL, got.Description})
+}
+
 // To lift a limit frees the deliveries that it held back at once, also if the same
 // transaction records a result.
 func TestLiftedRateIsSeenWithAResult(t *testing.T) {

@@ -141,6 +141,11 @@ func (s *Store[Tx]) SubscriptionTx(ctx context.Context, tx Tx, key sender.Subscr
 	if key.Origin != "" {
 		query, args = selectImplicit, []any{soughtID(key.Subscriber), key.Origin}
 	}
+	if key.ToChange { // the query that follows sees what the lock has waited for
+		if _, _, _, err := s.lockSubscription(ctx, tx, key.ID); err != nil {
+			return sender.Subscription{}, err
+		}
+	}
 	_, n, err := w.readSubscription(w.row(query, args...))
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && key.Origin != "":
