@@ -133,6 +133,12 @@ func (p *Poster) Prepare(r *Request, certificate func() (*tls.Certificate, error
 	if x.transport, x.own, err = p.transports.of(r, certificate); err != nil {
 		return x, err
 	}
+	signed := false
+	defer func() {
+		if !signed { // also if a scheme panics
+			x.End()
+		}
+	}()
 	if r.Anew {
 		x.transport = onNewConnection(x.transport)
 	}
@@ -146,9 +152,9 @@ func (p *Poster) Prepare(r *Request, certificate func() (*tls.Certificate, error
 	x.header["User-Agent"] = p.userAgent
 	x.header["Webhook-Attempt"] = []string{strconv.Itoa(r.Attempt)}
 	if err := signing.Sign(x.header, p.cfg.Schemes, r.Event, r.At, r.Body, r.Keyring); err != nil {
-		x.End()
 		return x, err
 	}
+	signed = true
 	x.began = p.cfg.Now()
 	return x, nil
 }

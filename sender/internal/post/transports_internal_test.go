@@ -50,6 +50,24 @@ func TestTransportsUsedLastAreKept(t *testing.T) {
 	}
 }
 
+// panicking is a scheme that panics when it signs.
+type panicking struct{ signing.Scheme }
+
+func (panicking) Sign(http.Header, string, time.Time, []byte, *signing.Keyring) error {
+	panic("the scheme is broken")
+}
+
+// A scheme that panics keeps neither a transport nor one of a proxy's few places.
+func TestPanicOfASchemeLosesNoTransport(t *testing.T) {
+	p := New(Config{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: "proxy"}}, Schemes: []signing.Scheme{panicking{}}, Now: time.Now})
+	require.Panics(t, func() {
+		_, _ = p.Prepare(&Request{Proxy: "eu", URL: &url.URL{Scheme: "http", Host: "target"}}, nil)
+	})
+	require.Len(t, p.transports.own, 1)
+	require.Zero(t, p.transports.used.Front().Value.(*dedicatedTransport).attempts)
+	require.Zero(t, p.transports.made["eu"].underWay)
+}
+
 // An attempt that was spared before is made on a connection of its own, so that it does
 // not meet the end of another one that was kept.
 func TestSparedAttemptIsMadeOnANewConnection(t *testing.T) {
