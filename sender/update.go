@@ -19,8 +19,8 @@ type SubscriptionChange struct {
 	RemoveClientCertificate bool
 }
 
-// Update changes a subscription. Attempts that begin later go to the new URL under
-// the new settings, those of deliveries that exist already included. Another filter
+// Update changes a subscription. Deliveries that are claimed later go to the new URL under
+// the new settings, those that exist already included. Another filter
 // decides about the events that are expanded later, its expression about content too; a type
 // that is asked for anew is delivered from the events on that are committed after the
 // change. What was decided about an event stays as it is. Fields that others change at the
