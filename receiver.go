@@ -58,7 +58,7 @@ func NewReceiver[Tx any](inTx receiver.InTx[Tx], store dedup.Store[Tx], scope, s
 	return receiver.New(verifier, inTx, store, scope, &c.Receive)
 }
 
-// maxOlderSecrets is how many a keyring tries besides the newest.
+// maxOlderSecrets is how many a signing.Keyring tries besides the newest.
 const maxOlderSecrets = 3
 
 func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {

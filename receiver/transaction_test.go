@@ -160,8 +160,8 @@ func TestAdapt(t *testing.T) {
 	require.Nil(t, receiver.Adapt[queries, *sql.Tx](nil, nil))
 }
 
-// A function that has ended the transaction itself is told so: the driver's text alone
-// reads as if the receiver had.
+// The error says that the function has ended the transaction. The driver's text alone reads
+// as if the receiver had.
 func TestFunctionThatEndsTheTransaction(t *testing.T) {
 	for name, end := range map[string]func(*sql.Tx) error{"commits": (*sql.Tx).Commit, "rolls back": (*sql.Tx).Rollback} {
 		b, _ := onSQLite(t)

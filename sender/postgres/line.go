@@ -181,9 +181,9 @@ func (b *batch) goOn(h *head, l *live, due timestamp) {
 	b.yields = append(b.yields, w)
 }
 
-// supersede ends what deliveries of these events overtake in their lines. some tells that
+// supersede ends what deliveries of these events overtake in their lines. more tells that
 // there may be more than ends in one go.
-func (b *batch) supersede(newer map[lineKey]int64) (some bool, err error) {
+func (b *batch) supersede(newer map[lineKey]int64) (more bool, err error) {
 	if len(newer) == 0 {
 		return false, nil
 	}
@@ -206,10 +206,10 @@ func (b *batch) supersede(newer map[lineKey]int64) (some bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	some = len(over) >= supersedeMost
+	more = len(over) >= supersedeMost
 	over = slices.DeleteFunc(over, func(k dispatch.DeliveryKey) bool { return b.leases[k] != nil })
 	_, err = b.endAll(over, b.superseded)
-	return some, err
+	return more, err
 }
 
 // superseded is how a delivery ends that a newer one has overtaken. What a resume has
@@ -259,7 +259,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 		}
 		line := lines[k]
 		e := line.Enter(order, w.event)
-		some := false
+		more := false
 		switch {
 		case e.Superseded:
 			class, err := b.lastClass(&w.live)
@@ -267,7 +267,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 			return err
 		case e.Supersedes:
 			if err = b.settleArrived(); err == nil {
-				some, err = b.supersede(map[lineKey]int64{k: w.event})
+				more, err = b.supersede(map[lineKey]int64{k: w.event})
 			}
 		case e.Displaces:
 			if err = b.settleArrived(); err == nil {
@@ -278,7 +278,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 			return err
 		}
 		row := lineRow{waits: w, object: object, place: placeAgain, behind: e.Behind, before: line.Out}
-		if err := b.putInLines([]lineRow{row}, some); err != nil || e.Behind {
+		if err := b.putInLines([]lineRow{row}, more); err != nil || e.Behind {
 			return err
 		}
 	}
@@ -294,9 +294,9 @@ func (b *batch) settleArrived() error {
 	return b.flush()
 }
 
-// putInLines writes rows of lines, and counts them. some tells that those that come out may
+// putInLines writes rows of lines, and counts them. more tells that those that come out may
 // have some before them that are not superseded yet.
-func (b *batch) putInLines(all []lineRow, some bool) error {
+func (b *batch) putInLines(all []lineRow, more bool) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (b *batch) putInLines(all []lineRow, some bool) error {
 		column(all, func(r lineRow) int64 { return r.epoch }), column(all, func(r lineRow) int64 { return r.replay }),
 		column(all, func(r lineRow) int16 { return int16(r.rank) }), column(all, func(r lineRow) bool { return r.single }),
 		column(all, func(r lineRow) bool { return r.spared }))
-	if err == nil && some && len(out) > 0 {
+	if err == nil && more && len(out) > 0 {
 		err = b.execs(precedeOut, subscriptionsOf(out), eventsOf(out))
 	}
 	return err

@@ -62,7 +62,7 @@ func (l *lining) all(lined []made) error {
 	for _, m := range lined {
 		l.one(m, l.key(m))
 	}
-	some, err := l.supersede(l.supersedes)
+	more, err := l.supersede(l.supersedes)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (l *lining) all(lined []made) error {
 			return err
 		}
 	}
-	return l.putInLines(l.rows, some)
+	return l.putInLines(l.rows, more)
 }
 
 func (l *lining) readNames(lined []made) error {

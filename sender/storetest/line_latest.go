@@ -186,7 +186,8 @@ func lineChangedToLatest[Tx any](w *world[Tx]) {
 	w.noError(err, "counting")
 	w.equal([]int64{counts.Live, counts.DeadLettered}, []int64{0, 1}, "live and dead ones at the end")
 
-	// What held back another one is sent again, and is superseded by it at once.
+	// A dead letter that held back another one is sent again. The other one supersedes it at
+	// once, and comes out.
 	owner, sub = w.ordered(holding)
 	e = w.versions(owner, sub, "b", "b")
 	w.die(w.claims("of another object", e[0])[0])

@@ -181,7 +181,7 @@ func (s *modelSub) gets(e *modelEvent) bool {
 	return s.asks(e) && (e.draft.Subscription != "" || s.Filter.Match(e.draft.Body(e.version)))
 }
 
-// asks tells the same, but for the filter.
+// asks tells whether a subscription gets an event, whatever its filter says of the content.
 func (s *modelSub) asks(e *modelEvent) bool {
 	if s.deleted || e.at < s.made || s.Status == sender.SubscriptionClosing && e.at >= s.last {
 		return false

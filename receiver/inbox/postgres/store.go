@@ -115,8 +115,6 @@ func (s *Store[Tx]) FinishTx(ctx context.Context, tx Tx, c inbox.Claim) error {
 	return wrap("removing an event", err)
 }
 
-var errEnded = fmt.Errorf("the transaction had been ended before, by a statement: %w", sql.ErrTxDone)
-
 func (s *Store[Tx]) removeEvent(ctx context.Context, in pgtx.Tx, c inbox.Claim) error {
 	n, err := in.Exec(ctx, s.sql.removeEvent, c.Scope, c.ID)
 	if err != nil || n > 0 {
@@ -124,7 +122,7 @@ func (s *Store[Tx]) removeEvent(ctx context.Context, in pgtx.Tx, c inbox.Claim) 
 	}
 	var begun bool // if so, somebody has removed the event by hand
 	if err = in.Row(ctx, s.sql.begun, nil, &begun); err == nil && !begun {
-		return errEnded
+		return pgtx.ErrEnded
 	}
 	return err
 }

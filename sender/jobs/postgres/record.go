@@ -182,12 +182,10 @@ func (s *Store[Tx]) UpdateTx(ctx context.Context, tx Tx, r jobs.Record) error {
 	return fail("changing a job", err)
 }
 
-var errEnded = fmt.Errorf("the transaction had been ended before, by a statement: %w", sql.ErrTxDone)
-
 // unchanged is why an update has changed nothing.
 func (s *Store[Tx]) unchanged(ctx context.Context, in pgtx.Tx, id string) error {
 	// An id that is not there: nothing was locked, so nothing was begun either.
-	err := one(ctx, in, s.text.one, []any{id, ""}, func(pgtx.Row) error { return errEnded })
+	err := one(ctx, in, s.text.one, []any{id, ""}, func(pgtx.Row) error { return pgtx.ErrEnded })
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: job %q", jobs.ErrNotFound, id)
 	}
