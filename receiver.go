@@ -91,7 +91,7 @@ func (c *ReceiverConfig) verifier(secret string) (*signing.Verifier, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	slices.Reverse(keys) // a keyring's newest key is the last one
+	slices.Reverse(keys) // so that the secret is tried first: a keyring's newest key is the last one
 	ring, err := signing.NewKeyring(keys...)
 	if err != nil {
 		return nil, err

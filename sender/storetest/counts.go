@@ -166,9 +166,8 @@ func queryCountsGivenBack[Tx any](w *world[Tx]) {
 	w.versions(owner, sub, "a", "a")
 	ahead := w.claimOne()
 	w.Advance(time.Second)
-	w.versions(owner, sub, "b")
-	young := w.claimOne()
+	younger := w.claims("younger ones", w.versions(owner, sub, "b", "c", "d")...)
 	w.record(result(ahead, sender.ClassNone)) // so that the second one comes out
-	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: young.Key, Token: young.Token}}), "releasing")
-	w.counted(history.Counts{Subscriptions: map[sender.SubscriptionStatus]int64{"active": 1}, Live: 2, OldestDue: since}, "with a younger one given back")
+	w.giveBack(younger...)
+	w.counted(history.Counts{Subscriptions: map[sender.SubscriptionStatus]int64{"active": 1}, Live: 4, OldestDue: since}, "with younger ones given back")
 }
