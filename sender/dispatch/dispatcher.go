@@ -20,7 +20,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-const defaultMaxDelay = 10 * time.Millisecond
+const defaultMaxDelay = 12 * time.Millisecond
 
 // Config adjusts a Dispatcher. A nil config and zero fields mean the
 // defaults.
@@ -71,7 +71,7 @@ type Config struct {
 	// step is made at once. Each step costs the database about the same, however many
 	// events are in it, so a longer delay saves CPU: at 50 events a second, 100 ms cost
 	// little more than half of the default, the producer's transactions included. A backlog
-	// does not wait. The default is 10 ms; MaxDelay is at most MaxIdle.
+	// does not wait. The default is 12 ms; MaxDelay is at most MaxIdle.
 	MaxDelay time.Duration
 
 	// Schemes sign every delivery. The default is signing.DefaultSchemes.
