@@ -110,7 +110,7 @@ func (c *Config) validate() error {
 		problems = append(problems, fmt.Errorf("receiver: Timeout is %s: it must be positive", c.Timeout))
 	}
 	if err := dedup.CheckRetention(c.Retention, c.Reach); err != nil {
-		problems = append(problems, fmt.Errorf("receiver: Retention, for the horizon in Reach: %w", err))
+		problems = append(problems, fmt.Errorf("receiver: Config.Retention for Config.Reach: %w", err))
 	}
 	return errors.Join(problems...)
 }

@@ -44,7 +44,7 @@ type GroupConfig struct {
 // disk, then serves many:
 //
 //	group, err := receiver.NewGroup(receiver.SQL(db, nil), receiver.SQLExec, nil)
-//	rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), nil)
+//	rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), "billing", nil)
 //
 // A request that comes while no transaction is open begins one. A request that comes
 // meanwhile joins that one or the next. A transaction waits for no further requests, so a

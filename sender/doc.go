@@ -11,9 +11,11 @@
 //   - history tells what became of a delivery, and sends it again; replay sends many again;
 //   - feed serves the events by cursor to those who ask;
 //   - filter has the expressions by which a subscription asks for events by their content;
+//   - catalogue has a service's event types, with what their data looks like;
 //   - challenge asks a callback URL whether its owner wants the events;
-//   - console shows all of it to an operator, jobs adds long-running work that reports its
-//     end, sendertest helps to test an application;
+//   - console shows all of it to an operator, and portal shows a customer their own part;
+//   - jobs adds long-running work that reports its end;
+//   - sendertest helps to test an application;
 //   - rules and storetest are for authors of stores.
 //
 // All of them work on a store: sender/sqlite, sender/postgres where one machine is not

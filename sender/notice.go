@@ -15,7 +15,8 @@ const (
 	// NoticeFailing: a subscription has been failing for 50, 75 or 90 % of the time
 	// after which it is disabled.
 	NoticeFailing NoticeKind = "subscription.failing"
-	// NoticeDisabled: a subscription was disabled, because it failed for too long.
+	// NoticeDisabled: a subscription was disabled, because it failed for too long, or because
+	// its endpoint has stopped it: see GoneStops.
 	NoticeDisabled NoticeKind = "subscription.disabled"
 	// NoticeNetwork: our own network seems to be down.
 	NoticeNetwork NoticeKind = "network.unreachable"

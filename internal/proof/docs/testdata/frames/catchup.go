@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	rcv   *receiver.Receiver[*sql.Tx]
+	hooks *receiver.Receiver[*sql.Tx]
 	db    *sql.DB
 	ctx   context.Context
 	work  receiver.Work[*sql.Tx]

@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	rcv  *receiver.Receiver[*sql.Tx]
-	db   *sql.DB
-	ctx  context.Context
-	work receiver.Work[*sql.Tx]
+	hooks *receiver.Receiver[*sql.Tx]
+	db    *sql.DB
+	ctx   context.Context
+	work  receiver.Work[*sql.Tx]
 )
 
 func block() error {
