@@ -114,7 +114,8 @@ type (
 		Matched int64  `json:"matched"`
 		Sent    int64  `json:"replayed"`
 		Skipped int64  `json:"skipped"`
-		More    bool   `json:"more,omitempty"` // more may match than Matched, which is 0 while a server's replay runs
+		TooOld  int64  `json:"too_old,omitempty"` // of those skipped; a server does not tell it
+		More    bool   `json:"more,omitempty"`    // more may match than Matched, which is 0 while a server's replay runs
 		Ended   bool   `json:"-"`
 		Failure string `json:"error,omitempty"`
 	}

@@ -179,6 +179,14 @@ func (r *replayState) sentOf() string {
 	return strconv.FormatInt(r.Sent, 10)
 }
 
+// tooOld says how many of those skipped had become too old.
+func (r *replayState) tooOld() string {
+	if r.TooOld == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of these %d that had become so old that receivers may have forgotten their events", r.TooOld)
+}
+
 func ended(t *terminal, r *replayState) error {
 	t.unfinished()
 	if t.json {
@@ -186,7 +194,7 @@ func ended(t *terminal, r *replayState) error {
 			return err
 		}
 	} else {
-		t.say("%s: %s are sent again, %d skipped", r.Status, r.sentOf(), r.Skipped)
+		t.say("%s: %s are sent again, %d skipped%s", r.Status, r.sentOf(), r.Skipped, r.tooOld())
 		if r.Failure != "" {
 			t.say("it failed: %s", r.Failure)
 		}

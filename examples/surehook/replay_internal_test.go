@@ -33,9 +33,10 @@ func TestConfirm(t *testing.T) {
 func TestWhatIsSentOfAReplay(t *testing.T) {
 	t.Parallel()
 	for says, r := range map[string]replayState{
-		"cancelled: 3 of 5 are sent again, 1 skipped\n":          {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1},
-		"cancelled: 3 of at least 5 are sent again, 1 skipped\n": {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1, More: true},
-		"cancelled: 3 are sent again, 1 skipped\n":               {Status: "cancelled", Sent: 3, Skipped: 1, More: true},
+		"cancelled: 3 of 5 are sent again, 1 skipped\n":                                                                                  {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1},
+		"cancelled: 3 of at least 5 are sent again, 1 skipped\n":                                                                         {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1, More: true},
+		"finished: 3 of 5 are sent again, 2 skipped, of these 1 that had become so old that receivers may have forgotten their events\n": {Status: "finished", Sent: 3, Matched: 5, Skipped: 2, TooOld: 1},
+		"cancelled: 3 are sent again, 1 skipped\n":                                                                                       {Status: "cancelled", Sent: 3, Skipped: 1, More: true},
 	} {
 		var out bytes.Buffer
 		require.NoError(t, ended(&terminal{out: &out}, &r))

@@ -134,7 +134,7 @@ func (s *stored) replay(ctx context.Context, f filter, rate float64, force bool)
 func (s *stored) replayed(ctx context.Context, id string) (replayState, error) {
 	r, err := s.replays.Get(ctx, id)
 	return replayState{
-		ID: r.ID, Status: string(r.Status), Matched: r.Matched, Sent: r.Admitted, Skipped: r.Skipped, More: r.More,
+		ID: r.ID, Status: string(r.Status), Matched: r.Matched, Sent: r.Admitted, Skipped: r.Skipped, TooOld: r.TooOld, More: r.More,
 		Ended: r.Status == replay.Finished || r.Status == replay.Cancelled,
 	}, answered(err)
 }

@@ -149,8 +149,10 @@ type Store interface {
 	SettleNotice(ctx context.Context, id string, again time.Duration) error
 
 	// StepReplays admits up to limit members of replays that are running, in one
-	// transaction. Replays take turns. Each member is looked at once. Then it is admitted
-	// if its subscription is not deleted, and skipped otherwise:
+	// transaction. Replays take turns. Each member is looked at once. Then it is skipped,
+	// and counted as too old, if its event was published before the time that
+	// rules.ReplayNotBefore gives for the replay; else it is admitted if its subscription is
+	// not deleted, and skipped otherwise:
 	//
 	//   - A dead-lettered or superseded delivery starts its schedule anew, while its attempt numbers go
 	//     on. A delivered delivery gets a single attempt (Live.Single).

@@ -218,7 +218,7 @@ func (p *pump) admit() {
 
 func (p *pump) reportReplay(ctx context.Context, r replay.Replay) {
 	p.d.cfg.Logger.InfoContext(ctx, "a replay is finished", "replay_id", r.ID,
-		"matched", r.Matched, "admitted", r.Admitted, "skipped", r.Skipped)
+		"matched", r.Matched, "admitted", r.Admitted, "skipped", r.Skipped, "too_old", r.TooOld)
 	if hook := p.d.cfg.Hooks.ReplayFinished; hook != nil {
 		p.d.guarded(ctx, "ReplayFinished", func() { hook(ctx, r) })
 	}

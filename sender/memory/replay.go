@@ -16,12 +16,13 @@ import (
 // replay is a replay, and how far it is.
 type replayRow struct {
 	replay.Replay
-	no      int64       // from 1
-	upTo    int64       // the last of the store's ends when it was created
-	members []*delivery // at that time, in the order in which they ended
-	looked  int         // how many of them were looked at
-	rateAt  time.Time   // as rules.TakeRate takes it
-	turn    int64       // when it was served last
+	no        int64       // from 1
+	upTo      int64       // the last of the store's ends when it was created
+	members   []*delivery // at that time, in the order in which they ended
+	looked    int         // how many of them were looked at
+	notBefore time.Time   // as it was created with
+	rateAt    time.Time   // as rules.TakeRate takes it
+	turn      int64       // when it was served last
 }
 
 // CreateReplay implements replay.Store.
@@ -47,7 +48,7 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore tim
 				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
 				Status: replay.Running, CreatedAt: now,
 			},
-			no: int64(len(s.replays)) + 1, upTo: s.ends,
+			no: int64(len(s.replays)) + 1, upTo: s.ends, notBefore: notBefore,
 			members: filter(all, func(d *delivery) bool { return n.Filter.Selects(d.candidate()) }),
 		}
 		counted.Counted(&r.Replay)

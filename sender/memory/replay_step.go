@@ -108,6 +108,7 @@ func (w *batch) spendReplay(r *replayRow, admitted int) {
 // stepReplay looks at the next members of a replay, and admits up to most of them.
 func (w *batch) stepReplay(r *replayRow, most, look int) (looked int) {
 	now := r.Replay
+	notBefore := rules.ReplayNotBefore(r.notBefore, r.CreatedAt, w.now)
 	for _, d := range r.members[r.looked:] {
 		if looked == look || most == 0 {
 			break
@@ -116,6 +117,9 @@ func (w *batch) stepReplay(r *replayRow, most, look int) (looked int) {
 		switch {
 		case d.live != nil || d.ended != r.Filter.Status || d.endedAs > r.upTo || d.event.redacted || w.tx.store.deliveries[d.key()] != d:
 			// It has left the set.
+		case d.event.info.CreatedAt.Before(notBefore):
+			now.Skipped++
+			now.TooOld++
 		case d.sub.deleted:
 			now.Skipped++
 		default:

@@ -12,13 +12,13 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.boundary, r.at, r.at_subscription, r.rate_at, r.next_at, r.blocked_at,
-	r.matched, r.more, r.admitted, r.skipped, r.created_at, r.finished_at`
+const replayColumns = `r.no, r.id, r.filter, r.subscription, r.rate, r.asked_by, r.reason, r.status, r.boundary, r.at, r.at_subscription, r.not_before, r.rate_at, r.next_at, r.blocked_at,
+	r.matched, r.more, r.admitted, r.skipped, r.too_old, r.created_at, r.finished_at`
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			boundary, at, at_subscription, turn, matched, more, created_at, next_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, $15)`
+			boundary, at, at_subscription, not_before, turn, matched, more, created_at, next_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, $16, $16)`
 	selectReplay    = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.id = $1`
 	selectReplays   = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.no < $1 ORDER BY r.no DESC LIMIT $2`
 	selectReplaysOf = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.subscriber = $3 AND r.no < $1 ORDER BY r.no DESC LIMIT $2`
@@ -30,6 +30,7 @@ type replayRow struct {
 	replay.Replay
 	no        int64
 	set       replaySet
+	notBefore timestamp
 	rateAt    timestamp
 	nextAt    timestamp
 	blockedAt timestamp
@@ -39,7 +40,7 @@ func scanReplay(rows rows, more ...any) (r replayRow, err error) {
 	var filter []byte
 	var created, finished timestamp
 	err = rows.Scan(append([]any{&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary,
-		&r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt, &r.Matched, &r.More, &r.Admitted, &r.Skipped, &created, &finished}, more...)...)
+		&r.set.at.no, &r.set.at.subscription, &r.notBefore, &r.rateAt, &r.nextAt, &r.blockedAt, &r.Matched, &r.More, &r.Admitted, &r.Skipped, &r.TooOld, &created, &finished}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(filter, &r.Filter)
 	}
@@ -105,7 +106,7 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 	}
 	survey.Counted(&r)
 	r.Status = replay.Running
-	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, time.Time{}
+	r.Admitted, r.Skipped, r.TooOld, r.FinishedAt = 0, 0, 0, time.Time{}
 	err = c.write(ctx, func(w *work) error {
 		r.CreatedAt = w.now.time()
 		r.ID = newid.New("rpl_", r.CreatedAt)
@@ -118,7 +119,7 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 			}
 		}
 		return fail("creating a replay", w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
-			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, c.turns.Add(1), r.Matched, r.More, w.now))
+			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, timestampOf(notBefore), c.turns.Add(1), r.Matched, r.More, w.now))
 	})
 	if err != nil {
 		return replay.Replay{}, err

@@ -30,10 +30,10 @@ const (
 		FROM surehook_replays r WHERE r.no = ANY($2) ORDER BY r.next_at, r.turn`
 
 	moveReplays = `UPDATE surehook_replays r SET at = u.at, at_subscription = u.at_subscription, rate_at = u.rate_at, next_at = u.next_at, blocked_at = u.blocked_at,
-			turn = u.turn, status = u.status, matched = u.matched, more = u.more, admitted = u.admitted, skipped = u.skipped, finished_at = u.finished_at
+			turn = u.turn, status = u.status, matched = u.matched, more = u.more, admitted = u.admitted, skipped = u.skipped, too_old = u.too_old, finished_at = u.finished_at
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::bigint[], $8::text[],
-			$9::bigint[], $10::boolean[], $11::bigint[], $12::bigint[], $13::timestamptz[])
-		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, more, admitted, skipped, finished_at) WHERE r.no = u.no`
+			$9::bigint[], $10::boolean[], $11::bigint[], $12::bigint[], $13::bigint[], $14::timestamptz[])
+		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, more, admitted, skipped, too_old, finished_at) WHERE r.no = u.no`
 )
 
 // StepReplays implements dispatch.Store. A replay that another process is
@@ -149,9 +149,17 @@ func (s *stepping) choose(limit int) error {
 			return err
 		}
 		most, looked := min(t.most, limit), 0
+		notBefore := rules.ReplayNotBefore(t.notBefore.time(), t.CreatedAt, s.now.time())
 		for i := range found {
 			c := &found[i]
-			if t.set.selects(c) {
+			selected := t.set.selects(c)
+			if selected && c.Published.Before(notBefore) {
+				t.Skipped++
+				t.TooOld++
+				s.out.Skipped++
+				selected = false
+			}
+			if selected {
 				if len(t.chosen) == most {
 					break
 				}
@@ -208,6 +216,7 @@ func (s *stepping) move(waiting []*replayPart) error {
 		column(all, func(t *replayPart) bool { return t.More }),
 		column(all, func(t *replayPart) int64 { return t.Admitted }),
 		column(all, func(t *replayPart) int64 { return t.Skipped }),
+		column(all, func(t *replayPart) int64 { return t.TooOld }),
 		column(all, func(t *replayPart) timestamp { return timestampOf(t.FinishedAt) }))
 	if err != nil {
 		return err

@@ -113,10 +113,15 @@ type Replay struct {
 	// Matched is how many deliveries it had to send when it was created, unless there is
 	// More. Admitted are those that were made due again, and Skipped those that could not
 	// be: their subscription was deleted meanwhile, or they were redelivered by somebody
-	// else, redacted or pruned. When it is finished the two make up Matched; before, they
-	// are no more than Matched, and only those of deleted subscriptions are counted as
-	// skipped.
+	// else, redacted or pruned, or have become too old. When it is finished the two make up
+	// Matched; before, they are no more than Matched, and only those of deleted
+	// subscriptions and those that are too old are counted as skipped.
 	Matched, Admitted, Skipped int64
+
+	// TooOld is how many of those skipped came to their turn so late, since the replay was
+	// paused or slow, that their events were published longer ago than Retention.Reach by
+	// then. A replay that was forced has none.
+	TooOld int64
 
 	// More tells that more may match than Matched says: not all were counted. Nobody can tell
 	// then how much of the replay is done. It is false once the replay is finished.
@@ -132,10 +137,11 @@ func (r *Replay) Owner() string { return cmp.Or(r.Filter.Subscriber, sender.Oper
 
 // FinishedNotice is the notice of a replay's end.
 func (r *Replay) FinishedNotice() sender.Notice {
-	return sender.Notice{
-		Kind: sender.NoticeReplayFinished, Replay: r.ID, Subscriber: r.Owner(),
-		Detail: fmt.Sprintf("%d of %d deliveries were sent again, %d were skipped", r.Admitted, r.Matched, r.Skipped),
+	detail := fmt.Sprintf("%d of %d deliveries were sent again, %d were skipped", r.Admitted, r.Matched, r.Skipped)
+	if r.TooOld > 0 {
+		detail += fmt.Sprintf(", %d of them because their events had become so old that receivers may have forgotten them", r.TooOld)
 	}
+	return sender.Notice{Kind: sender.NoticeReplayFinished, Replay: r.ID, Subscriber: r.Owner(), Detail: detail}
 }
 
 // Stepped keeps Matched from being less than what was admitted and skipped. Stores call it

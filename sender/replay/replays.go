@@ -19,7 +19,8 @@ const maxReplayText = 1024
 // Config adjusts Replays. A nil config and zero fields mean the defaults.
 type Config struct {
 	// Retention says, by its Reach, how long ago an event may have been published that
-	// is replayed without Request.Force. Give the Dispatcher the same.
+	// is replayed without Request.Force. A replay keeps the Reach with which it is created.
+	// Give the Dispatcher the same.
 	Retention sender.Retention
 
 	// Now is the clock that the reach is counted by. The default is time.Now.
@@ -32,7 +33,8 @@ type Request struct {
 	// Rate bounds how many deliveries are sent again, a second. 0: as fast as the
 	// dispatchers have room.
 	Rate float64
-	// Force replays what is beyond the reach, too.
+	// Force replays what is beyond the reach, too, and what comes to be while the replay
+	// is paused or under way.
 	Force bool
 	// By and Reason are kept for people: who asks for it, and why. Up to 1024 bytes
 	// each, of UTF-8 without NUL.
@@ -81,7 +83,9 @@ func New(store Store, cfg *Config) (*Replays, error) {
 // it names. A *RetentionError, unless it is
 // forced: some of the events were published longer ago than Retention.Reach; or, if its
 // Published is zero, that cannot be told, since there are more than MaxCounted that are so
-// old and that the filter may select. A later Filter.Since leaves them out.
+// old and that the filter may select. A later Filter.Since leaves them out. A replay that is
+// paused for long, or has a low rate, skips what is beyond the reach when its turn comes:
+// Replay.TooOld counts it.
 func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) {
 	if err := n.validate(); err != nil {
 		return Replay{}, err

@@ -279,6 +279,39 @@ func TestReplayIsHeldBackByItsReach(t *testing.T) {
 	})
 }
 
+// A replay that was paused for so long that its receivers may have forgotten what it sends
+// does not send it, and says so.
+func TestPausedReplaySkipsWhatHasGrownTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wire := bedtest.New(t), &answers{status: 500}
+		d := b.Dispatcher(dispatch.Config{UnguardedTransport: wire, Policy: givesUpSoon(t)})
+		deadLetters(b, d, 3)
+		replays := replays(b, nil)
+		r, err := replays.Create(t.Context(), replay.Request{Rate: 1})
+		require.NoError(t, err)
+		wire.answer(204)
+		stats, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, stats.Delivered)
+		_, err = replays.Pause(t.Context(), r.ID)
+		require.NoError(t, err)
+		time.Sleep(28 * 24 * time.Hour)
+		_, err = replays.Continue(t.Context(), r.ID)
+		require.NoError(t, err)
+		stats, err = d.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, stats.Attempted)
+		r, err = replays.Get(t.Context(), r.ID)
+		require.NoError(t, err)
+		require.Equal(t, replay.Finished, r.Status)
+		require.Equal(t, []int64{3, 1, 2, 2}, []int64{r.Matched, r.Admitted, r.Skipped, r.TooOld})
+		notices, _, err := b.History.Notices(t.Context(), history.NoticeQuery{Kind: sender.NoticeReplayFinished})
+		require.NoError(t, err)
+		require.Len(t, notices, 1)
+		require.Contains(t, notices[0].Detail, "2 of them because their events had become so old")
+	})
+}
+
 func TestReplaysRefuse(t *testing.T) {
 	replays := replays(bedtest.New(t), nil)
 	now := time.Now()

@@ -15,7 +15,8 @@ import (
 // redacted is in no set, and leaves those that it is in.
 type Store interface {
 	// CreateReplay stores a replay, which is running, and fixes its set, in a
-	// transaction that writes one row, however large the set is. It fills in ID,
+	// transaction that writes one row, however large the set is. It keeps notBefore with the
+	// replay: see dispatch.Store.StepReplays. It fills in ID,
 	// Status, CreatedAt, Matched and More, and ignores what the replay has there. Matched
 	// is counted on snapshots that may be read before the transaction: a delivery
 	// that becomes delivered between the two can be a member without being counted.

@@ -99,3 +99,12 @@ func TestWithin(t *testing.T) {
 	require.NoError(t, rules.Within(now, now))
 	require.ErrorIs(t, rules.Within(now.Add(-1), now), sender.ErrRetention)
 }
+
+func TestReplayNotBefore(t *testing.T) {
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	notBefore := created.Add(-28 * 24 * time.Hour)
+	require.Equal(t, notBefore, rules.ReplayNotBefore(notBefore, created, created))
+	require.Equal(t, notBefore.Add(time.Hour), rules.ReplayNotBefore(notBefore, created, created.Add(time.Hour)))
+	require.Equal(t, notBefore, rules.ReplayNotBefore(notBefore, created, created.Add(-time.Hour)), "the clock was set back")
+	require.Zero(t, rules.ReplayNotBefore(time.Time{}, created, created.Add(time.Hour)), "of any age")
+}

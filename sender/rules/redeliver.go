@@ -32,3 +32,14 @@ func Within(oldest, notBefore time.Time) error {
 	}
 	return &sender.RetentionError{Published: oldest, NotBefore: notBefore}
 }
+
+// ReplayNotBefore is the bound of Within for the members of a replay whose turn comes at a
+// time: the replay was created with notBefore at created, and the bound has risen by what has
+// passed since. So a replay that is paused or slow sends nothing that its receivers have
+// forgotten meanwhile. Zero stays zero: the replay is of events of any age.
+func ReplayNotBefore(notBefore, created, now time.Time) time.Time {
+	if notBefore.IsZero() {
+		return notBefore
+	}
+	return notBefore.Add(max(0, now.Sub(created)))
+}

@@ -13,12 +13,12 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, rate_at, next_at, blocked_at, matched, more, admitted, skipped, created_at, finished_at`
+const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, status, boundary, position, position_in, not_before, rate_at, next_at, blocked_at, matched, more, admitted, skipped, too_old, created_at, finished_at`
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			boundary, position, position_in, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0)`
+			boundary, position, position_in, not_before, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0)`
 	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
 	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
 	selectReplaysOf  = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE subscriber = ? AND no < ? ORDER BY no DESC LIMIT ? + 0`
@@ -31,6 +31,7 @@ type replayRow struct {
 	replay.Replay
 	no        int64
 	set       replaySet
+	notBefore int64
 	rateAt    int64
 	nextAt    int64
 	blockedAt int64
@@ -39,8 +40,8 @@ type replayRow struct {
 func scanReplay(row interface{ Scan(to ...any) error }) (r replayRow, err error) {
 	var filter []byte
 	var created, finished int64
-	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.rateAt, &r.nextAt, &r.blockedAt,
-		&r.Matched, &r.More, &r.Admitted, &r.Skipped, &created, &finished)
+	err = row.Scan(&r.no, &r.ID, &filter, &r.set.subscription, &r.Rate, &r.By, &r.Reason, &r.Status, &r.set.boundary, &r.set.at.no, &r.set.at.subscription, &r.notBefore, &r.rateAt, &r.nextAt, &r.blockedAt,
+		&r.Matched, &r.More, &r.Admitted, &r.Skipped, &r.TooOld, &created, &finished)
 	if err == nil {
 		err = json.Unmarshal(filter, &r.Filter)
 	}
@@ -90,10 +91,10 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore tim
 	survey.Counted(&r)
 	r.CreatedAt, r.Status = timeOf(now), replay.Running
 	r.ID = newid.New("rpl_", r.CreatedAt)
-	r.Admitted, r.Skipped, r.FinishedAt = 0, 0, timeOf(0)
+	r.Admitted, r.Skipped, r.TooOld, r.FinishedAt = 0, 0, 0, timeOf(0)
 	err = s.write(ctx, func(w *work) error {
 		err := w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
-			set.boundary, set.at.no, set.at.subscription, s.turns.Add(1), r.Matched, r.More, now, now)
+			set.boundary, set.at.no, set.at.subscription, micros(notBefore), s.turns.Add(1), r.Matched, r.More, now, now)
 		if err != nil {
 			return err
 		}

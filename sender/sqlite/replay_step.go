@@ -25,7 +25,7 @@ const (
 	// countAhead does not count deliveries that were held after they were admitted.
 	countAhead = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting w CROSS JOIN surehook_heads h ON h.subscription = w.subscription
 		WHERE w.replay = ? AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
-	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, more = ?, admitted = ?, skipped = ? WHERE no = ?`
+	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, more = ?, admitted = ?, skipped = ?, too_old = ? WHERE no = ?`
 
 	selectObjectName = `SELECT ` + objectOf + ` FROM surehook_events WHERE seq = ?`
 
@@ -155,9 +155,16 @@ func (b *batch) stepReplay(r *able, most, look int, out *dispatch.ReplayStep) (l
 		return 0, err
 	}
 	admitted := 0
+	notBefore := rules.ReplayNotBefore(timeOf(r.notBefore), r.CreatedAt, timeOf(b.now))
 	for i := range found {
 		c := &found[i]
-		if r.set.selects(c) {
+		selected := r.set.selects(c)
+		if selected && c.Published.Before(notBefore) {
+			r.Skipped++
+			r.TooOld++
+			selected = false
+		}
+		if selected {
 			if admitted == most {
 				break
 			}
@@ -207,7 +214,7 @@ func (b *batch) moveReplay(r *able) error {
 			return err
 		}
 	}
-	return b.execs(moveReplay, at.no, at.subscription, r.rateAt, r.nextAt, r.blockedAt, b.store.turns.Add(1), r.Matched, r.More, r.Admitted, r.Skipped, r.no)
+	return b.execs(moveReplay, at.no, at.subscription, r.rateAt, r.nextAt, r.blockedAt, b.store.turns.Add(1), r.Matched, r.More, r.Admitted, r.Skipped, r.TooOld, r.no)
 }
 
 // admit makes a delivery of a replay due again, unless its subscription is deleted.

@@ -23,6 +23,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
 		{"no such", "A filter that names what never was, or a subscription of another subscriber than it names, is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},
 		{"beyond the retention", "A replay with a member whose event was published before NotBefore is refused and not stored; at that time or later it is not.", replayRetention[Tx]},
+		{"grown too old", "A member whose event has become older than NotBefore allows, which rises with the time since the replay was created, is skipped, and counted as too old. A replay without NotBefore has none.", replayGrownOld[Tx]},
 		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
 		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld[Tx]},
 		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},

@@ -97,6 +97,46 @@ func replayRetention[Tx any](w *world[Tx]) {
 	}
 }
 
+func replayGrownOld[Tx any](w *world[Tx]) {
+	for _, end := range endings {
+		_, sub := w.ended(3, end.class)
+		published := w.now()
+		w.Advance(2 * time.Hour)
+		fresh := w.addressed(w.read(sub).Subscriber, sub)
+		w.publish(fresh)
+		w.expand()
+		w.endAll(end.class)
+		f := replay.Filter{Status: end.status, Subscription: sub}
+		r, err := w.createBound(f, published.Add(-time.Hour), 0)
+		w.noError(err, "creating a replay of what is %s", end.status)
+		w.Advance(time.Hour)
+		w.equal(w.step(1).Admitted, 1, "admitted while the first are just not too old, of what is %s", end.status)
+		w.pauseReplay(r.ID)
+		w.Advance(time.Second)
+		w.setReplay(r.ID, replay.Running)
+		s := w.steps(10)
+		w.equal([]int{s.Admitted, s.Skipped}, []int{1, 2}, "admitted and skipped once they are too old, of what is %s", end.status)
+		got := w.readReplay(r.ID)
+		w.equal([]any{got.Status, got.Matched, got.Admitted, got.Skipped, got.TooOld}, []any{replay.Finished, int64(4), int64(2), int64(2), int64(2)}, "replay at its end")
+		for _, r := range s.Finished {
+			w.sameReplay(r, w.readReplay(r.ID))
+		}
+		claimed, ids := w.claimedEvents()
+		w.equal(len(claimed), 2, "deliveries claimed")
+		w.check(slices.Contains(ids, fresh.ID), "the one that is not too old was not claimed")
+		w.equal(w.statuses(sub)[end.status], 2, "those that are too old, and stay %s", end.status)
+		for _, c := range claimed {
+			w.record(result(c, sender.ClassNone))
+		}
+
+		forced := w.replay(f)
+		w.Advance(1000 * time.Hour)
+		w.equal(w.steps(10).Admitted, int(forced.Matched), "admitted of a replay of any age")
+		w.equal(w.readReplay(forced.ID).TooOld, int64(0), "TooOld of a replay of any age")
+		w.endAll(sender.ClassNone)
+	}
+}
+
 func redeliverRetention[Tx any](w *world[Tx]) {
 	drafts, sub := w.ended(1, sender.ClassStatus)
 	id, published := w.delivery(drafts[0].ID, sub).ID, w.now()

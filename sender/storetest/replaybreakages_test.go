@@ -29,6 +29,8 @@ var replayBreakages = []breakage{
 		}
 	}), checks{"replay/filter"}},
 	{"a replay beyond the retention", onReplay(func(_ *replay.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
+	{"what has grown too old replayed", func(s store) store { return replayAgeless{s} }, checks{"replay/grown too old"}},
+	{"what has grown too old skipped untold", func(s store) store { return replayUntold{s} }, checks{"replay/grown too old"}},
 	{"a replay's bound ignored", func(s store) store { return replayUnbound{s} }, checks{"replay/beyond the bound"}},
 	{"More of a replay forgotten", func(s store) store { return replayWhole{s} }, checks{"replay/beyond the bound"}},
 	{"Matched of a replay stays behind", func(s store) store { return replayBehind{s, map[string]int64{}} }, checks{"replay/beyond the bound"}},
@@ -69,6 +71,28 @@ func (b *replayUncounted) Counts(ctx context.Context) (history.Counts, error) {
 		c.Lanes[sender.LaneNew].Live -= b.admitted
 	}
 	return c, err
+}
+
+// replayAgeless heeds the age of events only when a replay is created.
+type replayAgeless struct{ store }
+
+func (b replayAgeless) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+	made, err := b.store.CreateReplay(ctx, r, notBefore, most)
+	if err != nil {
+		return made, err
+	}
+	if _, err := b.store.SetReplayStatus(ctx, made.ID, replay.Cancelled); err != nil {
+		return made, err
+	}
+	return b.store.CreateReplay(ctx, r, time.Time{}, most)
+}
+
+type replayUntold struct{ store }
+
+func (b replayUntold) Replay(ctx context.Context, id string) (replay.Replay, error) {
+	r, err := b.store.Replay(ctx, id)
+	r.TooOld = 0
+	return r, err
 }
 
 type replayUnbound struct{ store }

@@ -454,6 +454,7 @@ CREATE TABLE surehook_replays (
 	boundary bigint NOT NULL,
 	at bigint NOT NULL,
 	at_subscription bigint NOT NULL,
+	not_before timestamptz,        -- when it was created, events from before were too old to be sent; the bound rises with the time since; NULL: none is too old
 	rate_at timestamptz,           -- what sender.TakeRate remembers
 	next_at timestamptz NOT NULL,  -- when to look at it, and its place among those that run
 	turn bigint NOT NULL,          -- when it was served last: its place among those of one time
@@ -462,6 +463,7 @@ CREATE TABLE surehook_replays (
 	more boolean NOT NULL DEFAULT false, -- matched is at least so many: not all were counted when it was created
 	admitted bigint NOT NULL DEFAULT 0,
 	skipped bigint NOT NULL DEFAULT 0,
+	too_old bigint NOT NULL DEFAULT 0, -- of those skipped
 	created_at timestamptz NOT NULL,
 	finished_at timestamptz
 );

@@ -384,6 +384,7 @@ CREATE TABLE surehook_replays (
 	boundary INTEGER NOT NULL,
 	position INTEGER NOT NULL,
 	position_in INTEGER NOT NULL,
+	not_before INTEGER NOT NULL,   -- when it was created, events from before were too old to be sent; the bound rises with the time since; 0: none is too old
 	rate_at INTEGER NOT NULL,      -- what sender.TakeRate remembers
 	next_at INTEGER NOT NULL,      -- when to look at it, and its place among those that run
 	turn INTEGER NOT NULL,         -- when it was served last: its place among those of one time
@@ -392,6 +393,7 @@ CREATE TABLE surehook_replays (
 	more INTEGER NOT NULL DEFAULT 0, -- 1: matched is at least so many: not all were counted when it was created
 	admitted INTEGER NOT NULL,
 	skipped INTEGER NOT NULL,
+	too_old INTEGER NOT NULL DEFAULT 0, -- of those skipped
 	created_at INTEGER NOT NULL,
 	finished_at INTEGER NOT NULL
 );
