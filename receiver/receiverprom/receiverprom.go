@@ -35,7 +35,7 @@ type Collector struct {
 // New returns a Collector. Give its Hooks to the receiver, and register it. Receivers may
 // share one.
 func New() *Collector {
-	return &Collector{
+	c := &Collector{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "surehook_received_events_total",
 			Help: "Requests and events, by what became of them: applied, duplicate, stale, reapplied, recorded, ignored, challenged, dead_lettered, rejected (no verified event) or failed (verified, and not applied then). The reason is none unless it was rejected or failed.",
@@ -44,6 +44,12 @@ func New() *Collector {
 			Name: "surehook_receive_seconds", Help: "From the beginning of a request to its result, the commit included, by result.", Buckets: durations,
 		}, []string{"result"}),
 	}
+	// A rate of something that is not there yet misses its first rise, and mostly a dead letter
+	// is the first one in a process.
+	for _, r := range []receiver.Result{receiver.Applied, receiver.Duplicate, receiver.Stale, receiver.Reapplied, receiver.Recorded, receiver.Ignored, receiver.DeadLettered} {
+		c.results.WithLabelValues(string(r), "none")
+	}
+	return c
 }
 
 // Describe implements prometheus.Collector.

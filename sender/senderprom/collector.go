@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/surehook/surehook/sender"
 )
 
 const maxEventTypes = 200
@@ -100,9 +102,18 @@ func New(cfg *Config) (*Collector, error) {
 	return m, nil
 }
 
-// zero shows the lanes before anything has happened in them: a rate of something that is
-// not there yet misses its first rise.
+// noticeKinds are all kinds of notices.
+var noticeKinds = []sender.NoticeKind{
+	sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled, sender.NoticeNetwork, sender.NoticeProxy, sender.NoticeReplayFinished,
+}
+
+// zero shows the lanes and the kinds of notices before anything has happened: a rate of
+// something that is not there yet misses its first rise, and mostly a notice is the first of
+// its kind in a process.
 func (m *Collector) zero() {
+	for _, kind := range noticeKinds {
+		m.notices.WithLabelValues(string(kind))
+	}
 	for _, lane := range lanes {
 		m.attempt.WithLabelValues(lane)
 		m.firstAttempt.WithLabelValues(lane)

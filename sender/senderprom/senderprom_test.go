@@ -162,7 +162,7 @@ func TestHooks(t *testing.T) {
 	h.ProxyDown(ctx, "us", now)
 	h.ProxyUp(ctx, "eu", now)
 	h.Noticed(ctx, sender.Notice{Kind: sender.NoticeDisabled})
-	h.Pruned(ctx, dispatch.Pruned{Events: 3})
+	h.Pruned(ctx, dispatch.Pruned{Events: 3, SubscriptionRollups: 5})
 	h.Recorded(ctx, &dispatch.Recorded{Outcome: dispatch.Outcome{Lost: true}})
 	step := dispatch.Stepped{Duration: time.Second, Err: errors.New("away")}
 	step.OnWire[sender.LaneProven] = 4
@@ -170,11 +170,12 @@ func TestHooks(t *testing.T) {
 	for name, want := range map[string]string{
 		"surehook_leases_taken_over_total": "surehook_leases_taken_over_total 7", "surehook_network_down": "surehook_network_down 1",
 		"surehook_network_outages_total": "surehook_network_outages_total 1", "surehook_lost_results_total": "surehook_lost_results_total 1",
-		"surehook_proxy_down":           "surehook_proxy_down{proxy=\"eu\"} 0\nsurehook_proxy_down{proxy=\"us\"} 1",
-		"surehook_notices_total":        `surehook_notices_total{kind="subscription.disabled"} 1`,
-		"surehook_step_failures_total":  "surehook_step_failures_total 1",
-		"surehook_attempts_in_flight":   `surehook_attempts_in_flight{lane="proven"} 4`,
-		"surehook_pruned_records_total": `surehook_pruned_records_total{record="event"} 3`,
+		"surehook_proxy_down":          "surehook_proxy_down{proxy=\"eu\"} 0\nsurehook_proxy_down{proxy=\"us\"} 1",
+		"surehook_notices_total":       `surehook_notices_total{kind="subscription.disabled"} 1`,
+		"surehook_step_failures_total": "surehook_step_failures_total 1",
+		"surehook_attempts_in_flight":  `surehook_attempts_in_flight{lane="proven"} 4`,
+		"surehook_pruned_records_total": "surehook_pruned_records_total{record=\"event\"} 3\nsurehook_pruned_records_total{record=\"notice\"} 0\nsurehook_pruned_records_total{record=\"object\"} 0\n" +
+			"surehook_pruned_records_total{record=\"rollup\"} 0\nsurehook_pruned_records_total{record=\"subscription\"} 0\nsurehook_pruned_records_total{record=\"subscription_rollup\"} 5",
 	} {
 		text, err := testutil.CollectAndFormat(metrics, expfmt.TypeTextPlain, name)
 		require.NoError(t, err)

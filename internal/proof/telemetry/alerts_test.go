@@ -8,8 +8,13 @@ import (
 	"testing"
 
 	"github.com/VictoriaMetrics/metricsql"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/surehook/surehook/receiver/receiverprom"
+	"github.com/surehook/surehook/sender/senderprom"
 )
 
 // A dashboard and the rules name only what the collectors have.
@@ -75,6 +80,43 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 	require.Empty(t, sections, "sections without an alert")
+}
+
+// An alert that a counter has risen at all asks for a series that is there from the
+// beginning: increase does not see the rise from a series that is not there to its first
+// value.
+func TestRisesAreSeen(t *testing.T) {
+	sending, err := senderprom.New(nil)
+	require.NoError(t, err)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(sending, receiverprom.New())
+	fresh, err := registry.Gather()
+	require.NoError(t, err)
+	there := map[string][]*dto.Metric{}
+	for _, family := range fresh {
+		there[family.GetName()] = family.GetMetric()
+	}
+	n := 0
+	for _, folder := range observed {
+		for _, a := range alerts(t, folder) {
+			parsed, err := metricsql.Parse(a.Expr)
+			require.NoError(t, err)
+			metricsql.VisitAll(parsed, func(e metricsql.Expr) {
+				f, ok := e.(*metricsql.FuncExpr)
+				if !ok || f.Name != "increase" {
+					return
+				}
+				n++
+				asked := f.Args[0].(*metricsql.RollupExpr).Expr.(*metricsql.MetricExpr).LabelFilterss[0]
+				require.True(t, slices.ContainsFunc(there[asked[0].Value], func(m *dto.Metric) bool {
+					return !slices.ContainsFunc(asked[1:], func(f metricsql.LabelFilter) bool {
+						return !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == f.Label && l.GetValue() == f.Value })
+					})
+				}), "%s: %s is not there before its first rise", a.Alert, f.AppendString(nil))
+			})
+		}
+	}
+	require.NotZero(t, n)
 }
 
 // Each panel's queries can be parsed and name metrics and labels that there are. Each metric
