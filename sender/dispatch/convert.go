@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,7 +41,7 @@ func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time
 	for i := range all {
 		x := &all[i]
 		if err != nil {
-			x.err = fmt.Errorf("keeping the body of a delivery: %w", err)
+			x.err, x.pause = fmt.Errorf("keeping the body of a delivery: %w", err), unreadPause
 		}
 		if body, there := kept[x.c.Key]; there && err == nil {
 			x.c.Body, x.c.Converted = body, true
@@ -55,9 +56,10 @@ func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time
 // conversion is a claim whose body may be another than that of its event.
 type conversion struct {
 	c      *Claimed
-	needed bool   // the store must be asked: a body was made, or could not be, or one may be kept
-	body   []byte // that was made; nil: none was
-	err    error  // why it could not be
+	needed bool          // the store must be asked: a body was made, or could not be, or one may be kept
+	body   []byte        // that was made; nil: none was
+	err    error         // why it could not be
+	pause  time.Duration // until it is looked at again; 0: secretPause. A database that was away is back soon
 }
 
 // convert makes the body that a claim's subscription asks for.
@@ -107,10 +109,10 @@ func (p *pump) putOff(ctx context.Context, x *conversion, asked time.Time) {
 		p.giveUnreadBack(*x.c, time.Time{})
 		return
 	}
-	now := p.d.now()
+	now, pause := p.d.now(), cmp.Or(x.pause, secretPause)
 	if p.d.unsent.due(x.c.Target.SubscriberNumber, now) {
 		p.d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent in the payload version of its subscription, nor perhaps others; they are looked at again later",
-			"event_id", x.c.Event.ID, "subscription_id", x.c.Target.Subscription, "subscriber_id", x.c.Target.Subscriber, "error", x.err, "in", secretPause)
+			"event_id", x.c.Event.ID, "subscription_id", x.c.Target.Subscription, "subscriber_id", x.c.Target.Subscriber, "error", x.err, "in", pause)
 	}
-	p.giveUnreadBack(*x.c, x.c.At.Add(now.Sub(asked)+secretPause))
+	p.giveUnreadBack(*x.c, x.c.At.Add(now.Sub(asked)+pause))
 }

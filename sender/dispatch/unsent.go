@@ -17,7 +17,8 @@ const maxUnsent = 10_000
 // probedPause is how long a delivery waits whose proxy was failing.
 const probedPause = time.Minute
 
-// unreadPause is how long a delivery waits whose secret could not be read.
+// unreadPause is how long a delivery waits whose secret could not be read, or whose body could
+// not be kept.
 const unreadPause = time.Second
 
 // errProxyProbed tells that an attempt is not made now, because its proxy is failing.
