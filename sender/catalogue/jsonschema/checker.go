@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -126,6 +128,9 @@ func (k *Checker) Check(eventType, version string, data json.RawMessage) error {
 	if err != nil {
 		return refuse("", "it is no JSON")
 	}
+	if path, far := farNumber(value); far {
+		return refuse(path, fmt.Sprintf("the exponent of the number is beyond ±%d", maxExponent))
+	}
 	var wrong *jsonschema.ValidationError
 	if err := schema.Validate(value); errors.As(err, &wrong) {
 		return &Error{Type: eventType, Version: version, Problems: problems(nil, wrong)}
@@ -133,4 +138,38 @@ func (k *Checker) Check(eventType, version string, data json.RawMessage) error {
 		return refuse("", "it cannot be checked")
 	}
 	return nil
+}
+
+// maxExponent bounds the exponents of numbers. They are compared exactly, as fractions, which
+// takes long with a large exponent; beyond a million the library makes none, and panics.
+const maxExponent = 1000
+
+// farNumber returns the path to a number whose exponent is out of bounds, if there is one.
+func farNumber(value any) (path string, far bool) {
+	in := func(step string, value any) bool {
+		if path, far = farNumber(value); far {
+			path = "/" + escaper.Replace(step) + path
+		}
+		return far
+	}
+	switch v := value.(type) {
+	case json.Number:
+		if _, exponent, ok := strings.Cut(strings.ToLower(v.String()), "e"); ok {
+			n, err := strconv.Atoi(exponent)
+			return "", err != nil || n > maxExponent || n < -maxExponent
+		}
+	case map[string]any:
+		for name, one := range v {
+			if in(name, one) {
+				return path, far
+			}
+		}
+	case []any:
+		for i, one := range v {
+			if in(strconv.Itoa(i), one) {
+				return path, far
+			}
+		}
+	}
+	return "", false
 }

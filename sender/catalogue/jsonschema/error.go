@@ -40,6 +40,9 @@ func (e *Error) Error() string {
 
 var english = message.NewPrinter(language.English)
 
+// escaper escapes a name for a JSON Pointer.
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
 // problems appends the innermost causes.
 func problems(all []Problem, e *jsonschema.ValidationError) []Problem {
 	for _, cause := range e.Causes {
@@ -51,7 +54,7 @@ func problems(all []Problem, e *jsonschema.ValidationError) []Problem {
 	var path strings.Builder
 	for _, step := range e.InstanceLocation {
 		path.WriteByte('/')
-		path.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
+		path.WriteString(escaper.Replace(step))
 	}
 	return append(all, Problem{path.String(), reason(e.ErrorKind)})
 }
