@@ -23,7 +23,7 @@ func (q *DeliveryQuery) check() error {
 	switch q.Status {
 	case "", sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusHeld, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusCancelled, sender.StatusSuperseded:
 	default:
-		errs = append(errs, fmt.Errorf("%w status %q: it must be pending, awaiting_retry, held, delivered, dead_lettered or cancelled", sender.ErrInvalid, q.Status))
+		errs = append(errs, fmt.Errorf("%w status %q: it must be pending, awaiting_retry, held, delivered, dead_lettered, cancelled or superseded", sender.ErrInvalid, q.Status))
 	}
 	switch q.Class {
 	case sender.ClassNone, sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset, sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol:
