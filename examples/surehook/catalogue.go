@@ -19,7 +19,8 @@ func catalogueCommand() command {
 a *catalogue.Catalogue: the one that is deployed, and the one that is to be. It lists the
 changes, those that break customers first. The exit code is 1 if there are some of these, so
 that a CI job fails. With -live it reads the service's database, and names the subscriptions
-that would break.`,
+that would break: also those with a filter on the data of a type that has a new version, since
+filters decide by what is published.`,
 		example: "surehook catalogue diff deployed.json catalogue.json\nsurehook catalogue diff deployed.json catalogue.json -live -database hooks.db",
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			var place databasePlace
@@ -78,9 +79,9 @@ func diffCatalogues(ctx context.Context, t *terminal, before, after string, plac
 		err = t.encode(out)
 	} else {
 		printChanges(t, changes, breaking)
-		printBroken(t, broken, live && breaking > 0)
+		printBroken(t, broken, live && breaking+len(broken) > 0)
 	}
-	if err == nil && breaking > 0 {
+	if err == nil && breaking+len(broken) > 0 {
 		err = errSaid
 	}
 	return err

@@ -2,11 +2,13 @@ package main_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/catalogue/shop"
 )
 
@@ -43,6 +45,20 @@ func TestCatalogueDiff(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(a.out), &said))
 		require.Len(t, said.Changes, 2)
 		require.Len(t, said.Subscriptions, 1)
+
+		u.posts("/subscriptions", http.StatusCreated, map[string]any{"url": "http://127.0.0.1:9/filtered", "event_types": []string{"order.created"}, "filter": map[string]any{"data.number": "1"}})
+		more := types.Types()
+		for i := range more {
+			more[i].Versions = append(more[i].Versions, catalogue.Version{Since: "2030-01-01"})
+		}
+		state, err = json.Marshal(map[string]any{"types": more})
+		require.NoError(t, err)
+		u.write("more.json", string(state))
+		require.Contains(t, u.does("catalogue", "diff", "deployed.json", "more.json"), "these break nobody:\n")
+		a = u.run("catalogue", "diff", "deployed.json", "more.json", "-live", "-database", p.flag)
+		require.Equal(t, 1, a.code, a.errs)
+		require.Contains(t, a.out, "http://127.0.0.1:9/filtered")
+		require.NotContains(t, a.out, "http://127.0.0.1:9/other")
 	})
 	u := newUser(t)
 	u.write("a.json", "{}")

@@ -12,7 +12,15 @@ const (
 
 // BodySchema is the JSON Schema of what is posted: the data with all that is around it.
 func (t *Type) BodySchema(v *Version) json.RawMessage {
-	return must(t.bodySchema(v, raw(v.Schema)))
+	var data any
+	if v.Schema != nil {
+		moved, err := moved(v.Schema, "#/properties/data")
+		if err != nil {
+			return nil
+		}
+		data = moved
+	}
+	return must(t.bodySchema(v, data))
 }
 
 // BodyExample is what is posted of an example.

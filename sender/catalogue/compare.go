@@ -116,7 +116,7 @@ func (t *Type) compare(now *Type, newest string) (changes []Change) {
 		if slices.ContainsFunc(t.Versions, func(w Version) bool { return w.Since == v.Since }) {
 			continue
 		}
-		c := Change{Type: t.Name, Version: v.Since, What: "the version is new"}
+		c := Change{Type: t.Name, Version: v.Since, What: versionIsNew}
 		if v.Since <= newest {
 			c.Breaks, c.From = true, v.Since
 			if i == 0 {
@@ -147,7 +147,7 @@ func (t *Type) compareVersion(i int, now *Type) (changes []Change) {
 		at.What = fmt.Sprintf("the version is gone: they get version %q", now.At(at.From).Since)
 		return []Change{at}
 	}
-	c := comparison{at: at}
+	c := comparison{at: at, settled: map[pair]bool{}}
 	c.values(v.Schema, now.Versions[same].Schema)
 	return c.changes
 }
@@ -161,7 +161,16 @@ func (c *comparison) values(before, after json.RawMessage) {
 		return true
 	}
 	c.before, c.after = read(before), read(after)
-	c.schema("", c.before, c.after, 0)
+	c.schema("", c.before, c.after)
+}
+
+// versionIsNew says what was changed, if nothing but a version was added.
+const versionIsNew = "the version is new"
+
+// filters tells whether a subscription has a filter on data.
+func filters(s *sender.Subscription) bool {
+	text := s.Filter.String()
+	return strings.Contains(text, `"data.`) || strings.Contains(text, `"data":`)
 }
 
 // Lister lists subscriptions. A *history.History is one.
@@ -176,7 +185,9 @@ type Broken struct {
 }
 
 // FindBroken lists the subscriptions that are not deleted and that some of the changes break.
-// It reads all subscriptions, page by page.
+// Among them are those with a filter on the data of a type that has a new version: events are
+// published in that, and filters decide by what was published, whatever version is posted. It
+// reads all subscriptions, page by page.
 func FindBroken(ctx context.Context, list Lister, changes []Change) (all []Broken, err error) {
 	q := sender.SubscriptionQuery{Limit: 200}
 	for {
@@ -185,7 +196,16 @@ func FindBroken(ctx context.Context, list Lister, changes []Change) (all []Broke
 			return nil, err
 		}
 		for _, s := range page {
-			hits := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !c.Breaks || !c.Concerns(&s) })
+			var hits []Change
+			for _, c := range changes {
+				switch {
+				case c.Breaks && c.Concerns(&s):
+					hits = append(hits, c)
+				case c.What == versionIsNew && filters(&s) && c.Concerns(&s):
+					c.Breaks, c.What = true, "the version is new, and the subscription's filter decides by its data, whatever version is posted: see whether it still matches"
+					hits = append(hits, c)
+				}
+			}
 			if len(hits) > 0 {
 				all = append(all, Broken{s, hits})
 			}

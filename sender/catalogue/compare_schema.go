@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,13 +16,30 @@ type comparison struct {
 	at            Change // with all but Path and What
 	before, after any    // the whole schemas, for references
 	changes       []Change
+
+	// settled are pairs that need not be compared: of which nothing was found, or which are
+	// being compared already. Schemas may refer to themselves, and to each other in many ways.
+	settled map[pair]bool
 }
 
-// maxCompared bounds how deep schemas are compared: they may refer to themselves.
-const maxCompared = 32
+// pair is a schema and what has become of it, by their addresses.
+type pair struct{ was, is uintptr }
+
+// maxFollowed bounds how many references lead to a schema one after the other, and mostFound
+// how many changes of a version are listed.
+const (
+	maxFollowed = 32
+	mostFound   = 500
+)
 
 func (c *comparison) found(breaks bool, path, format string, args ...any) {
 	change := c.at
+	if len(c.changes) == mostFound {
+		breaks, path, format, args = true, "", "there are more than %d changes: compare the rest by hand", []any{mostFound}
+	}
+	if len(c.changes) > mostFound {
+		return
+	}
 	change.Breaks, change.Path, change.What = breaks, path, fmt.Sprintf(format, args...)
 	c.changes = append(c.changes, change)
 }
@@ -41,9 +59,9 @@ var limits = map[string]bool{
 // compared are the keywords that have a comparison of their own.
 var compared = map[string]bool{"type": true, "properties": true, "required": true, "items": true, "enum": true, "const": true}
 
-func (c *comparison) schema(path string, before, after any, depth int) {
+func (c *comparison) schema(path string, before, after any) {
 	before, after = resolved(c.before, before), resolved(c.after, after)
-	if depth > maxCompared || reflect.DeepEqual(before, true) {
+	if len(c.changes) > mostFound || reflect.DeepEqual(before, true) {
 		return // nothing was said
 	}
 	was, ok := before.(map[string]any)
@@ -58,38 +76,72 @@ func (c *comparison) schema(path string, before, after any, depth int) {
 	}
 	is, ok := after.(map[string]any)
 	if !ok {
-		is = map[string]any{}
+		is = anything
 	}
+	both := pair{reflect.ValueOf(was).Pointer(), reflect.ValueOf(is).Pointer()}
+	if c.settled[both] {
+		return
+	}
+	c.settled[both] = true
+	n := len(c.changes)
+	defer func() {
+		if len(c.changes) > n {
+			delete(c.settled, both)
+		}
+	}()
 	c.types(path, was, is)
 	c.choices(path, was, is)
-	c.properties(path, was, is, depth)
+	c.properties(path, was, is)
 	if items, ok := was["items"]; ok {
 		now, ok := is["items"]
 		if !ok {
 			now = true
 		}
-		c.schema(path+"/[]", items, now, depth+1)
+		c.schema(path+"/[]", items, now)
 	}
 	c.others(path, was, is)
 }
 
+// anything is the schema that says nothing.
+var anything = map[string]any{}
+
 // resolved follows references within a schema.
 func resolved(root, schema any) any {
-	for range maxCompared {
+	for range maxFollowed {
 		m, ok := schema.(map[string]any)
 		ref, isRef := m["$ref"].(string)
-		if !ok || !isRef || !strings.HasPrefix(ref, "#") {
+		if !ok || !isRef || !isPointer(ref) {
 			return schema
 		}
-		schema = root
-		for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
-			m, _ := schema.(map[string]any)
-			if schema, ok = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; !ok {
-				return true
-			}
-		}
+		schema = pointedTo(root, ref)
 	}
 	return true
+}
+
+// isPointer tells whether a reference leads into its own schema by names.
+func isPointer(ref string) bool { return ref == "#" || strings.HasPrefix(ref, "#/") }
+
+// pointedTo is what a reference leads to; true if there is nothing.
+func pointedTo(root any, ref string) any {
+	for _, step := range strings.Split(ref, "/")[1:] {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		switch in := root.(type) {
+		case map[string]any:
+			var ok bool
+			if root, ok = in[step]; !ok {
+				return true
+			}
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(in) {
+				return true
+			}
+			root = in[i]
+		default:
+			return true
+		}
+	}
+	return root
 }
 
 func (c *comparison) types(path string, was, is map[string]any) {
@@ -155,7 +207,7 @@ func words(values []any) string {
 	return strings.Trim(string(b), "[]")
 }
 
-func (c *comparison) properties(path string, was, is map[string]any, depth int) {
+func (c *comparison) properties(path string, was, is map[string]any) {
 	old, _ := was["properties"].(map[string]any)
 	now, _ := is["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(old)) {
@@ -164,10 +216,16 @@ func (c *comparison) properties(path string, was, is map[string]any, depth int) 
 			c.found(true, at, "it is gone")
 			continue
 		}
-		if contains(was["required"], name) && !contains(is["required"], name) {
-			c.found(true, at, "it was always there, and may be absent")
+		c.schema(at, old[name], now[name])
+	}
+	required, _ := was["required"].([]any)
+	for _, name := range required {
+		key := fmt.Sprint(name)
+		_, had := old[key]
+		_, has := now[key]
+		if gone := had && !has; !gone && !contains(is["required"], key) {
+			c.found(true, path+"/"+key, "it was always there, and may be absent")
 		}
-		c.schema(at, old[name], now[name], depth+1)
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if _, ok := old[name]; !ok {
@@ -194,7 +252,7 @@ func (c *comparison) others(path string, was, is map[string]any) {
 		old, had := was[key]
 		now, has := is[key]
 		switch {
-		case annotations[key] || compared[key] || reflect.DeepEqual(old, now) && had == has:
+		case annotations[key] || compared[key] || had && has && c.same(old, now, named[key]):
 		case !had && limits[key]:
 			c.found(false, path, "%s is new, and only takes values away", key)
 		case !had:
@@ -207,4 +265,56 @@ func (c *comparison) others(path string, was, is map[string]any) {
 			c.found(true, path, "%s was changed: compare by hand what it allows", key)
 		}
 	}
+}
+
+// named are the keywords whose members are schemas by names that are no keywords.
+var named = map[string]bool{"properties": true, "patternProperties": true, "dependentSchemas": true}
+
+// same tells whether parts of the schemas that are not compared in detail say the same, and
+// so does all that they refer to. names: their members are schemas by names.
+func (c *comparison) same(before, after any, names bool) bool {
+	followed := map[string]bool{}
+	var refs []string
+	if !reflect.DeepEqual(bare(before, names, &refs), bare(after, names, nil)) {
+		return false
+	}
+	for len(refs) > 0 {
+		ref := refs[0]
+		if refs = refs[1:]; followed[ref] {
+			continue
+		}
+		followed[ref] = true
+		if !reflect.DeepEqual(bare(pointedTo(c.before, ref), false, &refs), bare(pointedTo(c.after, ref), false, nil)) {
+			return false
+		}
+	}
+	return true
+}
+
+// bare is a schema without annotations. It adds the references in it to refs.
+func bare(schema any, names bool, refs *[]string) any {
+	switch v := schema.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, in := range v {
+			switch ref, isText := in.(string); {
+			case !names && annotations[key]:
+				continue
+			case !names && (key == "const" || key == "enum"):
+				out[key] = in
+				continue
+			case !names && key == "$ref" && isText && isPointer(ref) && refs != nil:
+				*refs = append(*refs, ref)
+			}
+			out[key] = bare(in, !names && named[key], refs)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, in := range v {
+			out[i] = bare(in, false, refs)
+		}
+		return out
+	}
+	return schema
 }

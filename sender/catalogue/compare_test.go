@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +13,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/catalogue/shop"
+	"github.com/surehook/surehook/sender/filter"
 )
 
 // state is a type with a version that has a schema.
@@ -69,11 +72,44 @@ func TestCompareSchemas(t *testing.T) {
 		{`{"properties":{"a":{"$ref":"#/$defs/m"}},"$defs":{"m":{"type":"string"}}}`, `{"properties":{"a":{"$ref":"#/$defs/m"}},"$defs":{"m":{"type":"integer"}}}`,
 			[]string{"! a.b, /a: it was of type string, and is of type integer"}},
 		{`{"properties":{"next":{"$ref":"#"},"v":{"type":"string"}}}`, `{"properties":{"next":{"$ref":"#"},"v":{"type":"string"}}}`, nil},
+		{`{"required":["a"]}`, `{}`, []string{"! a.b, /a: it was always there, and may be absent"}},
+		{`{"required":["a"],"properties":{"a":{}}}`, `{}`, []string{"! a.b, /a: it is gone"}},
+		{`{"anyOf":[{"$ref":"#/$defs/m"}],"$defs":{"m":{"type":"string"}}}`, `{"anyOf":[{"$ref":"#/$defs/m"}],"$defs":{"m":{"type":"integer"}}}`,
+			[]string{"! a.b: anyOf was changed: compare by hand what it allows"}},
+		{`{"oneOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"items":{"$ref":"#/$defs/a"},"maximum":1}}}`,
+			`{"oneOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"items":{"$ref":"#/$defs/a"},"maximum":2}}}`,
+			[]string{"! a.b: oneOf was changed: compare by hand what it allows"}},
+		{`{"additionalProperties":{"$ref":"#/$defs/m"},"$defs":{"m":{"title":"x","type":"string"}}}`, `{"additionalProperties":{"$ref":"#/$defs/m"},"$defs":{"m":{"title":"y","type":"string"}}}`, nil},
+		{`{"anyOf":[{"title":"x","properties":{"title":{}},"const":{"title":1}}]}`, `{"anyOf":[{"properties":{"title":{}},"const":{"title":1}}]}`, nil},
+		{`{"anyOf":[{"properties":{"title":{}}}]}`, `{"anyOf":[{"properties":{}}]}`, []string{"! a.b: anyOf was changed: compare by hand what it allows"}},
+		{`{"anyOf":[{"const":{"title":1}}]}`, `{"anyOf":[{"const":{"title":2}}]}`, []string{"! a.b: anyOf was changed: compare by hand what it allows"}},
+		{`{"prefixItems":[{"type":"string"}],"properties":{"a":{"$ref":"#/prefixItems/0"}}}`, `{"prefixItems":[{"type":"string"}],"properties":{"a":{"type":"integer"}}}`,
+			[]string{"! a.b, /a: it was of type string, and is of type integer"}},
+		{
+			`{"properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"list":{"items":{"$ref":"#"}},"v":{"type":"string"}}}`,
+			`{"properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"list":{"items":{"$ref":"#"}},"v":{"type":"string"},"w":{}}}`,
+			[]string{"  a.b, /w: it is new"},
+		},
 		{`false`, `{}`, []string{"! a.b: there was to be nothing, and now there is"}},
 		{`{}`, `false`, nil},
 	} {
 		require.Equal(t, c.want, lines(catalogue.Compare(state(c.before), state(c.after))), "%s → %s", c.before, c.after)
 	}
+}
+
+// Schemas whose parts refer to each other in very many ways are compared all the same.
+func TestCompareEntangledSchemas(t *testing.T) {
+	entangled := func(last string) string {
+		defs := []string{`"d30":` + last}
+		for i := range 30 {
+			defs = append(defs, fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
+		}
+		return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(defs, ",") + `}}`
+	}
+	require.Empty(t, catalogue.Compare(state(entangled(`{"type":"string"}`)), state(entangled(`{"type":"string"}`))))
+	changes := lines(catalogue.Compare(state(entangled(`{"type":"string"}`)), state(entangled(`{"type":"integer"}`))))
+	require.Contains(t, changes, "! a.b: there are more than 500 changes: compare the rest by hand")
+	require.Contains(t, changes, "! a.b, "+strings.Repeat("/a", 30)+": it was of type string, and is of type integer")
 }
 
 func TestCompareTypes(t *testing.T) {
@@ -156,4 +192,26 @@ func TestFindBroken(t *testing.T) {
 	require.Equal(t, []string{"oldest", "first", "between"}, ids)
 	_, err = catalogue.FindBroken(t.Context(), pages(nil), changes)
 	require.ErrorContains(t, err, "away")
+}
+
+// A new version breaks nobody but those who filter by the data of the type: filters decide by
+// what is published.
+func TestFindBrokenFilters(t *testing.T) {
+	before := []catalogue.Type{paid(), thin()}
+	after := []catalogue.Type{paid(), thin()}
+	after[0].Versions = append(after[0].Versions, catalogue.Version{Since: "2026-12-24"})
+	changes := catalogue.Compare(before, after)
+	require.Equal(t, []string{"  invoice.paid, version 2026-12-24: the version is new"}, lines(changes))
+	sub := func(id, expression string, types ...string) sender.Subscription {
+		return sender.Subscription{ID: id, EventTypes: types, Filter: filter.Read(expression)}
+	}
+	broken, err := catalogue.FindBroken(t.Context(), pages{
+		sub("none", "", "*"), sub("data", `{"data.total":{"gte":1}}`, "invoice.*"), sub("object", `{"object.id":"data"}`, "*"), sub("other", `{"data.total":1}`, "user.*"),
+	}, changes)
+	require.NoError(t, err)
+	require.Len(t, broken, 1)
+	require.Equal(t, "data", broken[0].Subscription.ID)
+	require.Len(t, broken[0].Changes, 1)
+	require.True(t, broken[0].Changes[0].Breaks)
+	require.Contains(t, broken[0].Changes[0].String(), "invoice.paid, version 2026-12-24: the version is new, and the subscription's filter decides by its data")
 }

@@ -130,7 +130,7 @@ func moved(schema json.RawMessage, to string) (json.RawMessage, error) {
 			return append(out, schema[copied:]...), nil // it was valid: this is its end
 		}
 		s, isString := token.(string)
-		if isRef && isString && strings.HasPrefix(s, "#") {
+		if isRef && isString && isPointer(s) {
 			quoted, err := encode(to + strings.TrimPrefix(s, "#"))
 			if err != nil {
 				return nil, err
