@@ -118,7 +118,7 @@ type derived [purposes][]byte
 
 func derive(key []byte) (d derived, err error) {
 	if len(key) != keySize {
-		return d, fmt.Errorf("it has %d bytes: it must have %d, of random", len(key), keySize)
+		return d, fmt.Errorf("it has %d bytes: it must be %d random bytes", len(key), keySize)
 	}
 	for i, info := range [purposes]string{"token", "session", "form", "handle"} {
 		if d[i], err = hkdf.Expand(sha256.New, key, "surehook portal: "+info, keySize); err != nil {

@@ -179,7 +179,7 @@ func TestReceiversWithoutGo(t *testing.T) {
 	for file := range receivers {
 		t.Run(file, func(t *testing.T) {
 			a, b, c := signing.GenerateSecret(), signing.GenerateSecret(), signing.GenerateSecret()
-			f := startReceiver(t, file, a, b)
+			f := startReceiver(t, file, a, b, signing.Secret{}) // a space at the end is no secret
 			now := time.Now()
 			is := func(status int, text string) func(int, string) {
 				return func(gotStatus int, gotText string) {
@@ -201,6 +201,7 @@ func TestReceiversWithoutGo(t *testing.T) {
 			refused(f.post(id, body, now.Add(-310*time.Second), nil, a))
 			refused(f.post(id, body, now.Add(310*time.Second), nil, a))
 			refused(f.post(id, body, now, nil, c))
+			refused(f.post(id, body, now, emptyKey, a))
 
 			is(http.StatusOK, "applied")(f.post(id, body, now.Add(-250*time.Second), nil, a))
 			is(http.StatusOK, "duplicate")(f.post(id, body, now.Add(time.Second), nil, a))
@@ -221,6 +222,14 @@ func TestReceiversWithoutGo(t *testing.T) {
 			f.challenged(a, b)
 		})
 	}
+}
+
+// emptyKey signs a request as anybody can.
+func emptyKey(h http.Header, body []byte) []byte {
+	mac := hmac.New(sha256.New, nil)
+	fmt.Fprintf(mac, "%s.%s.%s", h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), body)
+	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return body
 }
 
 // challenged has the receiver asked as a subscription's URL is.
