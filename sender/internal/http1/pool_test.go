@@ -143,3 +143,24 @@ func TestDeadlineIsOfOneExchange(t *testing.T) {
 		c.CloseIdleConnections()
 	})
 }
+
+// A deadline that has passed while the connection was kept says nothing of its server.
+func TestDeadlineThatHasPassedKeepsTheConnection(t *testing.T) {
+	inClearAndOverTLS(t, "kept", func(t *testing.T, version uint16) {
+		s := serveOver(t, version, answers(patient, patient), answers(patient))
+		c := s.client(t)
+		var made net.Conn
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			var err error
+			made, err = new(net.Dialer).DialContext(ctx, network, address)
+			return made, err
+		}
+		_, _, err := post(until{t.Context(), time.Now().Add(time.Minute)}, c, s.url(), small)
+		require.NoError(t, err)
+		require.NoError(t, made.SetDeadline(time.Unix(1, 0))) // the minute is over
+		_, text, err := post(t.Context(), c, s.url(), small)
+		require.NoError(t, err)
+		require.Equal(t, "fine", text)
+		require.Equal(t, 1, s.opened())
+	})
+}
