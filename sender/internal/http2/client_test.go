@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -248,4 +249,92 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 3, s.opened.Load()-opened, "too old for another request")
+}
+
+// serveFrames serves one connection over TLS: what a client sends of its first request's
+// headers is read, and then nothing any more.
+func serveFrames(t *testing.T, answer ...[]byte) *server {
+	s := serve(t, echo) // for its certificate and its client
+	l, err := tls.Listen("tcp", "127.0.0.1:0", s.TLS)
+	require.NoError(t, err)
+	done := make(chan struct{})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		if _, err := io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+			return
+		}
+		for head := make([]byte, 9); head[3] != 1; { // HEADERS
+			if _, err := io.ReadFull(c, head); err != nil {
+				return
+			}
+			length := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
+			if _, err := io.CopyN(io.Discard, c, length); err != nil {
+				return
+			}
+		}
+		for _, frame := range answer {
+			_, _ = c.Write(frame)
+		}
+		<-done
+	})
+	t.Cleanup(func() {
+		close(done)
+		_ = l.Close()
+		serving.Wait()
+	})
+	s.URL = "https://" + l.Addr().String()
+	return s
+}
+
+// A server that has answered, and reads no more, keeps nobody longer than the context says.
+func TestServerThatReadsNoMore(t *testing.T) {
+	const end = 4 // of headers
+	answer := [][]byte{
+		{0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 127, 255, 255, 255}, // SETTINGS: streams may send 2 GiB,
+		{0, 0, 4, 8, 0, 0, 0, 0, 0, 127, 0, 0, 0},             // WINDOW_UPDATE: and the connection too
+		{0, 0, 1, 1, end, 0, 0, 0, 1, 0x88},                   // HEADERS: status 200
+		{0, 0, 4, 0, 0, 0, 0, 0, 1, 's', 'o', 'm', 'e'},       // DATA
+	}
+	for name, take := range map[string]func(context.Context, io.ReadCloser){
+		"the answer is read": func(_ context.Context, body io.ReadCloser) {
+			_, err := io.ReadAll(body)
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		},
+		"the answer is closed": func(ctx context.Context, body io.ReadCloser) {
+			_, _ = body.Read(make([]byte, 1))
+			<-ctx.Done()
+			_ = body.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveFrames(t, answer...)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			// More than the sockets' buffers take.
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(make([]byte, 64<<20)))
+			require.NoError(t, err)
+			r.GetBody = nil
+			got, err := s.client.RoundTrip(r)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, got.StatusCode)
+			time.AfterFunc(200*time.Millisecond, cancel) // the buffers are full by then
+			taken := make(chan struct{})
+			go func() {
+				take(ctx, got.Body)
+				close(taken)
+			}()
+			select {
+			case <-taken:
+			case <-time.After(20 * time.Second):
+				t.Fatal("it is kept")
+			}
+		})
+	}
 }

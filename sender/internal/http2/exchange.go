@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender/internal/http1"
 )
@@ -15,6 +16,9 @@ import (
 // its answer was whole.
 var ErrReset = errors.New("http2: the server ended the stream")
 
+// endsWithin is the time for an exchange to end once its context has.
+const endsWithin = time.Second
+
 // exchange is a request and its answer. It is the answer's body.
 type exchange struct {
 	client *Client
@@ -22,11 +26,28 @@ type exchange struct {
 	reused bool // the connection has had an answer before
 	ctx    context.Context
 	cancel context.CancelFunc
+	over   chan struct{} // closed at the end
+	stop   func() bool   // keeps cutLate from being called
 	body   io.ReadCloser
 	ended  error // the error of Read once the exchange has ended
 }
 
+// cutLate closes the connection if the exchange goes on after its context has ended. While
+// a server reads nothing, net/http waits for it in reading and closing an answer, whatever
+// the context says: it wants to write that it has read, or that the stream has ended.
+func (x *exchange) cutLate() {
+	late := time.NewTimer(endsWithin)
+	defer late.Stop()
+	select {
+	case <-x.over:
+	case <-late.C:
+		_ = x.conn.network.Close() // this does not wait for a write under way
+	}
+}
+
 func (x *exchange) make(r *http.Request) (*http.Response, error) {
+	x.over = make(chan struct{})
+	x.stop = context.AfterFunc(x.ctx, x.cutLate)
 	answer, err := x.conn.RoundTrip(r)
 	if err != nil {
 		err = x.why(err, x.reused)
@@ -71,6 +92,8 @@ func (x *exchange) end(err error) {
 	if x.body != nil {
 		_ = x.body.Close()
 	}
+	close(x.over)
+	x.stop()
 	x.cancel()
 	x.client.put(x.conn, errors.Is(err, io.EOF) || errors.Is(err, http.ErrBodyReadAfterClose))
 }
