@@ -241,6 +241,39 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 	}
 }
 
+// A host has many addresses of one family, and a proxy reaches only the other one.
+func TestProxyThatHasOneFamily(t *testing.T) {
+	for name, c := range map[string]struct{ reaches, addresses string }{
+		"IPv4": {"11.0.0.1:80", "2606:4700::1 2606:4700::2 2606:4700::3 2606:4700::4 11.0.0.1"},
+		"IPv6": {"[2606:4700::1]:80", "11.0.0.1 11.0.0.2 11.0.0.3 11.0.0.4 2606:4700::1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, close := bedtest.Listen(t, func(conn net.Conn) {
+				reader := bufio.NewReader(conn)
+				if r, err := http.ReadRequest(reader); err != nil || r.Host != c.reaches {
+					_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\n\r\n")
+					return
+				}
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
+				if _, err := http.ReadRequest(reader); err == nil {
+					_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+				}
+			})
+			defer close()
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://host.example.com/")
+			b.Publish("sub_a")
+			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}})
+			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {ssrftest.Addresses(strings.Fields(c.addresses)...)}}}
+			d.Dial(zone.Resolver(), func(string) error { return nil })
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			a := b.Delivery().Attempts[0]
+			require.Equal(t, sender.ClassNone, a.Class, a.Error)
+		})
+	}
+}
+
 // A delivery that cannot be sent as the settings ask is not sent, and not given up.
 func TestUnsentRatherThanWithout(t *testing.T) {
 	a := bedtest.NewAuthority(t)

@@ -3,7 +3,9 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/sendertest"
 )
 
 // testNames posts to the attacks' names, directly and through a proxy, which is asked for
@@ -64,4 +67,24 @@ func (o outside) testRebinding(t *testing.T) {
 	require.Len(t, classes, 3)
 	require.NotEqual(t, sender.ClassBlocked, classes[0])
 	require.Equal(t, sender.ClassBlocked, classes[2])
+}
+
+// A host has many addresses of a family that does not work here, and one of the other.
+func TestOtherFamilyIsTriedBehindManyAddresses(t *testing.T) {
+	ep := sendertest.NewEndpoint(t) // at 127.0.0.1 alone
+	port := ep.URL()[strings.LastIndex(ep.URL(), ":"):]
+	for _, times := range []int{1, 8, 20} {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://host.example.com"+port+"/")
+		b.Publish("sub_a")
+		d := b.Dispatcher(dispatch.Config{})
+		addresses := strings.Fields(strings.Repeat("::1 ", times) + "127.0.0.1")
+		zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {ssrftest.Addresses(addresses...)}}}
+		d.Dial(zone.Resolver(), func(string) error { return nil })
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		a := b.Delivery().Attempts[0]
+		require.Equal(t, sender.ClassNone, a.Class, "%d: %s", times, a.Error)
+		d.CloseIdle()
+	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/sender/internal/http2"
 )
 
-// maxTries bounds how many of a host's addresses are tried to make one connection. A
-// name can have thousands, which are not all its owner's.
+// maxTries bounds how many of a host's addresses are tried to make one connection, of each
+// family. A name can have thousands, which are not all its owner's.
 const maxTries = 8
 
 // maxHeader bounds the headers of an answer, in bytes.
@@ -24,6 +24,17 @@ const maxHeader = 64 << 10
 var errTries = errors.New("sender: no more of the host's addresses are tried")
 
 type triesKey struct{}
+
+// tries counts those of one connection. Each family has a bound of its own: where IPv6 does
+// not work, its addresses can all fail at once, before the first one of IPv4 is tried.
+type tries struct{ of4, of6 atomic.Int32 }
+
+func (t *tries) more(network string) bool {
+	if network == "tcp4" {
+		return t.of4.Add(1) <= maxTries
+	}
+	return t.of6.Add(1) <= maxTries
+}
 
 // newDialer returns what attempts without a proxy are dialled with. The guard sees
 // the address of every connection that is tried, after the name was resolved, so a
@@ -36,7 +47,7 @@ func newDialer(policy guard.Policy, timeout time.Duration) *net.Dialer {
 			if err := policy.Control(ctx, network, address, conn); err != nil {
 				return err
 			}
-			if tries, ok := ctx.Value(triesKey{}).(*atomic.Int32); ok && tries.Add(1) > maxTries {
+			if t, ok := ctx.Value(triesKey{}).(*tries); ok && !t.more(network) {
 				return errTries
 			}
 			return nil
@@ -44,10 +55,10 @@ func newDialer(policy guard.Policy, timeout time.Duration) *net.Dialer {
 	}
 }
 
-// bounded makes a dialer of newDialer try no more than maxTries addresses.
+// bounded makes a dialer of newDialer try no more than maxTries addresses of a family.
 func bounded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return dial(context.WithValue(ctx, triesKey{}, new(atomic.Int32)), network, address)
+		return dial(context.WithValue(ctx, triesKey{}, new(tries)), network, address)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/surehook/surehook/internal/guard"
@@ -65,7 +66,8 @@ func (p *proxy) tunnel(ctx context.Context, _, address string) (net.Conn, error)
 }
 
 // resolve returns the addresses of the target that may be called, at least one and up
-// to maxTunnelTries, or guard.ErrBlocked if there is none.
+// to maxTunnelTries, or guard.ErrBlocked if there is none. If there are some of both
+// families, both are among them: the proxy may have another one than we.
 func (p *proxy) resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -83,8 +85,15 @@ func (p *proxy) resolve(ctx context.Context, address string) ([]netip.AddrPort, 
 	}
 	var targets []netip.AddrPort
 	for _, a := range found {
-		if a = a.Unmap(); p.policy.CheckAddr(a) == nil && len(targets) < maxTunnelTries {
-			targets = append(targets, netip.AddrPortFrom(a, uint16(port)))
+		a = a.Unmap()
+		if p.policy.CheckAddr(a) != nil {
+			continue
+		}
+		target := netip.AddrPortFrom(a, uint16(port))
+		if len(targets) < maxTunnelTries {
+			targets = append(targets, target)
+		} else if !slices.ContainsFunc(targets, func(t netip.AddrPort) bool { return t.Addr().Is4() == a.Is4() }) {
+			targets[maxTunnelTries-1] = target
 		}
 	}
 	if targets == nil {
