@@ -108,6 +108,10 @@ func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool) (cn *conn,
 	return cn, reused, nil
 }
 
+// maxUnread bounds how much of an answer is in memory and not read yet. net/http's 4 MiB
+// would let each attempt under way take as much.
+const maxUnread = 64 << 10
+
 type networkKey struct{}
 
 func (c *Client) dial(ctx context.Context, address string) (*conn, error) {
@@ -115,6 +119,7 @@ func (c *Client) dial(ctx context.Context, address string) (*conn, error) {
 		c.transport = &http.Transport{
 			Protocols: new(http.Protocols), DialTLSContext: c.secure,
 			DisableCompression: true, MaxResponseHeaderBytes: c.MaxHeader,
+			HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: maxUnread},
 		}
 		c.transport.Protocols.SetHTTP2(true)
 	})

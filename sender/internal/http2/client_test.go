@@ -338,3 +338,28 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		})
 	}
 }
+
+// What a server sends, and nobody reads, is kept in memory: there is not much of it.
+func TestServerIsNotFarAhead(t *testing.T) {
+	sent := make(chan int, 1)
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		n := 0
+		for some := make([]byte, 4<<10); n < 2<<20; n += len(some) {
+			if _, err := w.Write(some); err != nil {
+				break
+			}
+			if n == 0 {
+				_ = http.NewResponseController(w).Flush()
+			}
+		}
+		sent <- n
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(small))
+	require.NoError(t, err)
+	answer, err := s.client.RoundTrip(r)
+	require.NoError(t, err)
+	time.AfterFunc(200*time.Millisecond, func() { _ = answer.Body.Close() })
+	require.LessOrEqual(t, <-sent, 128<<10)
+}
