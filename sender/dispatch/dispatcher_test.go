@@ -3,10 +3,14 @@ package dispatch_test
 import (
 	"bytes"
 	"context"
+	"crypto/elliptic"
+	"crypto/tls"
 	"encoding/json"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"sync/atomic"
@@ -129,27 +133,63 @@ func TestAttemptClasses(t *testing.T) {
 func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
 	untrusted := sendertest.NewTLSEndpoint(t)
 	plain := sendertest.NewEndpoint(t)
+	a := bedtest.NewAuthority(t)
+	expired := a.Issue("localhost", bedtest.NewECDSAKey(t, elliptic.P256()), -time.Hour)
+	pair, err := tls.X509KeyPair(expired.CertificatePEM, expired.KeyPEM)
+	require.NoError(t, err)
+	certified := func(c tls.Certificate) string {
+		srv := httptest.NewUnstartedServer(nil)
+		srv.TLS, srv.Config.ErrorLog = &tls.Config{Certificates: []tls.Certificate{c}}, log.New(io.Discard, "", 0)
+		srv.StartTLS()
+		t.Cleanup(srv.Close)
+		return bedtest.AtLocalhost(srv.URL)
+	}
 	for _, c := range []struct {
 		name, url string
 		class     sender.Class
+		says      string
 	}{
-		{"refused", "http://" + porttest.Refusing(t), sender.ClassConnect},
-		{"unknown name", "http://name.invalid/", sender.ClassDNS},
-		{"untrusted certificate", untrusted.URL(), sender.ClassTLS},
-		{"no TLS there", "https" + plain.URL()[len("http"):], sender.ClassTLS},
+		{"refused", "http://" + porttest.Refusing(t), sender.ClassConnect, "the connection was refused"},
+		{"unknown name", "http://name.invalid/", sender.ClassDNS, "the host's name could not be resolved"},
+		{"untrusted certificate", untrusted.URL(), sender.ClassTLS, "the server's certificate is not from a known authority, or an intermediate certificate is missing"},
+		{"certificate of another", certified(a.Server("elsewhere")), sender.ClassTLS, "the server's certificate is for another host"},
+		{"old certificate", certified(pair), sender.ClassTLS, "the server's certificate has expired, or is not valid yet"},
+		{"no client certificate", bedtest.AtLocalhost(bedtest.NewCertServer(t, a).URL), sender.ClassTLS, `the server ended TLS by the alert "certificate required"`},
+		{"no TLS there", "https" + plain.URL()[len("http"):], sender.ClassTLS, "the server does not speak TLS at this port"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bedtest.New(t)
 			b.Subscribe("sub_a", c.url)
 			b.Publish("sub_a")
-			_, err := b.Dispatcher(dispatch.Config{}).RunOnce(t.Context())
+			d := b.Dispatcher(dispatch.Config{})
+			d.TrustEverywhere(a.Pool)
+			_, err := d.RunOnce(t.Context())
 			require.NoError(t, err)
 			a := b.Delivery().Attempts[0]
 			require.Equal(t, c.class, a.Class, a.Error)
+			require.Equal(t, c.says, a.Error)
 			require.NotContains(t, a.Error, "127.0.0.1", "nothing of our network")
 		})
 	}
 	require.Empty(t, untrusted.Requests())
+}
+
+// A status has three digits in HTTP/1.1. HTTP/2 has it as a text, which net/http reads as a
+// number. A store need not take others, nor all stores in the same way.
+func TestAttemptAnsweredWithoutAStatus(t *testing.T) {
+	for _, status := range []int{-200, 0, 20, 1000, 1<<32 + 200} {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint.example/")
+		b.Publish("sub_a")
+		_, err := b.Dispatcher(dispatch.Config{UnguardedTransport: bedtest.TransportFunc(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, ProtoMajor: 2, Body: http.NoBody}, nil
+		})}).RunOnce(t.Context())
+		require.NoError(t, err)
+		a := b.Delivery().Attempts[0]
+		require.Equal(t, sender.ClassProtocol, a.Class)
+		require.Zero(t, a.StatusCode)
+		require.Equal(t, "the answer is malformed: its status is not one of three digits (over HTTP/2)", a.Error)
+	}
 }
 
 // The bytes after an answer that switches protocols are no body, and may never end.

@@ -14,12 +14,16 @@ var ErrNotNegotiated = errors.New("http1: the server chose no protocol")
 // protocols that it was offered: the alert no_application_protocol (RFC 7301, section
 // 3.2). crypto/tls has no name for it.
 func NotOffered(err error) bool {
-	return isAlert(err) && strings.HasSuffix(err.Error(), "tls: no application protocol")
+	alert, _ := Alert(err)
+	return alert == "no application protocol"
 }
 
-// isAlert reports whether the other side has sent an alert of TLS. An alert says why
-// the connection has ended.
-func isAlert(err error) bool {
+// Alert returns the name of the alert by which the other side has ended TLS, and false if
+// that is not what an error says. An alert says why the connection has ended.
+func Alert(err error) (name string, ok bool) {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error"
+	if !ok || op.Op != "remote error" {
+		return "", false
+	}
+	return strings.TrimPrefix(op.Err.Error(), "tls: "), true
 }

@@ -58,7 +58,7 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 			x.conn.cut()
 			failed = <-x.wrote
 		}
-		if failed != nil && !errors.Is(failed, net.ErrClosed) && !isAlert(err) {
+		if _, told := Alert(err); failed != nil && !errors.Is(failed, net.ErrClosed) && !told {
 			err = failed
 		}
 		return nil, err

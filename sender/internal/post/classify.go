@@ -26,7 +26,6 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		op         *net.OpError
 		record     tls.RecordHeaderError
 		verify     *tls.CertificateVerificationError
-		alert      tls.AlertError
 		hostname   x509.HostnameError
 		unknown    x509.UnknownAuthorityError
 		invalid    x509.CertificateInvalidError
@@ -34,6 +33,8 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		timeout    net.Error
 		isTimeout  = errors.As(err, &timeout) && timeout.Timeout()
 		isDeadline = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
+		// How the server has ended TLS.
+		alert, alerted = http1.Alert(err)
 	)
 	switch {
 	case errors.Is(err, http1.ErrClosedIdle):
@@ -52,9 +53,19 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		return sender.ClassDNS, "the host's name could not be resolved"
 	case isDeadline || isTimeout:
 		return sender.ClassTimeout, "no whole answer within the attempt's time"
-	case errors.As(err, &verify), errors.As(err, &hostname), errors.As(err, &unknown), errors.As(err, &invalid):
-		return sender.ClassTLS, "the server's certificate is not valid for this host"
-	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(err.Error(), "tls: "):
+	case errors.As(err, &hostname):
+		return sender.ClassTLS, "the server's certificate is for another host"
+	case errors.As(err, &unknown):
+		return sender.ClassTLS, "the server's certificate is not from a known authority, or an intermediate certificate is missing"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return sender.ClassTLS, "the server's certificate has expired, or is not valid yet"
+	case errors.As(err, &verify), errors.As(err, &invalid):
+		return sender.ClassTLS, "the server's certificate is not valid"
+	case errors.As(err, &record):
+		return sender.ClassTLS, "the server does not speak TLS at this port"
+	case alerted:
+		return sender.ClassTLS, fmt.Sprintf("the server ended TLS by the alert %q", alert)
+	case strings.Contains(err.Error(), "tls: "):
 		return sender.ClassTLS, "the TLS handshake failed"
 	case errors.As(err, &op) && op.Op == "dial",
 		// These reach a kept-alive connection too, when our own network goes.

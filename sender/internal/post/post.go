@@ -215,6 +215,11 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 		return r
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode < 100 || answer.StatusCode > 999 { // net/http lets HTTP/2 have any number
+		r.Class, r.Error = sender.ClassProtocol, naming("the answer is malformed: its status is not one of three digits", second)
+		r.Duration = x.poster.cfg.Now().Sub(x.began)
+		return r
+	}
 	r.StatusCode, r.Header = answer.StatusCode, answer.Header
 	switch {
 	case answer.StatusCode == http.StatusSwitchingProtocols: // what follows is no body, and may never end
