@@ -164,6 +164,13 @@ func TestPayloadThatCannotBeMade(t *testing.T) {
 		require.Contains(t, v.log.String(), "cannot be sent in the payload version of its subscription")
 		require.Contains(t, v.log.String(), "Down of version")
 		require.NotContains(t, v.log.String(), "a secret")
+		list, _, err := v.History.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusPending})
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		why, err := v.History.Why(t.Context(), list[0].ID)
+		require.NoError(t, err)
+		require.Contains(t, why.Sentence, "Its data was published in the payload version 2026-11-01, and its subscription gets 2025-03-01")
+		require.Equal(t, list[0].NextAttemptAt, why.Until)
 		mended := func(_, _, _ string, data json.RawMessage) (string, json.RawMessage, error) {
 			return shop.First, data, nil
 		}

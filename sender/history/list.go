@@ -128,5 +128,5 @@ func (h *History) Why(ctx context.Context, id string) (Why, error) {
 	if err != nil {
 		return Why{}, err
 	}
-	return explain(&f), nil
+	return h.why(ctx, &f)
 }

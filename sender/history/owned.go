@@ -71,7 +71,7 @@ func (o *Owned) Why(ctx context.Context, id string) (Why, error) {
 	if err != nil {
 		return Why{}, err
 	}
-	return explain(&f), nil
+	return o.all.why(ctx, &f)
 }
 
 // Redeliver is [History.Redeliver] for a delivery to one of the subscriber's subscriptions.

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -92,6 +94,30 @@ type Facts struct {
 	Settings  sender.Settings
 	InFlight  int       // its attempts in flight
 	RateAgain time.Time // when its rate allows an attempt; zero: now
+
+	published string // the payload version of its event's data, if that may be why it was put off
+}
+
+// putOff tells whether a delivery that was never attempted is not due: a process that had
+// claimed it could not send it.
+func (f *Facts) putOff() bool {
+	d := &f.Delivery
+	return d.Status == sender.StatusPending && !d.InFlight && d.AttemptCount == 0 && f.Behind == "" && d.NextAttemptAt.After(f.Now)
+}
+
+// why explains facts. Of a delivery that was put off it reads the event, whose payload version
+// may be the reason.
+func (h *History) why(ctx context.Context, f *Facts) (Why, error) {
+	if f.putOff() {
+		e, err := h.store.Event(ctx, f.Delivery.Event.ID)
+		if err != nil && !errors.Is(err, sender.ErrNotFound) {
+			return Why{}, err
+		}
+		if _, p, ok := sender.SplitBody(e.Body); ok && p.Data != nil {
+			f.published = p.Version
+		}
+	}
+	return explain(f), nil
 }
 
 // explain is a pure function of the facts.
@@ -131,6 +157,10 @@ func explain(f *Facts) Why {
 		return say(WhyBehind, time.Time{}, "%sHeld back by a dead letter of an earlier version of its object, %s. Redeliver that, or pass over it.", again, f.Behind)
 	case f.Behind != "":
 		return say(WhyBehind, time.Time{}, "%sWaiting until another version of its object has ended: delivery %s.", again, f.Behind)
+	case f.Settings.Unreadable() != nil:
+		return say(WhyAwaitingRetry, due, "%sNot attempted, because the settings that are stored of its subscription cannot be read by this release. It is looked at again at %s. Give the subscription new settings, or run the release that wrote them.", again, at(due))
+	case f.putOff():
+		return say(WhyAwaitingRetry, due, "Not attempted yet: a process that had it could not send it, and has put it off until %s. %sThe log of that process says why.", at(due), f.notConverted())
 	case due.After(f.Now) && f.Single && f.Spared:
 		return say(WhySentAgain, due, "%s%s", again, f.awaiting())
 	case due.After(f.Now) && f.Single:
@@ -235,6 +265,18 @@ func (f *Facts) awaiting() string {
 			d.AttemptCount+1, at(d.NextAttemptAt))
 	}
 	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), next)
+}
+
+// notConverted tells of a payload version that may be why a delivery was put off.
+func (f *Facts) notConverted() string {
+	pinned := f.Settings.PayloadVersion
+	if f.published <= pinned {
+		return ""
+	}
+	if pinned == "" {
+		pinned = "the oldest one"
+	}
+	return fmt.Sprintf("Its data was published in the payload version %s, and its subscription gets %s: perhaps the one could not be made into the other, because a converter fails, or because the process has no catalogue, or an older one. ", f.published, pinned)
 }
 
 func (f *Facts) afterFlight() string {

@@ -106,7 +106,19 @@ func TestExplain(t *testing.T) {
 		"given back before its first attempt": {
 			facts:  Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusPending, NextAttemptAt: now.Add(time.Minute)}},
 			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
-			sentence: "No attempt has ended yet. Attempt 1, the 1st of its schedule, is due at 2026-11-20T12:01:00Z.",
+			sentence: "Not attempted yet: a process that had it could not send it, and has put it off until 2026-11-20T12:01:00Z. The log of that process says why.",
+		},
+		"given back, in a payload version that may be why": {
+			facts: Facts{Status: sender.SubscriptionActive, published: "2026-11-01", Settings: sender.Settings{PayloadVersion: "2025-03-01"},
+				Delivery: sender.Delivery{Status: sender.StatusPending, NextAttemptAt: now.Add(time.Minute)}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
+			sentence: "Not attempted yet: a process that had it could not send it, and has put it off until 2026-11-20T12:01:00Z. Its data was published in the payload version 2026-11-01, and its subscription gets 2025-03-01: perhaps the one could not be made into the other, because a converter fails, or because the process has no catalogue, or an older one. The log of that process says why.",
+		},
+		"settings that cannot be read": {
+			facts: Facts{Status: sender.SubscriptionActive, Settings: sender.ReadSettings([]byte("[]")),
+				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 1, Attempts: []sender.Attempt{timeout}, NextAttemptAt: now.Add(time.Minute)}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
+			sentence: "Not attempted, because the settings that are stored of its subscription cannot be read by this release. It is looked at again at 2026-11-20T12:01:00Z. Give the subscription new settings, or run the release that wrote them.",
 		},
 		"rate-limited": {
 			facts: Facts{Status: sender.SubscriptionActive, Health: proven, Settings: sender.Settings{Rate: 0.5}, RateAgain: now.Add(2 * time.Second), Ahead: 12,

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -74,7 +75,7 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription) Why {
 		w.Parts, w.Sentence = parts("Not delivered: " + fmt.Sprintf(format, args...))
 		return w
 	}
-	asks := sender.Matches(*s, e.Type, "", "", "")
+	asks, told := sender.Matches(*s, e.Type, "", "", ""), sender.Matches(*s, e.Type, "", "", about(e))
 	switch {
 	case e.Subscription == s.ID:
 	case e.Subscription != "":
@@ -83,6 +84,8 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription) Why {
 		return say(WhyNotAddressed, "the event is addressed to another subscriber.")
 	case !asks:
 		return say(WhyNotAsked, "the subscription does not ask for the type %s; it asks for %s.", e.Type, strings.Join(s.EventTypes, ", "))
+	case !told:
+		return say(WhyNotAsked, "the event tells of this subscription itself, which gets that only if it asks for exactly the type %s; it asks for %s.", e.Type, strings.Join(s.EventTypes, ", "))
 	case e.CreatedAt.Before(s.CreatedAt.Truncate(time.Second)):
 		return say(WhyOlder, "the event was published at %s, before there was the subscription.", at(e.CreatedAt))
 	case s.Filter != nil && e.Redacted:
@@ -100,4 +103,17 @@ func clauses(s *sender.Subscription, body []byte) string {
 		all = append(all, r.String())
 	}
 	return strings.ReplaceAll(strings.Join(all, "; "), timeMark, "")
+}
+
+// about is the id of the subscription that an event of a notice tells of; "": it tells of none.
+func about(e *sender.StoredEvent) string {
+	var data struct {
+		Data struct {
+			Subscription string `json:"subscription_id"`
+		}
+	}
+	if e.Notice {
+		_ = json.Unmarshal(e.Body, &data) // a redacted one has none
+	}
+	return data.Data.Subscription
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,6 +75,26 @@ func TestWhyOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, history.WhyRedacted, why.Reason)
 	require.NotContains(t, why.Sentence, "open")
+}
+
+// A notice about a subscription is not sent to it, unless it asks for exactly that type.
+func TestWhyOfANotice(t *testing.T) {
+	b, ctx := bedtest.New(t), t.Context()
+	b.Subscribe("sub_a", "http://endpoint/")
+	s, err := b.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
+	require.NoError(t, err)
+	about := sender.Notice{ID: "ntc_1", Kind: sender.NoticeFailing, Subscriber: "sub_a", Subscription: s.ID, CreatedAt: time.Now()}
+	_, _, err = b.Store.Step(ctx, dispatch.ExpandParams{}, dispatch.Batch{Notices: []sender.Notice{about}, Announce: sender.Notice.Draft})
+	require.NoError(t, err)
+	_, _, err = b.Store.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+	require.NoError(t, err)
+	events, _, err := b.History.Events(ctx, history.EventQuery{Type: "subscription.failing"})
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	why, err := b.History.WhyOf(ctx, events[0].ID, s.ID)
+	require.NoError(t, err)
+	require.Equal(t, history.WhyNotAsked, why.Reason)
+	require.Equal(t, "Not delivered: the event tells of this subscription itself, which gets that only if it asks for exactly the type subscription.failing; it asks for *.", why.Sentence)
 }
 
 func TestPreview(t *testing.T) {
