@@ -206,10 +206,30 @@ func joined(errs []error) error {
 	var all []error
 	seen := map[string]bool{}
 	for _, err := range errs {
-		if err != nil && !seen[err.Error()] {
-			seen[err.Error()] = true
-			all = append(all, err)
+		for _, problem := range problemsOf(err) {
+			if text := problem.Error(); !seen[text] {
+				seen[text] = true
+				all = append(all, problem)
+			}
 		}
 	}
 	return errors.Join(all...)
+}
+
+// problemsOf takes apart what a part has joined by errors.Join.
+func problemsOf(err error) (all []error) {
+	if err == nil {
+		return nil
+	}
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	if again := errors.Join(many.Unwrap()...); again == nil || again.Error() != err.Error() { // such as fmt.Errorf with two %w
+		return []error{err}
+	}
+	for _, each := range many.Unwrap() {
+		all = append(all, problemsOf(each)...)
+	}
+	return all
 }

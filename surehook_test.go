@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,9 @@ func TestProblemsOfParts(t *testing.T) {
 	for _, part := range []string{"MaxBodyBytes", "Timeout is 1h0m0s", "Reach", "Slots is -1"} {
 		require.ErrorContains(t, err, part)
 	}
+	lines := strings.Split(err.Error(), "\n")
+	slices.Sort(lines)
+	require.Len(t, slices.Compact(slices.Clone(lines)), len(lines), "several parts refuse the reach, and it is said once: %v", lines)
 	_, err = newSender(t, &surehook.SenderConfig{ // of the dispatcher alone
 		Retention: sender.Retention{Reach: 24 * time.Hour}, Timeout: 3 * time.Second, Proxies: map[string]*url.URL{"out": {Scheme: "ftp", Host: "a"}},
 		Dispatch: dispatch.Config{Lease: 4 * time.Second},
