@@ -2,13 +2,19 @@ package console_test
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/browsertest"
+	"github.com/surehook/surehook/sender/console"
 	"github.com/surehook/surehook/sender/replay"
 )
 
@@ -21,6 +27,8 @@ func TestInABrowser(t *testing.T) {
 	t.Run("every page", func(t *testing.T) { everyPage(t, br.Tab(t)) })
 	t.Run("without a script", func(t *testing.T) { withoutAScript(t, br.Tab(t)) })
 	t.Run("the script", func(t *testing.T) { theScript(t, br.Tab(t)) })
+	t.Run("what changes", func(t *testing.T) { whatChanges(t, br.Tab(t)) })
+	t.Run("two clicks", func(t *testing.T) { twoClicks(t, br.Tab(t)) })
 }
 
 func everyPage(t *testing.T, tab *browsertest.Tab) {
@@ -106,4 +114,70 @@ func theScript(t *testing.T, tab *browsertest.Tab) {
 	tab.Key("/", 191, "/")
 	require.True(t, browsertest.Eval[bool](tab, "document.activeElement.matches('[data-find]')"))
 	require.Empty(t, tab.Complaints())
+}
+
+// often is a console of its own, at the root of a server, whose pages load what changes often.
+func (b *bed) often(around func(pages http.Handler) http.Handler) (url string) {
+	b.t.Helper()
+	pages, err := console.New(b.backend(), b.authorize, &console.Config{Now: b.clock, Refresh: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(b.t, err)
+	server := httptest.NewServer(around(pages))
+	b.t.Cleanup(server.Close)
+	return server.URL
+}
+
+// An open page shows what has changed. It says so when it does not, and leads to the page for
+// signing in when the visit is over.
+func whatChanges(t *testing.T, tab *browsertest.Tab) {
+	b := newBed(t)
+	at := b.often(func(pages http.Handler) http.Handler { return pages })
+	tab.Screen(browsertest.Desk)
+	tab.Open(at + "/subscriptions/" + b.bad)
+	says := func(selector, text string) {
+		tab.Reaches("document.querySelector('" + selector + "').textContent.includes('" + text + "')")
+	}
+	says("h1", "Failing")
+	says("#judgement", "without a success")
+	says("[data-pause]", "Live")
+	require.NoError(t, b.reg.Pause(t.Context(), b.bad))
+	says("h1", "Paused")
+	says("#judgement", "Its deliveries are held.")
+	b.fallible.fail(errDown)
+	says("[data-pause]", "Not updated")
+	b.fallible.fail(nil)
+	says("[data-pause]", "Live")
+	b.visitor("")
+	says("body", "who are you?")
+}
+
+// Whoever clicks twice has asked once.
+func twoClicks(t *testing.T, tab *browsertest.Tab) {
+	b := newBed(t)
+	var posts atomic.Int32
+	second := make(chan struct{})
+	at := b.often(func(pages http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/clicked" {
+				close(second)
+				return
+			}
+			if r.Method == http.MethodPost && posts.Add(1) == 1 {
+				<-second
+			}
+			pages.ServeHTTP(w, r)
+		})
+	})
+	tab.Screen(browsertest.Desk)
+	tab.Open(at + "/subscriptions/" + b.good)
+	tab.Do("Date.now = () => 0")
+	tab.Loads(func() {
+		tab.Do(`(click => {
+			setTimeout(click);
+			setTimeout(() => { click(); fetch("/clicked"); }, 300);
+		})(() => document.querySelector("form[action$=test] button").click())`)
+	})
+	require.Contains(t, browsertest.Eval[string](tab, "document.querySelector('.said').textContent"), "A test event was published")
+	require.EqualValues(t, 1, posts.Load())
+	tab.Loads(func() { tab.Do(`document.querySelector("form[action$=test] button").click()`) })
+	require.EqualValues(t, 2, posts.Load())
 }

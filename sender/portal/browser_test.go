@@ -174,6 +174,7 @@ func inAFrame(t *testing.T, tab *browsertest.Tab) {
 			require.Empty(t, browsertest.Eval[string](frame, "location.hash + location.search"))
 			require.True(t, browsertest.Eval[bool](frame, "document.body.classList.contains('embedded')") || cookieless)
 			tab.Shoot("frame" + strings.ReplaceAll(way, "/", "-") + map[bool]string{true: "-cookieless", false: ""}[cookieless])
+			require.Equal(t, http.StatusOK, browsertest.Eval[int](frame, "fetch(location.href).then(r => r.status)"), "what has changed is asked for with the session")
 			// On to an endpoint, and a form there.
 			frame.Do("document.querySelector('a.ep[href*=\"" + b.ada.good + "\"]').click()")
 			frame.Reaches("document.querySelector('form[action$=pause]')")

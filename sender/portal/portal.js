@@ -30,6 +30,9 @@
     }).catch(() => {});
     return;
   }
+  // app.js, too, asks with the session for what has changed.
+  const plain = window.fetch;
+  window.fetch = (at, how) => plain(at, { ...how, headers: { ...how?.headers, "Surehook-Session": session } });
   document.addEventListener("submit", e => {
     if (e.target.method !== "post" || e.target.elements.session) return;
     const field = document.createElement("input");

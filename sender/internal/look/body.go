@@ -16,17 +16,42 @@ type Shown struct {
 	Size string // of the whole, in bytes; "": it is shown whole
 }
 
-// Show indents and colours bytes if they are JSON and at most MaxShown. Others it shows
-// as they are, up to that.
+// deepest is how deep objects and arrays may be for their JSON to be indented. Each level adds
+// blanks to every line within it: a few KiB of brackets would be hundreds of MiB.
+const deepest = 32
+
+// Show indents and colours bytes if they are JSON, at most MaxShown and not very deep. Others
+// it shows as they are, up to that.
 func Show(b []byte) Shown {
 	if len(b) > MaxShown {
 		return Shown{HTML: template.HTML(Escape(string(b[:MaxShown]))), Size: Count(len(b))} //nolint:gosec // escaped
 	}
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, b, "", "  "); err != nil {
+	if deep(b) || json.Indent(&indented, b, "", "  ") != nil {
 		return Shown{HTML: template.HTML(Escape(string(b)))} //nolint:gosec // escaped
 	}
 	return Shown{HTML: colour(indented.String())}
+}
+
+// deep tells whether JSON has more levels than deepest.
+func deep(b []byte) bool {
+	level, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if level++; level > deepest {
+				return true
+			}
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return false
 }
 
 // text is the part of some bytes that a page shows, as they are.

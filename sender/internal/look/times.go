@@ -30,10 +30,10 @@ func clock(t time.Time) template.HTML { return element(t, "clock", t.UTC().Forma
 // ago is how long ago something was.
 func ago(now, t time.Time) template.HTML { return element(t, "ago", Age(now.Sub(t))) }
 
-// left is how long it is until something; "now" if that is over.
+// left is how long it is until something, after the word "in".
 func left(now, t time.Time) template.HTML {
 	if !t.IsZero() && !t.After(now) {
-		return "now"
+		return "a moment"
 	}
 	return element(t, "left", Age(t.Sub(now)))
 }

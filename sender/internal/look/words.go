@@ -179,8 +179,8 @@ func endpoint(u string) template.HTML {
 	if err != nil || p.Host == "" {
 		return template.HTML(`<bdi>` + Escape(u) + `</bdi>`) //nolint:gosec // escaped
 	}
-	path := strings.TrimPrefix(u[strings.Index(u, p.Host)+len(p.Host):], "/")
-	if path != "" {
+	_, path, _ := strings.Cut(u, "//"+p.Host)
+	if path = strings.TrimPrefix(path, "/"); path != "" {
 		path = `<span class="path">/` + Escape(path) + `</span>`
 	}
 	return template.HTML(`<bdi>` + Escape(p.Host) + path + `</bdi>`) //nolint:gosec // escaped

@@ -47,7 +47,7 @@ func TestTimes(t *testing.T) {
 	require.Equal(t, template.HTML(`<time datetime="2026-03-01T10:55:00Z" data-as="ago" title="2026-03-01 10:55:00 UTC">5 min</time>`), ago(now, now.Add(-5*time.Minute)))
 	require.Contains(t, Full(now), ">2026-03-01 11:00:00<")
 	require.Contains(t, left(now, now.Add(90*time.Second)), ">1 min<")
-	require.Equal(t, template.HTML("now"), left(now, now))
+	require.Equal(t, template.HTML("a moment"), left(now, now))
 	require.Equal(t, template.HTML(dash), ago(now, time.Time{}))
 	require.Equal(t, template.HTML(dash), left(now, time.Time{}))
 }
@@ -81,6 +81,7 @@ func TestShort(t *testing.T) {
 	require.Equal(t, "sub_ada", Short("sub_ada"))
 	require.Equal(t, "plain", Short("plain"))
 	require.Equal(t, template.HTML(`<bdi>a.example:8080<span class="path">/hooks?x=1</span></bdi>`), endpoint("https://a.example:8080/hooks?x=1"))
+	require.Equal(t, template.HTML(`<bdi>t<span class="path">/t</span></bdi>`), endpoint("http://t/t"), "the host is a part of the scheme, too")
 	require.Equal(t, "a.example:8080", Host("https://a.example:8080/hooks"))
 }
 
@@ -94,6 +95,9 @@ func TestBody(t *testing.T) {
   <span class="j-p">]</span>
 <span class="j-p">}</span>`, string(Show([]byte(`{"a":-1.50,"b\",":[":",null]}`)).HTML))
 	require.Equal(t, template.HTML("not {json}"), Show([]byte("not {json}")).HTML)
+	deeper := strings.Repeat("[", 9000) + `"]"` + strings.Repeat("]", 9000)
+	require.True(t, template.HTML(template.HTMLEscapeString(deeper)) == Show([]byte(deeper)).HTML, "blanks before each line of it would be 160 MB")
+	require.Contains(t, Show([]byte(`[`+strings.Repeat(`["[[[["],`, 100)+`1]`)).HTML, `<span class="j-n">1</span>`, "many are not deep")
 	got := Show([]byte(strings.Repeat("é", MaxShown)))
 	require.Equal(t, "131,072", got.Size)
 	require.LessOrEqual(t, len(got.HTML), MaxShown)
