@@ -116,6 +116,17 @@ func TestRedeliver(t *testing.T) {
 	good := "/deliveries/" + b.deliveries(b.good)[0].ID
 	b.done(b.post(good+"/redeliver", form("force", "1")), good, "It is sent again")
 
+	// One whose subscription is paused waits, and the page says so.
+	require.NoError(t, b.reg.Pause(t.Context(), b.dead))
+	second := "/deliveries/" + b.deliveries(b.dead)[2].ID
+	page := b.get(second).text
+	require.Contains(t, page, "It is sent as soon as its subscription is resumed.")
+	require.NotContains(t, page, "It is sent now")
+	b.done(b.post(second+"/redeliver", form("force", "1")), second, "It is sent again as soon as its subscription is resumed.")
+
+	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.dead))
+	b.run()
+	require.NotContains(t, b.get(at).text, "Redeliver</button>", "its subscription is deleted")
 	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.bad))
 	b.run()
 	gone := "/deliveries/" + b.deliveries(b.bad)[0].ID
@@ -134,6 +145,9 @@ func TestRedeliverSeveral(t *testing.T) {
 	p := b.post("/deliveries/redeliver", url.Values{"id": {one, "dlv_never"}})
 	require.Equal(t, http.StatusConflict, p.status)
 	require.Contains(t, p.text, "1 of 2 are sent again")
+	require.Contains(t, b.logged(), `action="redeliver several" by=grace path=/deliveries/redeliver id="[`+one+` dlv_never]" partly=true`)
+	require.Equal(t, http.StatusConflict, b.post("/deliveries/redeliver", url.Values{"id": {"dlv_never"}}).status)
+	require.Equal(t, 1, strings.Count(b.logged(), "redeliver several"), "nothing was done")
 	b.done(b.post("/deliveries/redeliver", url.Values{"id": {one, two}}), "/deliveries", "They are sent again")
 	b.run()
 	for _, id := range []string{one, two} {
@@ -196,6 +210,25 @@ func TestReplay(t *testing.T) {
 	require.Equal(t, http.StatusConflict, b.post(at+"/continue", nil).status)
 	require.NotContains(t, b.get(at).text, "Continue</button>")
 	require.Contains(t, b.get("/replays").text, "the endpoint is back")
+}
+
+// What was superseded is replayed from its list.
+func TestReplayOfSuperseded(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	_, err := b.reg.Update(t.Context(), b.off, sender.SubscriptionChange{Settings: &sender.Settings{Order: sender.OrderLatest}})
+	require.NoError(t, err)
+	for range 2 {
+		b.publish("inv_7")
+		b.run()
+	}
+	require.Contains(t, b.get("/deliveries?status=superseded").text, "replays/new?status=superseded")
+	p := b.get("/replays/new?status=superseded&preview=1")
+	require.Contains(t, p.text, `<option value="superseded" selected>`)
+	require.Contains(t, p.text, `<dd class="huge">1</dd>`)
+	p = b.post("/replays", form("status", "superseded"))
+	require.Equal(t, http.StatusOK, p.status, p.text)
+	require.Contains(t, p.text, "1 superseded one")
 }
 
 // A page of a replay that was not counted whole tells neither a percentage nor what is left.

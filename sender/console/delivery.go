@@ -48,7 +48,9 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	switch {
-	case d.Redacted || d.Status == sender.StatusCancelled:
+	case d.Redacted || d.Status == sender.StatusCancelled || v.Why.Subscription == "":
+	case v.Why.Subscription == sender.SubscriptionPaused || v.Why.Subscription == sender.SubscriptionDisabled:
+		v.Redeliver = "It is sent as soon as its subscription is resumed."
 	case d.Status == sender.StatusDelivered:
 		v.Redeliver = "It is sent a single time more; if that fails it stays delivered."
 	default:
@@ -118,7 +120,14 @@ func curl(d *sender.Delivery) string {
 
 func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, string, error) {
 	id := r.PathValue("id")
-	return "deliveries/" + id, "redelivered", c.sendAgain(r)(ctx, id)
+	if err := c.sendAgain(r)(ctx, id); err != nil {
+		return "", "", err
+	}
+	said := "redelivered"
+	if d, err := c.History.Delivery(ctx, id); err == nil && d.Status == sender.StatusHeld {
+		said = "held"
+	}
+	return "deliveries/" + id, said, nil
 }
 
 func (c *Console) passOver(ctx context.Context, r *http.Request) (string, string, error) {
@@ -142,17 +151,17 @@ func (c *Console) redeliverSeveral(ctx context.Context, r *http.Request) (string
 	}
 	send := c.sendAgain(r)
 	var refused []string
-	for _, id := range ids {
+	for i, id := range ids {
 		switch err := send(ctx, id); {
 		case err == nil:
 		case errors.Is(err, sender.ErrNotFound), errors.Is(err, sender.ErrCancelled), errors.Is(err, sender.ErrRedacted), errors.Is(err, sender.ErrRetention):
 			refused = append(refused, look.Short(id)+": "+strings.TrimPrefix(err.Error(), "sender: "))
 		default:
-			return "", "", err
+			return "", "", partly{err, i > len(refused)}
 		}
 	}
-	if len(refused) > 0 {
-		return "", "", conflict(strconv.Itoa(len(ids)-len(refused)) + " of " + strconv.Itoa(len(ids)) + " are sent again. The others cannot be:\n" + strings.Join(refused, "\n"))
+	if sent := len(ids) - len(refused); len(refused) > 0 {
+		return "", "", partly{conflict(strconv.Itoa(sent) + " of " + strconv.Itoa(len(ids)) + " are sent again. The others cannot be:\n" + strings.Join(refused, "\n")), sent > 0}
 	}
 	return "deliveries", "allagain", nil
 }

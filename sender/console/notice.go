@@ -254,9 +254,9 @@ func (c *Console) acknowledgeGroups(ctx context.Context, r *http.Request) (strin
 			return "", "", err
 		}
 	}
-	for _, g := range groups {
+	for i, g := range groups {
 		if _, err := c.History.AcknowledgeGroup(ctx, g); err != nil {
-			return "", "", err
+			return "", "", partly{err, i > 0}
 		}
 	}
 	return "notices", "acknowledged", nil

@@ -3,7 +3,9 @@ package console
 import (
 	"bytes"
 	"context"
+	"errors"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -92,14 +94,31 @@ func (c *Console) action(pattern, what string, do func(ctx context.Context, r *h
 			return
 		}
 		to, said, err := do(r.Context(), r)
+		var part partly
+		if err == nil || errors.As(err, &part) && part.some {
+			c.cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "console: done", logged(r, what, err == nil)...)
+		}
 		if err != nil {
 			c.fail(w, r, err)
 			return
 		}
-		c.cfg.Logger.InfoContext(r.Context(), "console: done", "action", what, "by", whoOf(r), "path", r.URL.Path)
 		w.Header().Set("Location", base(r)+to+"?said="+url.QueryEscape(said))
 		w.WriteHeader(http.StatusSeeOther)
 	})
+}
+
+// logged says what was done, by whom, and to what.
+func logged(r *http.Request, what string, whole bool) []slog.Attr {
+	all := []slog.Attr{slog.String("action", what), slog.String("by", whoOf(r)), slog.String("path", r.URL.Path)}
+	for _, field := range []string{"id", "group"} {
+		if chosen := r.PostForm[field]; len(chosen) > 0 {
+			all = append(all, slog.Any(field, chosen))
+		}
+	}
+	if !whole {
+		all = append(all, slog.Bool("partly", true))
+	}
+	return all
 }
 
 func whoOf(r *http.Request) string {
@@ -136,6 +155,7 @@ var said = map[string]string{
 	"disabled":     "Disabled.",
 	"test":         "A test event was published. Its delivery is shown here as soon as it is made.",
 	"redelivered":  "It is sent again.",
+	"held":         "It is sent again as soon as its subscription is resumed.",
 	"passed":       "The later versions go on.",
 	"allagain":     "They are sent again.",
 	"replaying":    "The replay has begun.",

@@ -24,6 +24,14 @@ type conflict string
 
 func (c conflict) Error() string { return string(c) }
 
+// partly is the error of an action on several things: some tells whether it has changed any.
+type partly struct {
+	error
+	some bool
+}
+
+func (p partly) Unwrap() error { return p.error }
+
 // problem is a page that says what went wrong.
 type problem struct {
 	Heading, Message string

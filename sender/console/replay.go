@@ -26,8 +26,11 @@ type replayRow struct {
 // Title says what a replay sends.
 func (r *replayRow) Title() string {
 	one, many := "dead letter", "dead letters"
-	if r.Filter.Status == sender.StatusDelivered {
+	switch r.Filter.Status {
+	case sender.StatusDelivered:
 		one, many = "delivered one", "delivered ones"
+	case sender.StatusSuperseded:
+		one, many = "superseded one", "superseded ones"
 	}
 	what := countOf(int(r.Matched), one, many)
 	switch {
