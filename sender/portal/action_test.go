@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -60,6 +61,35 @@ func TestAddAndChangeAnEndpoint(t *testing.T) {
 	v.done(v.post("/endpoints/"+id+"/delete"), "/", "The endpoint was deleted")
 	_, err = b.reg.Subscription(t.Context(), id)
 	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+// A form does not undo what was changed after its page was loaded, unless it is sent again.
+func TestEndpointChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	at := "/endpoints/" + b.ada.good
+	was := func(p page) string {
+		return regexp.MustCompile(`name="was" value="([^"]+)"`).FindStringSubmatch(p.text)[1]
+	}
+	first := was(v.get(at))
+	save := func(was string) page {
+		return v.post(at, "url", "https://mine.example.com/", "types", "invoice.paid", "description", "Mine", "was", was)
+	}
+	url := "https://theirs.example.com/"
+	_, err := b.reg.Update(t.Context(), b.ada.good, sender.SubscriptionChange{URL: &url})
+	require.NoError(t, err)
+	theirs := b.endpoint(b.ada.good)
+	tried := v.post(at+"/preview", "url", "https://mine.example.com/", "types", "invoice.paid", "filter", `{"data.a": 1}`, "was", first)
+	require.Equal(t, first, was(tried), "to try a filter does not make an old page new")
+	p := save(first)
+	require.Equal(t, http.StatusConflict, p.status)
+	p.has(t, "the endpoint has changed since this page was loaded", `value="https://mine.example.com/"`, `value="Mine"`)
+	require.Equal(t, theirs, b.endpoint(b.ada.good))
+	require.NotContains(t, b.logged(), `action="change an endpoint"`)
+	v.done(save(was(p)), at, "Saved.")
+	require.Equal(t, "https://mine.example.com/", b.endpoint(b.ada.good).URL)
+	v.done(save(was(v.get(at))), at, "Saved.")
 }
 
 // An endpoint of callback URLs keeps its URL and its types.
@@ -171,6 +201,26 @@ func TestRedeliverAndReplay(t *testing.T) {
 	require.Equal(t, http.StatusConflict, v.post(at+"/continue").status)
 }
 
+// What is sent again to an endpoint that holds its deliveries waits there, and the page says so.
+// To one that was deleted nothing can be sent.
+func TestSendAgainToAnEndpointThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	at := "/deliveries/" + b.ada.dead
+	v.get(at).has(t, "Send again")
+	require.NoError(t, b.reg.Pause(t.Context(), b.ada.bad))
+	p := v.get(at)
+	p.has(t, "Send again")
+	require.NotContains(t, p.text, "It is sent now")
+	v.done(v.post(at+"/redeliver"), at, "It is sent again as soon as the endpoint is resumed.")
+	v.get(at).has(t, "It is held: the endpoint is paused.")
+	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.ada.good))
+	b.run()
+	require.NotContains(t, v.get("/deliveries/"+b.ada.delivered).text, "Send again")
+	require.Equal(t, http.StatusConflict, v.post("/deliveries/"+b.ada.delivered+"/redeliver").status)
+}
+
 // A replay that was not counted whole has no bar, and nothing says that it is about all.
 func TestReplayThatIsNotCountedWhole(t *testing.T) {
 	t.Parallel()
@@ -206,8 +256,8 @@ func TestNewSecretIsTested(t *testing.T) {
 	b := newBed(t)
 	v := b.visit("sub_ada")
 	require.NotContains(t, v.get("/secret").text, "secret/test")
-	require.Equal(t, http.StatusUnprocessableEntity, v.post("/secret/extend").status, "nothing ends")
-	p := v.post("/secret/rotate", "overlap", "7")
+	require.Equal(t, http.StatusUnprocessableEntity, v.withSecrets("/secret/extend").status, "nothing ends")
+	p := v.withSecrets("/secret/rotate", "overlap", "7")
 	p.has(t, "It gets one event that is signed with the new secret alone", `value="`+b.ada.good+`"`)
 	require.NotContains(t, p.text, `value="`+b.ada.held+`"`, "it gets nothing now")
 	require.NotContains(t, p.text, "data-refresh")
@@ -231,12 +281,53 @@ func TestNewSecretIsTested(t *testing.T) {
 	for days := range 23 {
 		ends := list[1].ValidUntil.AddDate(0, 0, days)
 		v.get("/secret").has(t, `It ends by itself on <time datetime="`+ends.Format(time.RFC3339))
-		v.done(v.post("/secret/extend"), "/secret", "The old secret lasts for 24 hours more")
+		v.done(v.withSecrets("/secret/extend"), "/secret", "The old secret lasts for 24 hours more")
 	}
 	require.NotContains(t, v.get("/secret").text, "24 hours more", "an overlap lasts for 30 days at most")
-	p = v.post("/secret/extend")
+	p = v.withSecrets("/secret/extend")
 	require.Equal(t, http.StatusUnprocessableEntity, p.status)
 	p.has(t, "at most 720h")
+}
+
+// withSecrets sends a form of the page of the secrets as it is now.
+func (v *visitor) withSecrets(path string, pairs ...string) page {
+	v.t.Helper()
+	return v.post(path, append(pairs, "newest", v.newest())...)
+}
+
+func (v *visitor) newest() string {
+	v.t.Helper()
+	return regexp.MustCompile(`name="newest" value="([^"]+)"`).FindStringSubmatch(v.get("/secret").text)[1]
+}
+
+// A form that is sent twice makes one secret, and one of a page from before a change neither ends
+// nor makes any.
+func TestFormOfOtherSecrets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	secrets := func() (all []string) {
+		list, err := b.reg.Secrets(t.Context(), "sub_ada")
+		require.NoError(t, err)
+		for _, s := range list {
+			all = append(all, fmt.Sprint(s.ID, s.State, s.SignsFrom, s.ValidUntil))
+		}
+		return all
+	}
+	old := v.newest()
+	require.Equal(t, http.StatusOK, v.post("/secret/rotate", "overlap", "7", "newest", old).status)
+	during := secrets()
+	require.Len(t, during, 2)
+	for _, path := range []string{"/secret/rotate", "/secret/activate", "/secret/extend", "/secret/retire"} {
+		for _, newest := range []string{old, "", "x"} {
+			p := v.post(path, "overlap", "7", "newest", newest)
+			require.Equal(t, http.StatusConflict, p.status, path)
+			p.has(t, "The secrets have changed since the page was loaded", "“Show” there")
+		}
+	}
+	require.Equal(t, during, secrets())
+	v.done(v.withSecrets("/secret/retire"), "/secret", "The old secret has ended")
+	require.Len(t, secrets(), 1)
 }
 
 // A rotation shows the new secret once, signs with the old one until it is told to, and
@@ -245,13 +336,13 @@ func TestRotate(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	v := b.visit("sub_ada")
-	require.Equal(t, http.StatusUnprocessableEntity, v.post("/secret/rotate", "overlap", "0").status)
+	require.Equal(t, http.StatusUnprocessableEntity, v.withSecrets("/secret/rotate", "overlap", "0").status)
 	shown := v.post("/secret/show")
 	shown.has(t, b.secrets[0])
 	require.Equal(t, "no-store", shown.header.Get("Cache-Control"))
 	require.NotContains(t, html.UnescapeString(v.get("/secret").text), b.secrets[0])
 
-	p := v.post("/secret/rotate", "overlap", "1")
+	p := v.withSecrets("/secret/rotate", "overlap", "1")
 	require.Equal(t, http.StatusOK, p.status)
 	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
 	fresh := regexp.MustCompile(`<code id="new"[^>]*>(whsec_[^<]+)</code>`).FindStringSubmatch(p.text)
@@ -264,12 +355,12 @@ func TestRotate(t *testing.T) {
 	v = b.visit("sub_ada")
 	p = v.get("/secret")
 	p.has(t, "Step 2 of 3", "The new one signs in", ">9 h 00 min<", ">75 %<")
-	v.done(v.post("/secret/activate"), "/secret", "The new secret signs")
+	v.done(v.withSecrets("/secret/activate"), "/secret", "The new secret signs")
 	signs, err = b.reg.SigningSecret(t.Context(), "sub_ada")
 	require.NoError(t, err)
 	require.Equal(t, html.UnescapeString(fresh[1]), signs.Reveal())
 	v.get("/secret").has(t, "Step 3 of 3", "The old one ends in", ">21 h 00 min<")
-	v.done(v.post("/secret/retire"), "/secret", "The old secret has ended")
+	v.done(v.withSecrets("/secret/retire"), "/secret", "The old secret has ended")
 	secrets, err := b.reg.Secrets(t.Context(), "sub_ada")
 	require.NoError(t, err)
 	require.Len(t, secrets, 1)

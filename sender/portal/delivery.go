@@ -132,7 +132,9 @@ func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	}
 	v := deliveryView{Delivery: d, Reason: reasonOf(&d, why), Endpoint: why.Subscription != "", Behind: why.Behind, Holds: why.HoldsBack}
 	switch {
-	case d.Redacted || d.Status == sender.StatusCancelled:
+	case d.Redacted || d.Status == sender.StatusCancelled || !v.Endpoint:
+	case why.Subscription == sender.SubscriptionPaused || why.Subscription == sender.SubscriptionDisabled:
+		v.Again = "It is sent as soon as the endpoint is resumed."
 	case d.Status == sender.StatusDelivered:
 		v.Again = "It is sent a single time more. If that fails, it stays delivered."
 	default:
@@ -183,8 +185,16 @@ func (v *deliveryView) Outcome(a sender.Attempt) look.State {
 func (v *deliveryView) Failure() string { return failure(v.Shown) }
 
 func (p *Portal) redeliver(ctx context.Context, r *http.Request) (string, string, error) {
-	id := r.PathValue("id")
-	return "deliveries/" + id, "redelivered", p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Redeliver(ctx, id)
+	mine, id := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber), r.PathValue("id")
+	err := mine.Redeliver(ctx, id)
+	if err != nil {
+		return "", "", err
+	}
+	said := "redelivered"
+	if d, err := mine.Delivery(ctx, id); err == nil && d.Status == sender.StatusHeld {
+		said = "held"
+	}
+	return "deliveries/" + id, said, nil
 }
 
 func (p *Portal) passOver(ctx context.Context, r *http.Request) (string, string, error) {

@@ -39,6 +39,7 @@ func (v *endpointView) GivesUp() time.Time { return v.givesUp }
 // endpointForm has the fields as they were typed, and what is wrong with them.
 type endpointForm struct {
 	Typed     entries
+	Was       string // the mark of the entries that the endpoint had when they were shown
 	All       bool
 	Groups    []typeGroup
 	Others    string           // types and patterns that are not in the catalogue
@@ -116,7 +117,7 @@ func newPage(f endpointForm) view {
 func (p *Portal) addEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
 	e := entriesOf(r.PostForm)
 	made, err := p.b.Registry.Subscribe(ctx, sender.NewSubscription{
-		Subscriber: sessionIn(ctx).Subscriber, URL: e.URL, EventTypes: e.Types, Filter: e.Filter, Description: e.Description, Settings: e.settings(sender.Settings{}),
+		Subscriber: sessionIn(ctx).Subscriber, URL: e.URL, EventTypes: e.Types, Filter: compact(e.Filter), Description: e.Description, Settings: e.settings(sender.Settings{}),
 	})
 	if wrong, rest := refused(err); wrong != nil || rest != nil {
 		f := p.formOf(e)
@@ -175,6 +176,10 @@ func (p *Portal) endpoint(ctx context.Context, r *http.Request) (view, error) {
 func (p *Portal) endpointPage(ctx context.Context, e sender.Subscription, f endpointForm) (view, error) {
 	s := sessionIn(ctx)
 	f.Versions = p.versionsFor(&e)
+	if f.Was == "" {
+		now := entriesIn(&e)
+		f.Was = now.mark()
+	}
 	v := endpointView{Subscription: e, endpointForm: f, givesUp: p.givesUp(&e)}
 	all, err := p.figures(ctx, s, []sender.Subscription{e})
 	if err != nil {

@@ -13,12 +13,19 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 	if err != nil {
 		return outcome{}, err
 	}
-	typed := entriesOf(r.PostForm)
+	typed, now := entriesOf(r.PostForm), entriesIn(&e)
+	if was := r.PostForm.Get("was"); was != "" && was != now.mark() {
+		f := p.formOf(typed)
+		f.WrongElse = []string{"the endpoint has changed since this page was loaded, in another window or by somebody else. Below is what you have typed, and nothing was saved: open the endpoint to see how it is now, or save again to replace that"}
+		v, err := p.endpointPage(ctx, e, f)
+		return outcome{page: "endpoint", status: http.StatusConflict, view: v, unchanged: true}, err
+	}
 	c := sender.SubscriptionChange{Description: &typed.Description}
 	if !e.Implicit { // whose URL and types follow from what it is for
 		c.URL, c.EventTypes = &typed.URL, typed.Types
 		if r.PostForm.Has("filter") {
-			c.Filter = &typed.Filter
+			filter := compact(typed.Filter)
+			c.Filter = &filter
 		}
 	}
 	if settings, changed := settingsTyped(r.PostForm, &typed, e.Settings); changed {

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -45,6 +46,24 @@ func indented(filter string) string {
 		return filter
 	}
 	return b.String()
+}
+
+// compact is a filter as it is sent to the registry, which bounds its length: without the blanks
+// that indented has added. What is no JSON stays as it is.
+func compact(filter string) string {
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(filter)) != nil {
+		return filter
+	}
+	return b.String()
+}
+
+// mark tells entries from others, as far as a form must know: it has that of the endpoint which
+// its page showed.
+func (e *entries) mark() string {
+	text, _ := json.Marshal(e) // texts alone
+	sum := sha256.Sum256(text)
+	return b64.EncodeToString(sum[:12])
 }
 
 // settings are those of an endpoint with the order that was chosen. How long a version holds

@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"encoding/json"
+	"html"
 	"net/http"
 	"regexp"
 	"strings"
@@ -115,6 +116,26 @@ func TestFilterOfAnEndpoint(t *testing.T) {
 	require.JSONEq(t, filter, b.endpoint(id).Filter.String(), "a form without the field")
 	v.done(save("filter", " \n "), at, "Saved.")
 	require.Nil(t, b.endpoint(id).Filter)
+}
+
+// A filter that its form shows with blanks between is not too long because of them.
+func TestLongFilterOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	filter := `{"data.of":{"in":["` + strings.Repeat(`a","`, 999) + `a"]}}`
+	_, err := b.reg.Update(t.Context(), b.ada.good, sender.SubscriptionChange{Filter: &filter})
+	require.NoError(t, err)
+	was := b.endpoint(b.ada.good)
+	at := "/endpoints/" + b.ada.good
+	shown := html.UnescapeString(regexp.MustCompile(`(?s)<textarea id="filter"[^>]*>(.*?)</textarea>`).FindStringSubmatch(v.get(at).text)[1])
+	require.Greater(t, len(shown), 8<<10)
+	pairs := []string{"url", was.URL, "types", strings.Join(was.EventTypes, ","), "description", was.Description, "filter", shown}
+	p := v.post(at+"/preview", pairs...)
+	require.Equal(t, http.StatusOK, p.status, p.text)
+	v.done(v.post(at, pairs...), at, "Saved.")
+	require.Equal(t, was, b.endpoint(b.ada.good))
+	require.Equal(t, http.StatusOK, v.post("/endpoints", pairs...).status)
 }
 
 // A customer reads why a delivery was replaced, what another one waits for, and can have the

@@ -226,6 +226,7 @@ var said = map[string]string{
 	"deleted":     "The endpoint was deleted.",
 	"test":        "A test was sent. It is listed here in a moment.",
 	"redelivered": "It is sent again.",
+	"held":        "It is sent again as soon as the endpoint is resumed.",
 	"passed":      "The later versions go on.",
 	"replaying":   "They are being sent again.",
 	"pause":       "Paused.",
@@ -239,14 +240,17 @@ var said = map[string]string{
 
 var errNoPage = errors.New("sender/portal: there is no such page")
 
-// badInput says what is wrong with a form or a query, and forbidden why a form is refused.
+// badInput says what is wrong with a form or a query, forbidden why a form is refused, and
+// meanwhile what has changed since its page was loaded.
 type (
 	badInput  string
 	forbidden string
+	meanwhile string
 )
 
 func (b badInput) Error() string  { return string(b) }
 func (f forbidden) Error() string { return string(f) }
+func (m meanwhile) Error() string { return string(m) }
 
 type problemView struct{ Message string }
 
@@ -256,12 +260,15 @@ func (p *Portal) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, title, message := http.StatusServiceUnavailable, "That did not work", "We cannot answer just now. Nothing of yours is lost: try again in a moment."
 	var bad badInput
 	var no forbidden
+	var changed meanwhile
 	var tooOld *sender.RetentionError
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, sender.ErrNotFound):
 		status, title, message = http.StatusNotFound, "Not found", "There is nothing here: it was never there, or it is not kept any more."
 	case errors.As(err, &no):
 		status, title, message = http.StatusForbidden, "That was refused", string(no)
+	case errors.As(err, &changed):
+		status, title, message = http.StatusConflict, "It has changed meanwhile", string(changed)
 	case errors.As(err, &bad):
 		status, title, message = http.StatusUnprocessableEntity, "That cannot be", string(bad)
 	case errors.Is(err, sender.ErrInvalid):

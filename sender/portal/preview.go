@@ -30,6 +30,7 @@ func (p *Portal) try(ctx context.Context, r *http.Request) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	f.Was = r.PostForm.Get("was")
 	v, err := p.endpointPage(ctx, e, f)
 	return tryOut(f, v), err
 }
@@ -55,7 +56,7 @@ func (p *Portal) tried(ctx context.Context, e entries) (endpointForm, error) {
 	}
 	if e.Filter == "" {
 		wrong("filter", errors.New("it is empty: all events of these types are sent"))
-	} else if _, err := expression.Parse([]byte(e.Filter)); err != nil {
+	} else if _, err := expression.Parse([]byte(compact(e.Filter))); err != nil {
 		wrong("filter", err)
 	}
 	if len(e.Types) == 0 {
@@ -64,7 +65,7 @@ func (p *Portal) tried(ctx context.Context, e entries) (endpointForm, error) {
 	if f.Wrong != nil {
 		return f, nil
 	}
-	tried, err := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Preview(ctx, history.PreviewQuery{EventTypes: e.Types, Filter: e.Filter})
+	tried, err := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Preview(ctx, history.PreviewQuery{EventTypes: e.Types, Filter: compact(e.Filter)})
 	if errors.Is(err, sender.ErrInvalid) { // of the types: the filter is one
 		wrong("event_types", errors.New(strings.ReplaceAll(err.Error(), "sender: ", "")))
 		return f, nil

@@ -15,6 +15,7 @@ import (
 // reached: 1 none, 2 the new secret waits, 3 it signs beside the old one.
 type secretView struct {
 	Step    int
+	Newest  string // the id of the newest secret: see asShown
 	Secrets []secretRow
 	New     string    // the new secret, in the answer to the POST that made it, or that asked for it
 	Made    time.Time // when the new one was made; zero: not known
@@ -75,6 +76,7 @@ func (p *Portal) secretPage(ctx context.Context, r *http.Request, show bool, fre
 		}
 		v.Secrets = append(v.Secrets, row)
 	}
+	v.Newest = newestOf(list)
 	if len(v.Secrets) > 1 {
 		v.Step, v.Made, v.Ends = 3, v.Secrets[0].Made, v.Secrets[1].ValidUntil
 		until := v.Ends
@@ -121,6 +123,24 @@ func (p *Portal) showSecrets(ctx context.Context, r *http.Request) (outcome, err
 	return outcome{page: "secret", status: http.StatusOK, view: v}, err
 }
 
+func newestOf(list []sender.SubscriberSecret) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].ID
+}
+
+// asShown refuses a form that its page showed beside another newest secret: it is sent a second
+// time, or the secrets were changed in another window. Then it would make one secret more, or
+// end one that the receiver still needs.
+func (p *Portal) asShown(ctx context.Context, r *http.Request) error {
+	list, err := p.b.Registry.Secrets(ctx, sessionIn(ctx).Subscriber)
+	if err == nil && r.PostForm.Get("newest") != newestOf(list) {
+		err = meanwhile("The secrets have changed since the page was loaded: the form was sent twice, or somebody else has changed them. Nothing was done this time. See on the page of the signing secret how they are now; “Show” there shows a new one, too.")
+	}
+	return err
+}
+
 // overlaps are how long the old secret may stay valid, by the form's values.
 var overlaps = map[string]time.Duration{"1": 24 * time.Hour, "3": 3 * 24 * time.Hour, "7": 7 * 24 * time.Hour, "30": 30 * 24 * time.Hour}
 
@@ -130,6 +150,9 @@ func (p *Portal) rotate(ctx context.Context, r *http.Request) (outcome, error) {
 	if !ok {
 		return outcome{}, badInput("Say for how long the old secret stays valid: 1, 3, 7 or 30 days.")
 	}
+	if err := p.asShown(ctx, r); err != nil {
+		return outcome{}, err
+	}
 	secret, _, err := p.b.Registry.RotateSecret(ctx, sessionIn(ctx).Subscriber, &sender.Rotation{Overlap: overlap, SignFrom: p.cfg.Now().Add(overlap / 2)})
 	if err != nil {
 		return outcome{}, err
@@ -138,8 +161,12 @@ func (p *Portal) rotate(ctx context.Context, r *http.Request) (outcome, error) {
 	return outcome{page: "secret", status: http.StatusOK, view: v}, err
 }
 
-func (p *Portal) activate(ctx context.Context, _ *http.Request) (string, string, error) {
-	return "secret", "activated", p.b.Registry.ActivateSecret(ctx, sessionIn(ctx).Subscriber)
+func (p *Portal) activate(ctx context.Context, r *http.Request) (string, string, error) {
+	err := p.asShown(ctx, r)
+	if err == nil {
+		err = p.b.Registry.ActivateSecret(ctx, sessionIn(ctx).Subscriber)
+	}
+	return "secret", "activated", err
 }
 
 // testSecret sends a test that is signed with the new secret alone.
@@ -158,11 +185,18 @@ func (p *Portal) testSecret(ctx context.Context, r *http.Request) (string, strin
 // extension is by how much the end of the old secret is put off at a time.
 const extension = 24 * time.Hour
 
-func (p *Portal) extend(ctx context.Context, _ *http.Request) (string, string, error) {
-	_, err := p.b.Registry.ExtendSecret(ctx, sessionIn(ctx).Subscriber, extension)
+func (p *Portal) extend(ctx context.Context, r *http.Request) (string, string, error) {
+	err := p.asShown(ctx, r)
+	if err == nil {
+		_, err = p.b.Registry.ExtendSecret(ctx, sessionIn(ctx).Subscriber, extension)
+	}
 	return "secret", "extended", err
 }
 
-func (p *Portal) retire(ctx context.Context, _ *http.Request) (string, string, error) {
-	return "secret", "retired", p.b.Registry.RetireSecret(ctx, sessionIn(ctx).Subscriber)
+func (p *Portal) retire(ctx context.Context, r *http.Request) (string, string, error) {
+	err := p.asShown(ctx, r)
+	if err == nil {
+		err = p.b.Registry.RetireSecret(ctx, sessionIn(ctx).Subscriber)
+	}
+	return "secret", "retired", err
 }
