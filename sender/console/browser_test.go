@@ -56,8 +56,24 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 	tab.Looks("pass-over")
 	tab.Open(newEmptyBed(t).server.URL + prefix + "/")
 	tab.Looks("empty")
-	wanted := func(complaint string) bool { return strings.Contains(complaint, "404") } // the page that is not there
+	tab.Open(b.often(signIn))
+	tab.Looks("sign-in")
+	require.True(t, browsertest.Eval[bool](tab, "innerWidth - 40 < document.querySelector('.card').offsetWidth"), "on a phone it is as wide as the screen")
+	wanted := func(complaint string) bool { // about the page that is not there, and a token's form that has no field for a name
+		return strings.Contains(complaint, "404") || strings.Contains(complaint, "username fields")
+	}
 	require.Empty(t, slices.DeleteFunc(tab.Complaints(), wanted))
+}
+
+// signIn has the page for signing in before a console.
+func signIn(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		_ = console.SignIn{Name: "Test bed", Base: "/", Action: "/login", Label: "The operator's token", Wrong: "That is not the operator's token."}.Write(w, http.StatusOK)
+	})
 }
 
 // The pages can be used by keyboard, and without any script.
