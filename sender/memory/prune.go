@@ -84,7 +84,7 @@ func (w *pruning) full() bool {
 // number to go on with, and whether there may be more.
 func (w *pruning) look(from int64) (next int64, more bool) {
 	s := w.tx.store
-	for _, e := range s.events[s.after(from-1):s.expanding] {
+	for _, e := range s.events[min(s.after(from-1), s.expanding):s.expanding] { // the batches before may have looked at all
 		remaining := 0
 		for _, d := range e.deliveries {
 			if w.full() {

@@ -82,8 +82,14 @@ func pruneUnexpanded[Tx any](w *world[Tx]) {
 	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 1, Deliveries: 1}, dispatch.Batch{})
 	w.noError(err, "expanding half of an event")
 	w.record(result(w.claimOne(), sender.ClassNone))
+	for range 2 { // so that the pass has batches behind that of events
+		n := w.note(sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator})
+		_, err := w.Store.AcknowledgeNotice(w.ctx, n[0].ID, "")
+		w.noError(err, "acknowledging")
+	}
 	w.Advance(1000 * time.Hour)
-	w.equal(w.prune(all(time.Hour)).Events, 0, "events pruned")
+	pruned, _ := w.pruneBy(w.pruneParams(all(time.Hour), 1))
+	w.equal([]int{pruned.Events, pruned.Notices}, []int{0, 2}, "events and notices pruned")
 	w.expand()
 	for _, c := range w.claim(plenty) {
 		w.record(result(c, sender.ClassNone))
