@@ -133,7 +133,7 @@ type RedactParams struct {
 // Redacted counts what a batch has redacted.
 type Redacted struct {
 	Events     int
-	Deliveries int // that were live
+	Deliveries int // that it has ended; those in flight end with their attempts
 
 	Cursor string // of the batch that follows; "": it is done
 }

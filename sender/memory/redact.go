@@ -52,7 +52,7 @@ func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history
 	return out, nil
 }
 
-// redact returns how many deliveries it has cancelled.
+// redact returns how many deliveries it has ended.
 func (tx *Tx) redact(e *event) (cancelled int) {
 	set(tx, &e.redacted, true)
 	set(tx, &e.body, nil)
@@ -64,8 +64,10 @@ func (tx *Tx) redact(e *event) (cancelled int) {
 		set(tx, &d.attempts, attempts)
 		set(tx, &d.kept, nil)
 		if d.live != nil && !d.live.dropped {
+			if d.live.leased.IsZero() {
+				cancelled++
+			}
 			tx.resume(d, false, tx.store.now())
-			cancelled++
 		}
 	}
 	return cancelled

@@ -42,7 +42,7 @@ const (
 					WHERE w.subscription = h.subscription AND w.epoch < s.epoch AND w.event > greatest(CASE WHEN h.epoch < s.epoch THEN s.resumed_from ELSE h.resumed_to END, s.left_to))
 				THEN s.resumed_at END,
 			CASE WHEN h.leased > 0 AND (h.leases_end IS NULL OR h.leases_end <= $1)
-				THEN (SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT EXISTS (SELECT 1
+				THEN (SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT l.redacted AND NOT EXISTS (SELECT 1
 					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)) END))
 		FROM c JOIN surehook_heads h ON h.subscription = c.subscription JOIN surehook_subscriptions s ON s.no = h.subscription
 		WHERE ` + opened + ` GROUP BY h.lane`

@@ -32,7 +32,8 @@ const (
 				WHERE w.subscription = h.subscription AND w.epoch < h.epoch AND w.event > max(h.resumed_to, h.left_to)) THEN h.resumed_at ELSE 9223372036854775807 END,
 			CASE WHEN h.leased > 0 AND h.leases_end <= ?2
 				THEN coalesce((SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT EXISTS (SELECT 1
-					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)), 9223372036854775807)
+					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)
+					AND NOT EXISTS (SELECT 1 FROM surehook_events e WHERE e.seq = l.event AND length(e.body) = 0)), 9223372036854775807)
 				ELSE 9223372036854775807 END) AS due
 		FROM (SELECT h.* FROM surehook_turns t JOIN surehook_heads h ON h.lane = t.lane AND h.subscriber = t.subscriber
 			WHERE t.lane = ?1 AND t.next_due <= ?2 AND h.next_due <= ?2 ORDER BY t.next_due LIMIT 300) h)`

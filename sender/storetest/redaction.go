@@ -172,7 +172,7 @@ func redactInFlight[Tx any](w *world[Tx]) {
 	w.expand()
 	claimed := w.claim(plenty)
 	w.check(len(claimed[0].Body) > 0, "no body")
-	w.equal(w.redact(history.RedactParams{Object: obj}).Events, 4, "events redacted")
+	w.equal(w.redact(history.RedactParams{Object: obj}), history.Redacted{Events: 4}, "redacted, with all deliveries in flight")
 	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: claimed[3].Key, Token: claimed[3].Token}}), "releasing")
 	w.claimNothing("after a redacted delivery was released")
 	succeeded := result(claimed[0], sender.ClassNone)
@@ -186,6 +186,9 @@ func redactInFlight[Tx any](w *world[Tx]) {
 		}
 	}
 	w.Advance(lease + time.Hour)
+	counts, err := w.Store.Counts(w.ctx)
+	w.noError(err, "counting")
+	w.check(counts.OldestDue.IsZero(), "a redacted delivery is due since %v, after its lease has ended", counts.OldestDue)
 	w.claimNothing("after the leases of redacted deliveries have ended")
 	w.sweep(10)
 	w.claimNothing("after a sweep")
