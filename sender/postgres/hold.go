@@ -45,6 +45,11 @@ const (
 		AND ev.seq <= l.seq AND (ev.xid = l.xid OR pg_visible_in_snapshot(ev.xid, l.snapshot))
 		AND (l.published_before IS NULL OR ev.created_at < l.published_before))`
 
+	// isTaken is the condition that no resume before has skipped a row x of a subscription s.
+	// What was skipped and is not swept has events up to left_to, and so has what was sent
+	// again since.
+	isTaken = `(x.event > s.left_to OR NOT EXISTS (SELECT 1 FROM surehook_left k WHERE k.subscription = s.no AND k.epoch > x.epoch AND k.event >= x.event))`
+
 	// oldestHeld returns when the oldest event before a time was published that a resume
 	// would send, expanded or not. For expanded events the deliveries are there or were
 	// skipped. For the others it applies the rules of an expansion.
@@ -53,11 +58,12 @@ const (
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
 				SELECT min(event) FROM surehook_pending WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
-				SELECT min(event) FROM surehook_waiting WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
+				SELECT min(event) FROM surehook_waiting x WHERE subscription = s.no AND event > leaves.position AND ` + isTaken + `)),
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
-				SELECT min(event) FROM surehook_leases WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position))),
+				SELECT min(event) FROM surehook_leases x WHERE subscription = s.no AND event > leaves.position AND ` + isTaken + ` AND NOT redacted)),
 			(SELECT e.created_at FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = (
-				SELECT event FROM surehook_lines WHERE subscription = s.no AND event > greatest(s.left_to, leaves.position) AND place < 3 ORDER BY event LIMIT 1)),
+				SELECT event FROM surehook_lines x WHERE subscription = s.no AND event > leaves.position AND place < 3 AND ` + isTaken + `
+					AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = x.subscription AND l.event = x.event AND l.redacted OFFSET 0) ORDER BY event LIMIT 1)),
 			(SELECT min(ev.created_at) FROM (
 					SELECT x.*, length(e.body) = 0 AS redacted FROM surehook_outbox x JOIN surehook_events e ON e.no = x.event
 					WHERE e.created_at < $4 AND ($3 IS NULL OR e.created_at >= $3)) ev

@@ -23,11 +23,18 @@ const (
 			AND e.seq > (SELECT coalesce(min(since), 0) FROM surehook_patterns WHERE subscription = ?1)
 			AND e.seq > ?2 AND e.created_at < ?3 AND length(e.body) > 0 ORDER BY e.seq`
 
+	// isTaken is the condition that no resume before has skipped a row x. What was skipped and
+	// is not swept has events up to ?3, and so has what was sent again since.
+	isTaken    = `(x.event > ?3 OR NOT EXISTS (SELECT 1 FROM surehook_left k WHERE k.subscription = ?1 AND k.epoch > x.epoch AND k.event >= x.event))`
+	isRedacted = `EXISTS (SELECT 1 FROM surehook_events v WHERE v.seq = x.event AND length(v.body) = 0)`
+
+	// oldestHeld takes the events up to which this resume skips all, and earlier ones did.
 	oldestHeld = `SELECT e.created_at FROM surehook_events e WHERE e.seq = min(
-		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
-		coalesce((SELECT min(event) FROM surehook_waiting WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
-		coalesce((SELECT min(event) FROM surehook_leases WHERE subscription = ?1 AND event > ?2), 9223372036854775807),
-		coalesce((SELECT event FROM surehook_lines WHERE subscription = ?1 AND event > ?2 AND place IN (1, 2) ORDER BY event LIMIT 1), 9223372036854775807))`
+		coalesce((SELECT min(event) FROM surehook_pending WHERE subscription = ?1 AND event > max(?2, ?3)), 9223372036854775807),
+		coalesce((SELECT min(event) FROM surehook_waiting x WHERE subscription = ?1 AND event > ?2 AND ` + isTaken + `), 9223372036854775807),
+		coalesce((SELECT min(event) FROM surehook_leases x WHERE subscription = ?1 AND event > ?2 AND ` + isTaken + ` AND NOT ` + isRedacted + `), 9223372036854775807),
+		coalesce((SELECT event FROM surehook_lines x WHERE subscription = ?1 AND event > ?2 AND place IN (1, 2) AND ` + isTaken + `
+			AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.event = x.event AND ` + isRedacted + `) ORDER BY event LIMIT 1), 9223372036854775807))`
 )
 
 // disable disables an active subscription while a result is recorded.
@@ -145,7 +152,7 @@ func (w *work) withinRetention(h *head, n sender.Subscription, skippedTo int64, 
 	}
 	const doing = "looking for the oldest held delivery"
 	oldest := int64(never)
-	err := w.row(oldestHeld, h.subscription, max(skippedTo, h.skippedTo)).Scan(&oldest)
+	err := w.row(oldestHeld, h.subscription, skippedTo, h.skippedTo).Scan(&oldest)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail(doing, err)
 	}

@@ -15,7 +15,7 @@ func redactReadsRules[Tx any]() []rule[Tx] {
 		{"lists", "A redacted event is listed, and read without a body, as Redacted; its deliveries are listed by what they read as.", redactListed[Tx]},
 		{"replays", "A redacted delivery is in no replay: a preview leaves it out, and one that is redacted meanwhile is skipped and stays what it is.", redactReplayed[Tx]},
 		{"replays, admitted", "A delivery that a replay has admitted is cancelled when its event is redacted; one that was delivered before stays delivered.", redactAdmitted[Tx]},
-		{"retention", "A redacted event that is not expanded is not sent, so it keeps nobody from resuming.", redactRetention[Tx]},
+		{"retention", "A redacted event is not sent, expanded or not, so it keeps nobody from resuming, not even if an attempt was in flight.", redactRetention[Tx]},
 	}
 }
 
@@ -104,12 +104,18 @@ func redactAdmitted[Tx any](w *world[Tx]) {
 
 func redactRetention[Tx any](w *world[Tx]) {
 	sub := w.subscribe(w.subscriber(), "*")
-	d := w.draft("a.b")
+	d, inFlight := w.draft("a.b"), w.draft("a.b")
+	w.publish(inFlight)
+	w.expand()
+	w.claimOne()
 	w.publish(d)
 	w.pause(sub)
 	w.Advance(time.Hour)
-	w.redact(history.RedactParams{Object: d.Object})
+	for _, object := range []sender.Object{d.Object, inFlight.Object} {
+		w.redact(history.RedactParams{Object: object})
+	}
+	w.sweep(10)
 	w.resume(sub, sender.Resume{NotBefore: w.now()})
 	w.expand()
-	w.equal(w.statuses(sub), map[sender.Status]int{}, "statuses")
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses")
 }

@@ -16,6 +16,7 @@ func retentionRules[Tx any]() []rule[Tx] {
 		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not ask for do not count, and those that its filter will not match do.", resumeRetentionWaiting[Tx]},
 		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
 		{"resume, retention of what is in flight", "A delivery in flight counts as a held one does, since it may be sent again.", resumeRetentionInFlight[Tx]},
+		{"resume, retention of what was sent again", "A delivery that is sent again counts, also after a resume that has skipped what came before.", resumeRetentionAgain[Tx]},
 	}
 }
 
@@ -74,6 +75,33 @@ func resumeRetentionInFlight[Tx any](w *world[Tx]) {
 	w.disable(sub)
 	w.refusedForRetention(sub, sender.Resume{NotBefore: w.now()}, published, "in flight")
 	w.resume(sub, sender.Resume{NotBefore: published})
+}
+
+// What a resume has skipped is in flight, so the store remembers the resume for longer.
+func resumeRetentionAgain[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	for _, order := range []sender.Order{sender.OrderRelaxed, sender.OrderObject} {
+		s := w.subscription(owner, "only.addressed")
+		s.Settings.Order = order
+		w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+		published := w.now()
+		again, inFlight := w.addressed(owner, s.ID), w.addressed(owner, s.ID)
+		w.publish(again)
+		w.expand()
+		w.record(result(w.claimOne(), sender.ClassNone))
+		w.publish(inFlight)
+		w.expand()
+		w.claimOne()
+		w.pause(s.ID)
+		w.resume(s.ID, takeNone)
+		w.endsSwept()
+		w.redeliver(w.delivery(again.ID, s.ID).ID)
+		w.Advance(time.Second)
+		w.pause(s.ID)
+		w.refusedForRetention(s.ID, sender.Resume{NotBefore: w.now()}, published, "sent again since a resume that has skipped what came before, "+string(order))
+		w.resume(s.ID, sender.Resume{NotBefore: published})
+		w.equal(w.claimOne().Event.ID, again.ID, "event claimed")
+	}
 }
 
 func resumeRetentionWaiting[Tx any](w *world[Tx]) {
