@@ -191,7 +191,9 @@ func (s *stepping) move(waiting []*replayPart) error {
 		}
 		t.Stepped()
 		if t.atEnd {
+			skipped := t.Skipped
 			t.Finish(s.now.time())
+			s.out.Skipped += int(t.Skipped - skipped)
 			finished = append(finished, &t.replayRow)
 			s.out.Finished = append(s.out.Finished, t.Replay)
 		}
