@@ -25,7 +25,7 @@ const (
 	selectLiveEvents = `SELECT x.event FROM surehook_heads h CROSS JOIN LATERAL (
 			SELECT event FROM surehook_pending WHERE h.pending > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
 			UNION ALL SELECT event FROM surehook_waiting WHERE h.waiting > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
-			UNION ALL SELECT event FROM surehook_lines WHERE h.behind > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2
+			UNION ALL SELECT event FROM surehook_lines WHERE h.behind > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2 AND place < 3
 			UNION ALL SELECT event FROM surehook_leases WHERE h.leased > 0 AND subscription = h.subscription AND event >= $1 AND event <= $2) x
 		WHERE ` + hasLive
 

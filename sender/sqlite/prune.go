@@ -226,7 +226,7 @@ var selectLiveEvents = []string{
 	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_waiting x
 		WHERE ` + hasLive + ` AND h.waiting > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
 	`SELECT x.event FROM surehook_heads h CROSS JOIN surehook_lines x
-		WHERE ` + hasLive + ` AND h.behind > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2`,
+		WHERE ` + hasLive + ` AND h.behind > 0 AND x.subscription = h.subscription AND x.event >= ?1 AND x.event <= ?2 AND x.place IN (1, 2)`,
 	`SELECT event FROM surehook_leases WHERE event >= ?1 AND event <= ?2`,
 }
 

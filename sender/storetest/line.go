@@ -187,8 +187,8 @@ func lineHoldsNoMore[Tx any](w *world[Tx]) {
 		"closing":            func(_, sub string) { w.close(sub) },
 		"with its dead letter pruned": func(_, _ string) {
 			w.Advance(time.Hour)
-			_, err := w.Store.Prune(w.ctx, dispatch.PruneParams{DeadLetters: w.now(), Limit: 100})
-			w.noError(err, "pruning")
+			got := w.prune(ages{dead: time.Minute, events: time.Minute})
+			w.check(got.DeadLetters > 0 && got.Events == got.DeadLetters, "%d dead letters were pruned, and the events of %d", got.DeadLetters, got.Events)
 		},
 	} {
 		owner, sub := w.ordered(holding)
