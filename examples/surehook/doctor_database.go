@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // examine checks a database.
@@ -173,6 +174,10 @@ func checkWork(ctx context.Context, b *stored, found *findings) {
 		found.failed("work", err)
 		return
 	}
+	judgeWork(&c, found)
+}
+
+func judgeWork(c *history.Counts, found *findings) {
 	waits := time.Duration(0)
 	if !c.OldestDue.IsZero() {
 		waits = max(0, c.At.Sub(c.OldestDue)).Round(time.Second)
@@ -181,7 +186,7 @@ func checkWork(ctx context.Context, b *stored, found *findings) {
 	case c.Unexpanded > 0:
 		found.add("work", warn, fmt.Sprintf("events committed and not expanded: %d", c.Unexpanded), "if that stays so for a minute, no dispatcher runs: start one (Sender.Run)")
 	case waits > 5*time.Minute:
-		found.add("work", warn, fmt.Sprintf("a delivery is due since %v: no dispatcher runs, or its endpoint hangs", waits), "surehook deliveries -status pending, and surehook why ID")
+		found.add("work", warn, fmt.Sprintf("a delivery has been due for %v: no dispatcher runs, or its endpoint hangs", waits), "surehook deliveries -status pending, or -status awaiting_retry, and surehook why ID")
 	default:
 		found.add("work", ok, fmt.Sprintf("%d deliveries live, %d held, %d dead-lettered", c.Live, c.Held, c.DeadLettered), "")
 	}
