@@ -34,7 +34,8 @@ type PublisherConfig struct {
 
 	// Check, if not nil, looks at each payload before anything is written, on the goroutine of
 	// the caller. An error refuses the publish, which changes nothing: it is wrapped in
-	// ErrInvalidEvent. The module sender/catalogue/jsonschema has checks against the schemas
+	// ErrInvalidEvent. It must let job.completed of package jobs pass: a completion that it
+	// refuses is not told. The module sender/catalogue/jsonschema has checks against the schemas
 	// of a catalogue.
 	Check func(ctx context.Context, p Payload) error
 

@@ -21,8 +21,9 @@ type CallbacksConfig struct {
 	Logger *slog.Logger
 }
 
-// Callbacks is an Announcer that publishes the event job.completed, version 1, with
-// the status as its data: {"status":"succeeded"}. It goes to the job's callback URL
+// Callbacks is an Announcer that publishes the event job.completed with the status as its
+// data: {"status":"succeeded"}. Its version is 1, or the next one if the application has
+// published events about the job. It goes to the job's callback URL
 // alone, signed with the secret of the job's owner, by the schedule of every delivery:
 // see sender.Callback. It is safe for concurrent use.
 type Callbacks[Tx any] struct {
@@ -61,8 +62,10 @@ func (c *Callbacks[Tx]) AdmitTx(ctx context.Context, tx Tx, owner, url string) (
 	return to.URL, err
 }
 
-// CompletedTx implements Announcer. If the owner was deleted since, or the URL is
-// refused by now, it logs that and publishes no event, and the job is completed.
+// CompletedTx implements Announcer. If the owner was deleted since, if the URL is
+// refused by now, or if the publisher refuses the event itself (see
+// sender.PublisherConfig.Check), it logs that and publishes no event, and the job is completed:
+// it would never be otherwise.
 func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	to, err := c.registry.CallbackTx(ctx, tx, j.Owner, j.CallbackURL)
 	if errors.Is(err, sender.ErrNotFound) || errors.Is(err, sender.ErrInvalid) {
@@ -73,9 +76,19 @@ func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.publisher.PublishTx(ctx, tx, to.Event(sender.Event{
+	e := to.Event(sender.Event{
 		Type: CompletedType, Object: sender.Object{Type: ObjectType, ID: j.ID}, Version: 1, Data: map[string]Status{"status": j.Status},
-	}))
+	})
+	_, err = c.publisher.PublishTx(ctx, tx, e)
+	var taken *sender.VersionError
+	if errors.As(err, &taken) { // the application has published events about the job
+		e.Version = 0
+		_, err = c.publisher.PublishTx(ctx, tx, e)
+	}
+	if errors.Is(err, sender.ErrInvalidEvent) {
+		c.logger.ErrorContext(ctx, "a job's completion is not told: its event is refused, by PublisherConfig.Check perhaps, which should let it pass", "job", j.ID, "owner", j.Owner, "error", err)
+		return nil
+	}
 	return err
 }
 

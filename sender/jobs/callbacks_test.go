@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -190,6 +191,44 @@ func TestOwnerGone(t *testing.T) {
 		require.Empty(t, c.events())
 		require.Contains(t, log.String(), "a job's completion cannot be told")
 		require.NotContains(t, log.String(), "hidden")
+	})
+}
+
+// A job ends also if the application has published events about it, whose versions are then
+// before that of its completion.
+func TestCompletionAfterOtherEventsAboutTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t, quiet)
+		j := c.jobs(config{Announcer: c.callback}, work(func(ctx context.Context, r *run) (json.RawMessage, error) {
+			_, err := c.pub.Publish(ctx, sender.Event{Type: "job.progressed", Object: sender.Object{Type: jobs.ObjectType, ID: r.Job().ID}})
+			return nil, err
+		}))
+		job := c.submit(j, jobs.Submission{Owner: "sub_a", CallbackURL: "https://example.com/"})
+		c.start(j)
+		require.Equal(t, jobs.Succeeded, c.finished(j, job.ID).Status)
+		require.Len(t, c.events(), 2)
+		require.Equal(t, "job.completed 2", fmt.Sprint(c.events()[0].Type, " ", c.events()[0].Version))
+	})
+}
+
+// A check that refuses the event of a completion does not keep a job from ending: it would
+// refuse it for ever.
+func TestCompletionThatACheckRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedLog
+		c := newCallers(t, quiet)
+		pub, err := sender.NewPublisher(c.under, &sender.PublisherConfig{Check: func(_ context.Context, p sender.Payload) error {
+			return errors.New("there is no such type: " + p.Type)
+		}})
+		require.NoError(t, err)
+		c.callback, err = jobs.NewCallbacks(c.reg, pub, &jobs.CallbacksConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		j := c.jobs(config{Announcer: c.callback}, nothing)
+		job := c.submit(j, jobs.Submission{Owner: "sub_a", CallbackURL: "https://example.com/"})
+		c.start(j)
+		require.Equal(t, jobs.Succeeded, c.finished(j, job.ID).Status)
+		require.Empty(t, c.events())
+		require.Contains(t, log.String(), "there is no such type: job.completed")
 	})
 }
 
