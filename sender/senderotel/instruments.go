@@ -77,7 +77,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		attempts:           counter("surehook.attempts", "{attempt}", "Attempts that were recorded here, by what became of the delivery, how they failed, and the lane."),
 		attempt:            histogram("surehook.attempt.duration", "How long an attempt took, from the dial to the end of the answer.", durations),
 		firstAttempt:       histogram("surehook.first_attempt.latency", "From publishing an event to the beginning of a delivery's first attempt.", latencies),
-		success:            histogram("surehook.delivered.latency", "From publishing an event to the end of the attempt that delivered it.", latencies),
+		success:            histogram("surehook.delivered.latency", "From publishing an event to the end of an attempt that was answered with 2xx: also of one that sends again what was delivered before.", latencies),
 		inFlight:           gauge("surehook.attempts.in_flight", "{attempt}", "Attempts under way at the last step of the dispatcher, by lane."),
 		lost:               counter("surehook.lost_results", "{result}", "Results that came after their lease was lost, and changed nothing."),
 		step:               histogram("surehook.step.duration", "How long the database took for a step of the dispatcher.", durations),

@@ -81,7 +81,7 @@ func New(cfg *Config) (*Collector, error) {
 			"Attempts that were recorded here, by what became of the delivery, by how they failed (none, if they succeeded), and by the lane of the subscription.", byType("outcome", "error_class", "lane")...),
 		attempt:      histograms("surehook_attempt_seconds", "How long an attempt took, from the dial to the end of the answer.", durations, "lane"),
 		firstAttempt: histograms("surehook_first_attempt_seconds", "From publishing an event to the beginning of a delivery's first attempt.", latencies, "lane"),
-		success:      histograms("surehook_delivered_seconds", "From publishing an event to the end of the attempt that delivered it.", latencies, "lane"),
+		success:      histograms("surehook_delivered_seconds", "From publishing an event to the end of an attempt that was answered with 2xx: also of one that sends again what was delivered before.", latencies, "lane"),
 		inFlight:     gauges("surehook_attempts_in_flight", "Attempts under way here at the last step of the dispatcher, by the lane whose slots they use.", "lane"),
 		lost:         counter("surehook_lost_results_total", "Results that came after their lease was lost, and changed nothing."),
 

@@ -11,10 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	otelmetric "go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/surehook/surehook/receiver/receiverotel"
 	"github.com/surehook/surehook/receiver/receiverprom"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/senderotel"
 	"github.com/surehook/surehook/sender/senderprom"
 )
 
@@ -99,6 +103,69 @@ func TestPageListsTheMetrics(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "docs", "metrics.md"), []byte(page), 0o600))
 	}
 	require.Contains(t, page, table.String()+end, "go test -run TestPageListsTheMetrics -update writes it")
+}
+
+// named is a meter that notes the names of its instruments.
+type named struct {
+	noop.Meter
+	names []string
+}
+
+// naming provides it.
+type naming struct {
+	noop.MeterProvider
+	meter *named
+}
+
+func (n naming) Meter(string, ...otelmetric.MeterOption) otelmetric.Meter { return n.meter }
+
+func (n *named) Int64Counter(name string, _ ...otelmetric.Int64CounterOption) (otelmetric.Int64Counter, error) {
+	n.names = append(n.names, name)
+	return noop.Int64Counter{}, nil
+}
+
+func (n *named) Int64Gauge(name string, _ ...otelmetric.Int64GaugeOption) (otelmetric.Int64Gauge, error) {
+	n.names = append(n.names, name)
+	return noop.Int64Gauge{}, nil
+}
+
+func (n *named) Float64Histogram(name string, _ ...otelmetric.Float64HistogramOption) (otelmetric.Float64Histogram, error) {
+	n.names = append(n.names, name)
+	return noop.Float64Histogram{}, nil
+}
+
+func (n *named) Int64ObservableGauge(name string, _ ...otelmetric.Int64ObservableGaugeOption) (otelmetric.Int64ObservableGauge, error) {
+	n.names = append(n.names, name)
+	return noop.Int64ObservableGauge{}, nil
+}
+
+func (n *named) Float64ObservableGauge(name string, _ ...otelmetric.Float64ObservableGaugeOption) (otelmetric.Float64ObservableGauge, error) {
+	n.names = append(n.names, name)
+	return noop.Float64ObservableGauge{}, nil
+}
+
+// docs/metrics.md names every instrument of OpenTelemetry, and no other.
+func TestPageNamesTheInstruments(t *testing.T) {
+	made := naming{meter: &named{}}
+	sending, err := senderotel.New(&senderotel.Config{MeterProvider: made})
+	require.NoError(t, err)
+	store, err := memory.New(nil)
+	require.NoError(t, err)
+	h, err := history.New(store, nil)
+	require.NoError(t, err)
+	_, err = sending.ObserveTotals(h)
+	require.NoError(t, err)
+	_, err = receiverotel.New(&receiverotel.Config{MeterProvider: made})
+	require.NoError(t, err)
+	_, page, found := strings.Cut(read(t, "docs/metrics.md"), "## Metrics for OpenTelemetry\n")
+	require.True(t, found)
+	page, _, _ = strings.Cut(page, "\n## ")
+	_, page, _ = strings.Cut(page, "\n- ")
+	var listed []string
+	for _, name := range regexp.MustCompile("`(surehook[a-z_.]+)`").FindAllStringSubmatch(page, -1) {
+		listed = append(listed, name[1])
+	}
+	require.ElementsMatch(t, made.meter.names, listed)
 }
 
 // The programs of docs/metrics.md are those that are compiled here.
