@@ -187,8 +187,7 @@ func (p *pump) once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.upkeep.look()
-		more, err := p.upkeep.work(ctx)
+		more, err := p.upkeep.once(ctx)
 		if err != nil {
 			return err
 		}

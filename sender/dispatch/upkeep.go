@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -22,14 +23,19 @@ const (
 // upkeep does the work of a run beside delivering: it sweeps, admits the deliveries of
 // replays, and prunes. No delivery waits for it, because Run gives it a goroutine of its
 // own. A replay gives way all the same, because upkeep admits only as many deliveries as
-// the pump has slots without other work.
+// the pump has slots without other work. If one of the three fails, the others go on.
 type upkeep struct {
 	p       *pump
 	nudged  chan struct{} // capacity 1: there may be something to do
+	sweeps  task
+	replays task
 	pruning pruning
+}
 
-	sweepAt, replaysAt time.Time
-	pause              time.Duration
+// task is a part of upkeep's work.
+type task struct {
+	at    time.Time     // when to do it
+	pause time.Duration // since it failed; 0: it did not fail the last time
 }
 
 func newUpkeep(p *pump) *upkeep { return &upkeep{p: p, nudged: make(chan struct{}, 1)} }
@@ -59,66 +65,82 @@ func (u *upkeep) run(ctx context.Context) {
 
 func (u *upkeep) every() time.Duration { return max(upkeepEvery, u.p.d.cfg.MaxIdle) }
 
-// look makes the next round look at everything.
-func (u *upkeep) look() { u.sweepAt, u.replaysAt = time.Time{}, time.Time{} }
+// look makes the next round look at everything. A task that has failed waits for the end of
+// its pause all the same.
+func (u *upkeep) look() {
+	for _, t := range []*task{&u.sweeps, &u.replays} {
+		if t.pause == 0 {
+			t.at = time.Time{}
+		}
+	}
+}
 
 // round does the work that is due, and says how long to wait for more.
 func (u *upkeep) round(ctx context.Context) (wait time.Duration) {
-	_, err := u.work(ctx)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		u.pause = longerPause(u.pause)
-		u.p.d.cfg.Logger.ErrorContext(ctx, "upkeep failed; the dispatcher tries it again", "error", err, "in", u.pause)
-		return u.pause
-	case err == nil:
-		u.pause = 0
-	}
-	now := u.p.d.now()
-	pruneAt := u.prune(ctx, now)
-	next := earliest(u.sweepAt, u.replaysAt, pruneAt)
+	u.try(ctx, &u.sweeps, "sweeping", u.sweep)
+	u.try(ctx, &u.replays, "replays", u.stepReplays)
+	pruneAt := u.prune(ctx, u.p.d.now())
+	next := earliest(u.sweeps.at, u.replays.at, pruneAt)
 	return max(0, next.Sub(u.p.d.now()))
 }
 
-// work sweeps and admits, and reports whether it has found something to do.
-func (u *upkeep) work(ctx context.Context) (busy bool, err error) {
-	if began := u.p.d.now(); !began.Before(u.sweepAt) {
-		n, err := u.p.d.store.Sweep(ctx, sweepBatch)
-		if err != nil {
-			return false, err
-		}
-		now := u.p.d.now()
-		u.sweepAt = now.Add(u.every())
-		if n >= sweepBatch {
-			u.sweepAt = now.Add(sweepPause * now.Sub(began))
-		}
-		busy = n > 0
+// try does a task if it is time for it. A task that fails is done again after a pause.
+func (u *upkeep) try(ctx context.Context, t *task, name string, do func(context.Context) (busy bool, err error)) {
+	if u.p.d.now().Before(t.at) {
+		return
 	}
-	replayed, err := u.stepReplays(ctx)
-	return busy || replayed, err
+	_, err := do(ctx)
+	switch {
+	case err == nil:
+		t.pause = 0
+	case ctx.Err() == nil:
+		t.pause = longerPause(t.pause)
+		t.at = u.p.d.now().Add(t.pause)
+		u.p.d.cfg.Logger.ErrorContext(ctx, "upkeep failed; the dispatcher tries it again", "part", name, "error", err, "in", t.pause)
+	}
+}
+
+// once sweeps and admits, and reports whether it has found something to do.
+func (u *upkeep) once(ctx context.Context) (busy bool, err error) {
+	swept, err := u.sweep(ctx)
+	replayed, replayErr := u.stepReplays(ctx)
+	return swept || replayed, errors.Join(err, replayErr)
+}
+
+// sweep reports whether it has ended deliveries.
+func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
+	began := u.p.d.now()
+	n, err := u.p.d.store.Sweep(ctx, sweepBatch)
+	if err != nil {
+		return false, err
+	}
+	now := u.p.d.now()
+	u.sweeps.at = now.Add(u.every())
+	if n >= sweepBatch {
+		u.sweeps.at = now.Add(sweepPause * now.Sub(began))
+	}
+	return n > 0, nil
 }
 
 // stepReplays admits deliveries of replays, as far as the pump's last claim has left slots.
 // It reports whether the replays have advanced.
 func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
-	if u.p.d.now().Before(u.replaysAt) {
-		return false, nil
-	}
 	spare := u.p.takeSpare()
 	if spare.slots <= 0 { // the pump nudges when it has slots
-		u.replaysAt = u.p.d.now().Add(u.every())
+		u.replays.at = u.p.d.now().Add(u.every())
 		return false, nil
 	}
 	step, err := u.p.d.store.StepReplays(ctx, spare.slots, sender.Notice.Draft)
+	u.p.keepSpare(spare, step.Admitted)
 	if err != nil {
 		return false, err
 	}
-	u.p.keepSpare(spare, step.Admitted)
 	now := u.p.d.now()
-	u.replaysAt = now.Add(u.every())
+	u.replays.at = now.Add(u.every())
 	if step.More {
-		u.replaysAt = now
+		u.replays.at = now
 	} else if !step.Next.IsZero() {
-		u.replaysAt = now.Add(max(stepGap, min(step.Next.Sub(spare.clock.at(now)), u.every())))
+		u.replays.at = now.Add(max(stepGap, min(step.Next.Sub(spare.clock.at(now)), u.every())))
 	}
 	if step.Admitted > 0 {
 		u.p.admit()

@@ -1,0 +1,140 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/sender/sendertest"
+)
+
+// brokenUpkeep fails each time at one part of a run's upkeep.
+type brokenUpkeep struct {
+	dispatch.Store
+	part   string
+	broken atomic.Bool
+	failed atomic.Int64
+	swept  atomic.Int64 // deliveries
+}
+
+func (s *brokenUpkeep) fail(part string) error {
+	if part != s.part || !s.broken.Load() {
+		return nil
+	}
+	s.failed.Add(1)
+	return errAway
+}
+
+func (s *brokenUpkeep) Sweep(ctx context.Context, limit int) (int, error) {
+	if err := s.fail("sweep"); err != nil && limit > 0 {
+		return 0, err
+	}
+	n, err := s.Store.Sweep(ctx, limit)
+	s.swept.Add(int64(n))
+	return n, err
+}
+
+func (s *brokenUpkeep) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {
+	if err := s.fail("replays"); err != nil {
+		return dispatch.ReplayStep{}, err
+	}
+	return s.Store.StepReplays(ctx, limit, announce)
+}
+
+func (s *brokenUpkeep) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
+	if err := s.fail("prune"); err != nil {
+		return dispatch.Pruned{}, err
+	}
+	return s.Store.Prune(ctx, p)
+}
+
+// upkeepBed has a dead letter that a replay sends again, and a delivery that a sweep ends.
+func upkeepBed(t *testing.T, part string) (*bedtest.Bed, *brokenUpkeep, *dispatch.Config, *replay.Replays, string) {
+	t.Helper()
+	b := bedtest.New(t)
+	store := &brokenUpkeep{Store: b.Store, part: part}
+	schedule, err := backoff.Fixed(time.Hour)
+	require.NoError(t, err)
+	endpoint := sendertest.NewRoundTripper(sendertest.Status(500), sendertest.Status(500), sendertest.Status(204))
+	cfg := &dispatch.Config{UnguardedTransport: endpoint, Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: time.Millisecond}}}
+	b.Subscribe("sub_a", "http://endpoint/")
+	b.Publish("sub_a")
+	for range 2 {
+		_, err := b.DispatcherOn(store, *cfg).RunOnce(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond)
+	}
+	gone, _ := b.Subscribe("sub_b", "http://gone/")
+	require.NoError(t, b.Registry.Pause(t.Context(), gone.ID))
+	b.Publish("sub_b")
+	_, err = b.DispatcherOn(store, *cfg).RunOnce(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Registry.Unsubscribe(t.Context(), gone.ID))
+	replays, err := replay.New(b.Store, nil)
+	require.NoError(t, err)
+	r, err := replays.Create(t.Context(), replay.Request{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, r.Matched)
+	store.broken.Store(true)
+	return b, store, cfg, replays, r.ID
+}
+
+// If one part of a run's upkeep fails each time, the others are done all the same. It is tried
+// again after pauses that hints do not cut short, and is done once it fails no more.
+func TestPartOfUpkeepThatFailsStopsNoOther(t *testing.T) {
+	for _, part := range []string{"sweep", "replays", "prune"} {
+		t.Run(part, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, store, cfg, replays, id := upkeepBed(t, part)
+				var log bytes.Buffer
+				var pruned atomic.Int64
+				cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				cfg.Hooks = dispatch.Hooks{Pruned: func(context.Context, dispatch.Pruned) { pruned.Add(1) }}
+				done := func() map[string]bool {
+					r, err := replays.Get(t.Context(), id)
+					require.NoError(t, err)
+					return map[string]bool{"sweep": store.swept.Load() == 1, "replays": r.Status == replay.Finished, "prune": pruned.Load() > 0}
+				}
+				want := map[string]bool{"sweep": true, "replays": true, "prune": true}
+				want[part] = false
+				stop := b.Start(b.DispatcherOn(store, *cfg))
+				for range 6000 {
+					time.Sleep(10 * time.Millisecond)
+					b.Store.Wake()
+				}
+				require.Equal(t, want, done())
+				require.Positive(t, store.failed.Load())
+				require.Less(t, store.failed.Load(), int64(100))
+				store.broken.Store(false)
+				time.Sleep(2 * time.Minute)
+				want[part] = true
+				require.Equal(t, want, done())
+				require.NoError(t, stop())
+				require.Contains(t, log.String(), errAway.Error())
+			})
+		})
+	}
+}
+
+// RunOnce goes on with replays although sweeping fails, and returns the error.
+func TestRunOnceGoesOnWithReplaysIfSweepingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, store, cfg, replays, id := upkeepBed(t, "sweep")
+		_, err := b.DispatcherOn(store, *cfg).RunOnce(t.Context())
+		require.ErrorIs(t, err, errAway)
+		r, err := replays.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, replay.Finished, r.Status)
+	})
+}
