@@ -156,3 +156,21 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }
+
+// Figures that cannot be merged keep nothing from being swept.
+func TestSweepGoesOnWithDamagedFigures(t *testing.T) {
+	p := newPlace(t)
+	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	register(t, s, 1, 1, sender.Settings{})
+	publish(t, s, 3, 1)
+	expandAll(t, s)
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		return s.DeleteSubscriptionTx(t.Context(), tx, subscriptionID(0, 0))
+	}))
+	p.exec(t, `INSERT INTO {}.surehook_rollups (minute, shard, rollup) VALUES (date_trunc('minute', now() - interval '3 hours'), 1, '{')`)
+	n, err := s.Sweep(t.Context(), 10)
+	require.ErrorContains(t, err, "merging rollups")
+	require.Equal(t, 3, n)
+	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'swept'`))
+}

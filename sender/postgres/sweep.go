@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -84,22 +85,23 @@ type sweepable struct {
 }
 
 // Sweep implements dispatch.Store. It leaves to another time what somebody else has
-// locked. It also writes the counts since the last time.
+// locked. It also writes the counts since the last time: if it cannot, it sweeps all the same.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
 	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.holding, &f.clearBelow)
 	if err != nil {
 		return 0, fail("looking for what is to be swept", err)
 	}
-	if err := c.storeRollups(ctx, f.now); err != nil {
-		return 0, err
+	counted := errors.Join(c.storeRollups(ctx, f.now), c.storeHours(ctx, f.now.time(), limit == 0))
+	if limit == 0 {
+		return 0, counted
 	}
-	if err := c.storeHours(ctx, f.now.time(), limit == 0); err != nil || limit == 0 {
-		return 0, err
-	}
-	if err := c.mergeHours(ctx, f.now.time()); err != nil {
-		return 0, err
-	}
+	counted = errors.Join(counted, c.mergeHours(ctx, f.now.time()))
+	swept, err = c.sweep(ctx, &f, limit)
+	return swept, errors.Join(counted, err)
+}
+
+func (c *core) sweep(ctx context.Context, f *sweepable, limit int) (swept int, err error) {
 	var freeable []dispatch.DeliveryKey
 	if f.holding {
 		if freeable, err = c.freeable(ctx); err != nil {
@@ -110,7 +112,7 @@ func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 		return 0, nil
 	}
 	err = c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
-		if swept, err = b.sweep(&f, limit); err == nil {
+		if swept, err = b.sweep(f, limit); err == nil {
 			err = b.freeAll(freeable)
 		}
 		return fail("sweeping", err)

@@ -137,6 +137,22 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }
 
+// Figures that cannot be merged keep nothing from being swept.
+func TestSweepGoesOnWithDamagedFigures(t *testing.T) {
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	subscribers := register(t, s, 1)
+	publish(t, s, 3, 0, subscribers)
+	expandAll(t, s)
+	require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error { return s.DeleteSubscriptionTx(t.Context(), tx, "wsub_0") }))
+	_, err := db.ExecContext(t.Context(), `INSERT INTO surehook_rollups (minute, shard, rollup) VALUES (?, 1, '{')`, time.Now().Add(-3*time.Hour).Truncate(time.Minute).UnixMicro())
+	require.NoError(t, err)
+	n, err := s.Sweep(t.Context(), 10)
+	require.ErrorContains(t, err, "merging rollups")
+	require.Equal(t, 3, n)
+	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
+}
+
 // A step goes on although somebody has removed an event. Its delivery ends like others
 // whose events cannot be read, whether it was claimed before or not.
 func TestDeliveriesOfNoEvent(t *testing.T) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -53,14 +54,19 @@ const (
 // everything is beyond all events.
 const everything = never
 
-// Sweep implements dispatch.Store.
+// Sweep implements dispatch.Store. If it cannot write the counts since the last time, it sweeps
+// all the same.
 func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
-	if err := s.storeHours(ctx, limit == 0); err != nil || limit == 0 {
-		return 0, err
+	counted := s.storeHours(ctx, limit == 0)
+	if limit == 0 {
+		return 0, counted
 	}
-	if err := s.mergeHours(ctx); err != nil {
-		return 0, err
-	}
+	counted = errors.Join(counted, s.mergeHours(ctx))
+	swept, err = s.sweep(ctx, limit)
+	return swept, errors.Join(counted, err)
+}
+
+func (s *Store) sweep(ctx context.Context, limit int) (swept int, err error) {
 	var ending, skipped, forgotten []int64
 	var freeable []dispatch.DeliveryKey
 	err = s.read(ctx, func(w *work) (err error) {
