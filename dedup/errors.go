@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
@@ -44,20 +43,7 @@ func WrapError(ctx context.Context, doing string, err error) error {
 	if dberr.Classify(err) == dberr.Retry {
 		return fmt.Errorf("%w: %s: %w", ErrRetryTx, doing, err)
 	}
-	if lacksTable(err) {
-		return fmt.Errorf("dedup: %s: a table is missing, or is older than this release, or is in another schema: call Migrate before: %w", doing, err)
-	}
-	return fmt.Errorf("dedup: %s: %w", doing, err)
-}
-
-// lacksTable reports whether a table or a column of the library's is missing.
-func lacksTable(err error) bool {
-	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && pg.SQLState() != "42P01" && pg.SQLState() != "42703" {
-		return false
-	}
-	text := err.Error()
-	return strings.Contains(text, "surehook_dedup_") && (pg != nil || strings.Contains(text, "no such table") || strings.Contains(text, "no such column"))
+	return fmt.Errorf("dedup: %s: %w", doing, dberr.Unmigrated("surehook_dedup_", err))
 }
 
 // CheckMark is for implementations: it reports what is wrong with the arguments

@@ -25,6 +25,7 @@ func TestCursorStores(t *testing.T) {
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db"))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		saysMigrate(t, sqlite.New(), receiver.SQL(db, nil))
 		require.NoError(t, sqlite.Migrate(t.Context(), db))
 		require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
 		keepsCursors(t, sqlite.New(), receiver.SQL(db, nil))
@@ -49,6 +50,11 @@ func TestCursorStores(t *testing.T) {
 		require.NoError(t, postgres.Migrate(t.Context(), db, cfg))
 		return cfg
 	}
+	t.Run("not migrated", func(t *testing.T) {
+		store, err := postgres.NewSQL(&postgres.Config{Schema: pgtest.Schema(t, db)})
+		require.NoError(t, err)
+		saysMigrate(t, store, receiver.SQL(db, nil))
+	})
 	t.Run("pgx", func(t *testing.T) {
 		store, err := postgres.New(config(t))
 		require.NoError(t, err)
@@ -63,6 +69,15 @@ func TestCursorStores(t *testing.T) {
 	})
 	_, err = postgres.New(&postgres.Config{Schema: strings.Repeat("x", 64)})
 	require.ErrorIs(t, err, catchup.ErrInvalid)
+}
+
+// saysMigrate has a store without its table say what to do.
+func saysMigrate[Tx any](t *testing.T, store catchup.CursorStore[Tx], inTx receiver.InTx[Tx]) {
+	require.ErrorContains(t, inTx(t.Context(), func(tx Tx) error {
+		_, err := store.Cursor(t.Context(), tx, "a")
+		return err
+	}), "call Migrate before")
+	require.ErrorContains(t, inTx(t.Context(), func(tx Tx) error { return store.SetCursor(t.Context(), tx, "a", "b") }), "call Migrate before")
 }
 
 // keepsCursors tests the requirements for every store.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/internal/pgtx"
@@ -93,7 +94,7 @@ func (s *Store[Tx]) Cursor(ctx context.Context, tx Tx, name string) (cursor stri
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("postgres: reading a cursor: %w", err)
+		return "", fmt.Errorf("postgres: reading a cursor: %w", dberr.Unmigrated("surehook_catchup_", err))
 	}
 	return cursor, nil
 }
@@ -105,7 +106,7 @@ func (s *Store[Tx]) SetCursor(ctx context.Context, tx Tx, name, cursor string) e
 		return err
 	}
 	if _, err := in.Exec(ctx, s.set, name, cursor); err != nil {
-		return fmt.Errorf("postgres: storing a cursor: %w", err)
+		return fmt.Errorf("postgres: storing a cursor: %w", dberr.Unmigrated("surehook_catchup_", err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/receiver/catchup"
@@ -33,7 +34,7 @@ func (*Store) Cursor(ctx context.Context, tx *sql.Tx, name string) (string, erro
 	var cursor string
 	err := tx.QueryRowContext(ctx, `SELECT cursor FROM surehook_catchup_cursors WHERE name = ?`, name).Scan(&cursor)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("sqlite: reading a cursor: %w", err)
+		return "", fmt.Errorf("sqlite: reading a cursor: %w", dberr.Unmigrated("surehook_catchup_", err))
 	}
 	return cursor, nil
 }
@@ -49,7 +50,7 @@ func (*Store) SetCursor(ctx context.Context, tx *sql.Tx, name, cursor string) er
 			ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`, name, cursor, time.Now().UnixMicro())
 	}
 	if err != nil {
-		return fmt.Errorf("sqlite: storing a cursor: %w", err)
+		return fmt.Errorf("sqlite: storing a cursor: %w", dberr.Unmigrated("surehook_catchup_", err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/fence"
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/pgtx"
@@ -168,5 +169,5 @@ func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("postgres: %s: %w", doing, err)
+	return fmt.Errorf("postgres: %s: %w", doing, dberr.Unmigrated("surehook_inbox_", err))
 }

@@ -38,6 +38,17 @@ func open(t *testing.T, level string) (*pgxpool.Pool, *sql.DB, *postgres.Config)
 	return pool, db, cfg
 }
 
+// Without its tables a store says what to do.
+func TestNotMigrated(t *testing.T) {
+	_, db, _ := open(t, "read committed")
+	store, err := postgres.NewSQL(&postgres.Config{Schema: pgtest.Schema(t, db)})
+	require.NoError(t, err)
+	require.ErrorContains(t, receiver.SQL(db, nil)(t.Context(), func(tx *sql.Tx) error {
+		_, err := store.ClaimTx(t.Context(), tx, 10, time.Hour)
+		return err
+	}), "call Migrate before")
+}
+
 func TestStore(t *testing.T) {
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run("pgx, "+level, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/fence"
 	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/receiver/inbox"
@@ -172,5 +173,5 @@ func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("sqlite: %s: %w", doing, err)
+	return fmt.Errorf("sqlite: %s: %w", doing, dberr.Unmigrated("surehook_inbox_", err))
 }

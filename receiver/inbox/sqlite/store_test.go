@@ -18,12 +18,25 @@ import (
 )
 
 func open(t *testing.T) *sql.DB {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "inbox.db")+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(20000)")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := unmigrated(t)
 	require.NoError(t, sqlite.Migrate(t.Context(), db))
 	require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
 	return db
+}
+
+func unmigrated(t *testing.T) *sql.DB {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "inbox.db")+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(20000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// Without its tables a store says what to do.
+func TestNotMigrated(t *testing.T) {
+	require.ErrorContains(t, receiver.SQL(unmigrated(t), nil)(t.Context(), func(tx *sql.Tx) error {
+		_, err := sqlite.New().ClaimTx(t.Context(), tx, 10, time.Hour)
+		return err
+	}), "call Migrate before")
 }
 
 func TestStore(t *testing.T) {

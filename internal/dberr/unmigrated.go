@@ -1,0 +1,25 @@
+package dberr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Unmigrated says what to do about an error that tells that a table or a column is missing,
+// of those whose names begin with tables. Every other error it returns as it is.
+func Unmigrated(tables string, err error) error {
+	if err == nil || !lacks(tables, err) {
+		return err
+	}
+	return fmt.Errorf("a table is missing, or is older than this release, or is in another schema: call Migrate before: %w", err)
+}
+
+func lacks(tables string, err error) bool {
+	var pg interface{ SQLState() string }
+	if errors.As(err, &pg) && pg.SQLState() != "42P01" && pg.SQLState() != "42703" {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, tables) && (pg != nil || strings.Contains(text, "no such table") || strings.Contains(text, "no such column"))
+}
