@@ -1,7 +1,9 @@
 package dispatch_test
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -224,6 +226,47 @@ func TestProtocolsThatChange(t *testing.T) {
 		require.Equal(t, sender.ClassTLS, got.Class)
 		require.Equal(t, "the server offers neither HTTP/1.1 nor HTTP/2", got.Error)
 	}
+}
+
+// alerted is a connection whose server ends TLS by an alert in place of an answer.
+type alerted struct {
+	net.Conn
+	asks func() bool // a request has come
+}
+
+func (c alerted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.asks() {
+		return 0, &net.OpError{Op: "remote error", Err: errors.New("tls: no application protocol")}
+	}
+	return n, err
+}
+
+// A server that has read a request gets no other one, whatever it says of protocols then.
+func TestLateChoiceOfAProtocolRepeatsNothing(t *testing.T) {
+	a := bedtest.NewAuthority(t)
+	srv := newProtocolServer(t, a, "http/1.1", "h2")
+	b := bedtest.New(t)
+	b.Subscribe("sub_a", bedtest.AtLocalhost(srv.URL))
+	d := b.Dispatcher(dispatch.Config{})
+	d.TrustEverywhere(a.Pool)
+	t.Cleanup(func() { d.CloseIdle() })
+	dials := 0
+	d.Connect("", func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if dials++; dials == 1 && err == nil {
+			conn = alerted{conn, func() bool { return len(srv.requests()) > 0 }}
+		}
+		return conn, err
+	})
+	b.Publish("sub_a")
+	_, err := d.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"HTTP/1.1 nobody"}, srv.requests())
+	require.Equal(t, 1, dials)
+	got := b.Delivery().Attempts[0]
+	require.Equal(t, sender.ClassTLS, got.Class)
+	require.Equal(t, `the server ended TLS by the alert "no application protocol"`, got.Error)
 }
 
 // A server that knows nothing of the choice of protocols gets HTTP/1.1.

@@ -66,7 +66,7 @@ func (c *client) roundTrip(r *http.Request, first, second http.RoundTripper) (*h
 	var refused error // by a handshake that offered HTTP/1.1
 	if !c.origins.only2(to) {
 		answer, err := first.RoundTrip(r)
-		if !http1.NotOffered(err) && !errors.Is(err, http1.ErrNotNegotiated) {
+		if !errors.Is(err, http1.ErrNotOffered) && !errors.Is(err, http1.ErrNotNegotiated) {
 			if err != nil {
 				c.origins.forget(to) // perhaps it has begun to speak HTTP/2 alone
 			}
