@@ -27,15 +27,17 @@ func haproxyRows(m *matrix) {
 		w.WriteHeader(status)
 	}))
 	m.Cleanup(backend.Close)
-	clear, tls13, short := s.Port(), s.Port(), s.Port()
+	clear, tls13, short, second := s.Port(), s.Port(), s.Port(), s.Port()
 	s.Write("haproxy.cfg", m.file("haproxy.cfg"), map[string]any{
 		"Backend": strings.TrimPrefix(backend.URL, "http://"),
-		"Servers": []webServer{{clear, "", ""}, {tls13, "ssl crt server.pem", ""}, {short, "", "timeout http-keep-alive 1s"}},
+		"Servers": []webServer{{clear, "", ""}, {tls13, "ssl crt server.pem", ""}, {second, "ssl crt server.pem alpn h2", ""}, {short, "", "timeout http-keep-alive 1s"}},
 	})
 	s.Start("-db", "-f", "haproxy.cfg")
 	var answered record = s.Log
 
-	for name, base := range map[string]string{"clear": loopback("http", clear), "TLS": loopback("https", tls13)} {
+	for name, base := range map[string]string{
+		"clear": loopback("http", clear), "TLS": loopback("https", tls13), "HTTP/2": loopback("https", second),
+	} {
 		of := func(what string) string { return what + ", " + name }
 		m.exact(
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200, connections: 1},
