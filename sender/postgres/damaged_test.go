@@ -157,6 +157,31 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }
 
+// A replay sends what there is of other subscriptions if the row of one is missing, and skips
+// what is of that one.
+func TestReplayGoesOnWithoutASubscription(t *testing.T) {
+	p := newPlace(t)
+	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	register(t, s, 2, 1, sender.Settings{})
+	publish(t, s, 6, 2)
+	expandAll(t, s)
+	dead := batchOf(exchange(t, s, batchOf(nil, 10)).Claimed, 0)
+	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
+	}
+	exchange(t, s, dead)
+	p.exec(t, `DELETE FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`'`)
+	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, time.Time{}, 0)
+	require.NoError(t, err)
+	_, err = s.StepReplays(t.Context(), 100, nil)
+	require.NoError(t, err)
+	r, err = s.Replay(t.Context(), r.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{replay.Finished, int64(3), int64(3)}, []any{r.Status, r.Admitted, r.Skipped})
+	require.Equal(t, 3, p.count(t, `SELECT count(*) FROM {}.surehook_ended`), "what has no subscription stays a dead letter")
+}
+
 // Figures that cannot be merged keep nothing from being swept.
 func TestSweepGoesOnWithDamagedFigures(t *testing.T) {
 	p := newPlace(t)

@@ -36,7 +36,8 @@ func (s *stepping) admitAll() error {
 	}
 	for _, t := range s.all {
 		t.chosen = slices.DeleteFunc(t.chosen, func(c *replayed) bool {
-			gone := s.heads.by[c.position.subscription] == nil || s.subs[c.position.subscription].gone()
+			sub := s.subs[c.position.subscription]
+			gone := s.heads.by[c.position.subscription] == nil || sub.gone() || sub.status == statusMissing
 			if gone {
 				t.Skipped++
 				s.out.Skipped++

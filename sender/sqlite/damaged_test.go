@@ -137,6 +137,39 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }
 
+// A replay sends what there is of other subscriptions if the row of one is missing, and skips
+// what is of that one.
+func TestReplayGoesOnWithoutASubscription(t *testing.T) {
+	db := open(t, path(t), fit)
+	s, err := sqlite.New(db, &sqlite.Config{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()))
+	const each = 550 // both together are more than a step looks at
+	publish(t, s, 2*each, 0, register(t, s, 2))
+	expandAll(t, s)
+	_, claimed, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 2*each))
+	require.NoError(t, err)
+	dead := batchOf(claimed.Claimed, 0)
+	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
+	}
+	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{}, dead)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_subscriptions WHERE id = 'wsub_0'; UPDATE surehook_registry SET version = version + 1`)
+	require.NoError(t, err)
+	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, time.Time{}, 0)
+	require.NoError(t, err)
+	for more := true; more; {
+		step, err := s.StepReplays(t.Context(), 2*each, nil)
+		require.NoError(t, err)
+		more = step.More
+	}
+	r, err = s.Replay(t.Context(), r.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{replay.Finished, int64(each), int64(each)}, []any{r.Status, r.Admitted, r.Skipped})
+	require.Equal(t, each, count(t, db, `SELECT count(*) FROM surehook_ended`), "what has no subscription stays a dead letter")
+}
+
 // Figures that cannot be merged keep nothing from being swept.
 func TestSweepGoesOnWithDamagedFigures(t *testing.T) {
 	db := open(t, path(t), fit)

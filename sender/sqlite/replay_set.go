@@ -34,8 +34,10 @@ const (
 
 	// replayKept excludes the deliveries of redacted events: they are not sent again.
 	replayKept   = `coalesce(length(e.body) > 0, 0)`
-	replayMember = `s.id, o.id, coalesce(e.type, ''), coalesce(e.created_at, 0)`
-	replayOwner  = ` CROSS JOIN surehook_subscriptions s ON s.no = x.subscription CROSS JOIN surehook_subscribers o ON o.no = s.subscriber LEFT JOIN surehook_events e ON e.seq = x.event`
+	replayMember = `coalesce(s.id, ''), coalesce(o.id, ''), coalesce(e.type, ''), coalesce(e.created_at, 0)`
+	// replayOwner leaves out no row, whatever is missing: fewer rows than were asked for are
+	// the last ones of a set.
+	replayOwner = ` LEFT JOIN surehook_subscriptions s ON s.no = x.subscription LEFT JOIN surehook_subscribers o ON o.no = s.subscriber LEFT JOIN surehook_events e ON e.seq = x.event`
 
 	lastCode = `coalesce((SELECT a.status_code FROM surehook_attempts a WHERE a.event = x.event AND a.subscription = x.subscription ORDER BY a.number DESC LIMIT 1), 0)`
 
