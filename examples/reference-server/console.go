@@ -23,7 +23,7 @@ func (s *server) newConsole() (http.Handler, error) {
 		return nil, err
 	}
 	pages, err := console.New(s.consoleBackend(), s.admitted, &console.Config{
-		Name: "Surehook", Place: "reference server", SignOut: logoutPath, Catalogue: types, Policy: s.options.policy.Of, Logger: s.log, FirstSteps: firstSteps(s.options.addr),
+		Name: "Surehook", Place: "reference server", SignOut: logoutPath, Catalogue: types, Policy: s.options.policy.Of, Logger: s.log, FirstSteps: firstSteps(s.options),
 		Portal: s.portalOf,
 	})
 	if err != nil {

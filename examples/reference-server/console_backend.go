@@ -22,14 +22,22 @@ func (s *server) consoleBackend() console.Backend {
 }
 
 // firstSteps are the calls with which a new server is tried.
-func firstSteps(addr string) console.FirstSteps {
+func firstSteps(o options) console.FirstSteps {
+	addr, err := reachable(o.addr)
+	if err != nil {
+		addr = o.addr // the server says what is wrong with it
+	}
+	to := ""
+	if o.addressed {
+		to = `, "subscriber_id": "sub_…"`
+	}
 	call := func(path, token, body string) string {
 		return fmt.Sprintf("curl -X POST http://%s%s \\\n  -H \"Authorization: Bearer $%s\" \\\n  -H 'Content-Type: application/json' \\\n  -d '%s'", addr, path, token, body)
 	}
 	return console.FirstSteps{
 		Customer: call("/subscribers", "OPERATOR_TOKEN", `{"name": "Ada & Sons"}`),
 		Endpoint: call("/subscriptions", "CUSTOMER_TOKEN", `{"url": "https://customer.example/webhooks", "event_types": ["*"]}`),
-		Event:    call("/events", "OPERATOR_TOKEN", `{"type": "invoice.paid", "object": {"type": "invoice", "id": "in_1"}, "data": {"amount": 100}}`),
+		Event:    call("/events", "OPERATOR_TOKEN", `{"type": "invoice.paid", "object": {"type": "invoice", "id": "in_1"}, "data": {"amount": 100}`+to+`}`),
 	}
 }
 

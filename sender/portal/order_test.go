@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/portal"
 )
 
 // at is a part of a page by its id, up to its end.
@@ -167,6 +169,12 @@ func TestVersionsThatWait(t *testing.T) {
 	d, err := b.history.Delivery(t.Context(), waits)
 	require.NoError(t, err)
 	require.Equal(t, 1, d.AttemptCount)
+}
+
+// What a process could not send, and has put off, was not tried: nothing is tried again.
+func TestPutOff(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "It could not be sent yet, for a reason on our side.", portal.Said(sender.Delivery{Status: sender.StatusPending}, history.Why{Reason: history.WhyAwaitingRetry}))
 }
 
 // ordered has ada's endpoints have an order, with versions that wait and one that was replaced.

@@ -138,9 +138,13 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 	case history.WhyDue:
 		r.Said = "It is due, and waits for its turn."
 	case history.WhyAwaitingRetry:
-		r.Said = "It is tried again."
-		if last != "" {
+		switch {
+		case last != "":
 			r.Said = "The last attempt failed: " + last + ". It is tried again."
+		case len(d.Attempts) == 0:
+			r.Said = "It could not be sent yet, for a reason on our side."
+		default:
+			r.Said = "It is tried again."
 		}
 	case history.WhyRateLimited:
 		r.Said = "It is due, and your endpoint gets no more just now: its rate is limited."
