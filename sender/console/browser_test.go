@@ -162,6 +162,10 @@ func whatChanges(t *testing.T, tab *browsertest.Tab) {
 	says("[data-pause]", "Not updated")
 	b.fallible.fail(nil)
 	says("[data-pause]", "Live")
+	tab.Do("window.was = AbortSignal.timeout, AbortSignal.timeout = () => AbortSignal.abort()") // the answer takes too long
+	says("[data-pause]", "Not updated")
+	tab.Do("AbortSignal.timeout = window.was")
+	says("[data-pause]", "Live")
 	b.visitor("")
 	says("body", "who are you?")
 }
