@@ -111,15 +111,23 @@ func oneLine(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 255)], "")
 }
 
-// withPortal sends what is the portal's there, and all else on.
-func withPortal(pages, next http.Handler) http.Handler {
-	pages = http.StripPrefix(portalRoot, pages)
+// withPortal sends what is the portal's there, and all else on. The visitors of one subscriber
+// together may ask as often as its programs may.
+func (s *server) withPortal(next http.Handler) http.Handler {
+	pages := http.StripPrefix(portalRoot, s.portal)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == portalRoot:
 			http.Redirect(w, r, portalRoot+"/", http.StatusMovedPermanently)
 		case strings.HasPrefix(r.URL.Path, portalRoot+"/"):
 			noteRoute(r, routePortal)
+			if session, ok := strings.CutPrefix(r.URL.Path, portalRoot+"/s/"); ok {
+				handle, _, _ := strings.Cut(session, "/")
+				if p := s.mayAsk(caller{id: portalRoot + "/" + handle}); p != nil {
+					s.sorry(w, r, p)
+					return
+				}
+			}
 			pages.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)

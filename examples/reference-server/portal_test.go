@@ -60,6 +60,33 @@ func TestPortal(t *testing.T) {
 	})
 }
 
+// Visitors of the portal are bound by -max-requests, too: those of each subscriber by themselves.
+func TestPortalsLimit(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false", "-max-requests=4")
+		open := func(id string) (*visitor, *http.Response) {
+			got := s.post(operatorToken, "/subscribers/"+id+"/portal", nil).is(http.StatusOK)
+			jar, err := cookiejar.New(nil)
+			require.NoError(t, err)
+			v := &visitor{t, s.base, &http.Client{Jar: insecure{jar}}}
+			res, _ := v.ask(http.MethodPost, got["action"].(string), url.Values{"token": {got["token"].(string)}}, "Sec-Fetch-Site", "cross-site")
+			return v, res
+		}
+		v, res := open(s.customer("c").id)
+		for res.StatusCode == http.StatusOK {
+			var page string
+			if res, page = v.ask(http.MethodGet, res.Request.URL.Path, nil); res.StatusCode != http.StatusOK {
+				require.Contains(t, page, "a subscriber may make 4 requests a second")
+			}
+		}
+		require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+		require.Equal(t, "1", res.Header.Get("Retry-After"))
+		_, res = open(s.customer("d").id)
+		require.Equal(t, http.StatusOK, res.StatusCode)
+	})
+}
+
 // insecure keeps cookies for https in a test's http, as browsers do on localhost.
 type insecure struct{ http.CookieJar }
 
