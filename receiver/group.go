@@ -35,7 +35,8 @@ type GroupConfig struct {
 	Size int
 
 	// Timeout bounds a shared transaction. It should not be below Config.Timeout of
-	// the receivers.
+	// the receivers. When it is over, nothing is committed, and those whose own time is not
+	// over are run again in another transaction, once.
 	// Defaults to 8 s.
 	Timeout time.Duration
 }

@@ -3,6 +3,7 @@ package receiver
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/surehook/surehook/internal/savepoint"
 )
@@ -55,6 +56,12 @@ func (s *shared[Tx]) transact(ctx context.Context) error {
 		lost = s.run(ctx, tx)
 		return lost
 	})
+	if called && err != nil && ctx.Err() != nil { // the driver's error may say that a function has ended it
+		err = fmt.Errorf("receiver: GroupConfig.Timeout, which is %s, was over before the common commit: %w", s.group.cfg.Timeout, ctx.Err())
+		if lost != nil {
+			lost = err
+		}
+	}
 	switch {
 	case !called && err == nil:
 		return errors.New("receiver: the group's InTx returned nil without having run its function")
@@ -85,6 +92,9 @@ func (s *shared[Tx]) run(ctx context.Context, tx Tx) error {
 		}
 		last = -1 // its savepoint is the next one's
 		if err := s.group.exec(ctx, tx, savepoint.Back); err != nil {
+			if ctx.Err() != nil {
+				s.failed[i] = nil // perhaps only because the time of all was over: it is run again, too
+			}
 			return err
 		}
 	}

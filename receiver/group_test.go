@@ -1,6 +1,7 @@
 package receiver_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -298,6 +299,46 @@ func TestGroupOutlivesItsLeader(t *testing.T) {
 		require.Equal(t, "begin, savepoint, next, release, commit", s.take())
 		require.ErrorIs(t, g.InTx(ctx, says("late", nil)), context.DeadlineExceeded)
 		require.NotContains(t, s.take(), "late")
+	})
+}
+
+// When the time of a shared transaction is over, nobody is told that a function has ended it.
+// Those whose own time is not over are run again, also the one that fails because of it.
+func TestGroupTimeout(t *testing.T) {
+	run := func(t *testing.T, commit time.Duration, fns ...func(*script) error) []error {
+		ended := func(ctx context.Context) error {
+			if ctx.Err() != nil {
+				return sql.ErrTxDone // as database/sql says it
+			}
+			return nil
+		}
+		s := new(script)
+		g, err := receiver.NewGroup(func(ctx context.Context, fn func(*script) error) error {
+			err := s.inTx(context.WithoutCancel(ctx), fn)
+			time.Sleep(commit)
+			return cmp.Or(err, ended(ctx))
+		}, func(ctx context.Context, tx *script, statements string) error {
+			return cmp.Or(ended(ctx), tx.say(statements))
+		}, &receiver.GroupConfig{Timeout: 8 * time.Second})
+		require.NoError(t, err)
+		return crowd(t, g, fns...)
+	}
+	slowAtFirst := func(took time.Duration, err error) func(*script) error {
+		return func(*script) error {
+			time.Sleep(took)
+			defer func() { took, err = 0, nil }()
+			return err
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		errs := run(t, 0, slowAtFirst(7*time.Second, nil), slowAtFirst(2*time.Second, sql.ErrTxDone), says("c", nil))
+		require.Equal(t, []error{nil, nil, nil}, errs)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		errs := run(t, 9*time.Second, says("a", nil))
+		require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+		require.ErrorContains(t, errs[0], "GroupConfig.Timeout, which is 8s, was over")
+		require.NotErrorIs(t, errs[0], sql.ErrTxDone)
 	})
 }
 
