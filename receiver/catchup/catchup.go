@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -110,4 +111,15 @@ func (c *Catchup[Tx]) log() *slog.Logger {
 		return c.cfg.Logger
 	}
 	return slog.Default()
+}
+
+// hook contains a panic in a hook: it must not end the reading, nor the process.
+func (c *Catchup[Tx]) hook(ctx context.Context, call func()) {
+	defer func() {
+		if v := recover(); v != nil { // of the value only the type: it may hold an event
+			c.log().LogAttrs(ctx, slog.LevelError, "catchup: a hook panicked",
+				slog.String("feed", c.cfg.Name), slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	call()
 }

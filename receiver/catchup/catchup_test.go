@@ -17,6 +17,7 @@ import (
 
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/catchup"
+	"github.com/surehook/surehook/sender/feed"
 )
 
 var errBroken = errors.New("broken")
@@ -283,9 +284,35 @@ func TestFacts(t *testing.T) {
 	require.Equal(t, []string{"evt_2", "evt_1"}, b.effects())
 }
 
+// A hook that panics changes nothing.
+func TestHooksThatPanic(t *testing.T) {
+	b := newBed(t)
+	b.feed.put(`{"type":"no.id"}`)
+	ids := b.feed.add(1)
+	b.feed.fail = []error{errBroken, &catchup.ExpiredError{Next: "at 0"}}
+	var called []string
+	panics := func(name string) {
+		called = append(called, name)
+		panic(name)
+	}
+	c := b.catchup(effect, catchup.Config{Every: time.Millisecond, Hooks: catchup.Hooks{
+		Retry:      func(context.Context, string, error, time.Duration) { panics("Retry") },
+		Gap:        func(context.Context, catchup.Gap) { panics("Gap") },
+		Refused:    func(context.Context, catchup.Refusal) { panics("Refused") },
+		Reconciled: func(context.Context, catchup.Report) { panics("Reconciled") },
+	}})
+	b.run(c, func() bool { return slices.Contains(called, "Reconciled") })
+	require.Equal(t, []string{"Retry", "Gap", "Refused", "Reconciled"}, called[:4])
+	require.Equal(t, ids, b.effects())
+}
+
 func TestNew(t *testing.T) {
 	_, err := catchup.New(nil, nil, nil, nil, receiver.Work[*sql.Tx]{}, &catchup.Config{Name: "\x00", Limit: 201, Wait: -1, RetryMin: 2, RetryMax: 1})
 	for _, part := range []string{"source", "receiver", "InTx", "cursor store", "function", "name", "Limit", "Wait", "RetryMin"} {
 		require.ErrorContains(t, err, part)
+	}
+	for wait, taken := range map[time.Duration]bool{time.Second: true, feed.MaxWait: true, time.Second - 1: false, feed.MaxWait + 1: false} {
+		_, err := catchup.New(nil, nil, nil, nil, receiver.Work[*sql.Tx]{}, &catchup.Config{Wait: wait})
+		require.Equal(t, !taken, strings.Contains(err.Error(), fmt.Sprintf("Wait is %v: it must be from 1s to 30s", wait)), "%v", wait)
 	}
 }

@@ -24,9 +24,10 @@ type Config struct {
 	// Defaults to 100.
 	Limit int
 
-	// Wait is how long the sender is asked to hold an empty answer open. The sender may
-	// allow less.
-	// Defaults to 30 s, in whole seconds.
+	// Wait is how long the sender is asked to hold an empty answer open, in whole seconds:
+	// from 1 s to 30 s, which is the most that a sender of this module takes. The sender may
+	// answer earlier.
+	// Defaults to 30 s.
 	Wait time.Duration
 
 	// Every makes Run reconcile at this interval instead of following the feed all the
@@ -54,8 +55,8 @@ type Config struct {
 }
 
 // Hooks are called by the goroutine that reads the feed, outside of any transaction, so
-// they must not block. Every one is optional. The receiver's own hooks report the outcome
-// of each event.
+// they must not block. Every one is optional. A panic in a hook is logged and changes
+// nothing. The receiver's own hooks report the outcome of each event.
 type Hooks struct {
 	// Gap is called when a cursor has expired: the events after it that are not kept any
 	// more will not come. It may be called twice for one gap.
@@ -83,7 +84,9 @@ const (
 	defaultName     = "default"
 	defaultLimit    = 100
 	maxLimit        = 200
-	defaultWait     = 30 * time.Second
+	minWait         = time.Second
+	maxWait         = 30 * time.Second
+	defaultWait     = maxWait
 	defaultRetryMin = 500 * time.Millisecond
 	defaultRetryMax = time.Minute
 	// A cursor that moves without events is stored at this interval, which is short
@@ -114,8 +117,11 @@ func (c *Config) validate() error {
 	if c.Limit < 1 || c.Limit > maxLimit {
 		errs = append(errs, fmt.Errorf("catchup: Limit is %d: it must be from 1 to %d", c.Limit, maxLimit))
 	}
-	if c.Wait < 0 || c.Every < 0 || c.Settle < 0 {
-		errs = append(errs, fmt.Errorf("catchup: Wait %v, Every %v, Settle %v: none of them may be negative", c.Wait, c.Every, c.Settle))
+	if c.Wait < minWait || c.Wait > maxWait {
+		errs = append(errs, fmt.Errorf("catchup: Wait is %v: it must be from %v to %v", c.Wait, minWait, maxWait))
+	}
+	if c.Every < 0 || c.Settle < 0 {
+		errs = append(errs, fmt.Errorf("catchup: Every %v, Settle %v: neither may be negative", c.Every, c.Settle))
 	}
 	if c.RetryMin < 0 || c.RetryMax < c.RetryMin {
 		errs = append(errs, fmt.Errorf("catchup: RetryMin is %v and RetryMax %v: they must be positive, and RetryMax the longer one", c.RetryMin, c.RetryMax))

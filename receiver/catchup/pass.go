@@ -35,7 +35,7 @@ func (p *pass[Tx]) follow(ctx context.Context) error {
 	if err := p.take(ctx, page); err != nil {
 		return err
 	}
-	if len(page.Events) == 0 && time.Since(asked) < min(askEvery, p.cfg.Wait) {
+	if len(page.Events) == 0 && time.Since(asked) < askEvery {
 		sleep(ctx, askEvery/2+rand.N(askEvery))
 	}
 	return nil
@@ -68,7 +68,7 @@ func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 			break // of ctx
 		}
 		if hook := p.cfg.Hooks.Reconciled; hook != nil {
-			hook(ctx, p.report)
+			p.hook(ctx, func() { hook(ctx, p.report) })
 		}
 		// Varied, so that many consumers do not come together.
 		sleep(ctx, p.cfg.Every*9/10+rand.N(p.cfg.Every/5+1))
@@ -121,7 +121,7 @@ func (p *pass[Tx]) gap(ctx context.Context, next string) {
 	p.log().LogAttrs(ctx, slog.LevelError, "catchup: events are missing: the sender does not keep what follows the cursor any more",
 		slog.String("feed", p.cfg.Name), slog.String("after", g.After), slog.String("next", g.Next))
 	if hook := p.cfg.Hooks.Gap; hook != nil {
-		hook(ctx, g)
+		p.hook(ctx, func() { hook(ctx, g) })
 	}
 	p.at = next
 }

@@ -27,7 +27,7 @@ func (c *Catchup[Tx]) pause(ctx context.Context, try int, event string, err erro
 	c.log().LogAttrs(ctx, slog.LevelWarn, "catchup: it failed, and will be tried again",
 		slog.String("feed", c.cfg.Name), slog.String("event_id", event), slog.Duration("pause", d), slog.Any("error", err))
 	if hook := c.cfg.Hooks.Retry; hook != nil {
-		hook(ctx, event, err, d)
+		c.hook(ctx, func() { hook(ctx, event, err, d) })
 	}
 	return sleep(ctx, d)
 }

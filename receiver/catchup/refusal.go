@@ -22,6 +22,6 @@ func (p *pass[Tx]) refuse(ctx context.Context, id string, err error) {
 	p.log().LogAttrs(ctx, slog.LevelError, "catchup: an event is passed over: it can neither be applied nor kept as a dead letter",
 		slog.String("feed", p.cfg.Name), slog.String("event_id", r.Event), slog.String("after", r.After), slog.Any("error", err))
 	if hook := p.cfg.Hooks.Refused; hook != nil {
-		hook(ctx, r)
+		p.hook(ctx, func() { hook(ctx, r) })
 	}
 }
