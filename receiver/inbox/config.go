@@ -55,8 +55,8 @@ type Config struct {
 }
 
 // Hooks are called by the goroutine that applies the event, outside of any transaction,
-// so they must not block. Every one is optional. The receiver's own hooks report the
-// outcome of each event.
+// so they must not block. Every one is optional. A panic in a hook is logged and changes
+// nothing. The receiver's own hooks report the outcome of each event.
 type Hooks struct {
 	// Retry is called when an attempt has failed and is to be repeated after a while. An
 	// error that matches receiver.ErrNotKept says that no attempt can succeed.

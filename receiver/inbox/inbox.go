@@ -21,9 +21,8 @@ type Inbox[Tx any] struct {
 	todo  receiver.Work[Tx]
 	cfg   Config
 
-	running  atomic.Bool
-	recorded atomic.Bool   // something, since this was last asked for
-	wake     chan struct{} // something may be due
+	running atomic.Bool
+	wake    chan struct{} // something may be due
 }
 
 // New makes an Inbox whose events are verified by rcv and applied with w, as
@@ -63,18 +62,19 @@ func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store
 // the inbox; one that cannot be recorded, with 503. Run need not be under way, nor run
 // in the same process.
 func (in *Inbox[Tx]) Handler() http.Handler {
-	next := in.rcv.RecordHandler(in.record)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer in.wakeIfRecorded()
-		next.ServeHTTP(w, r)
+		fresh := false
+		defer in.wakeIf(&fresh)
+		in.rcv.RecordHandler(in.record(&fresh)).ServeHTTP(w, r)
 	})
 }
 
 // Receive is Handler for programs that have bytes and no net/http; see
 // [receiver.Receiver.Receive].
 func (in *Inbox[Tx]) Receive(ctx context.Context, m signing.Message) (receiver.Result, error) {
-	defer in.wakeIfRecorded()
-	return in.rcv.ReceiveToRecord(ctx, m, in.record)
+	fresh := false
+	defer in.wakeIf(&fresh)
+	return in.rcv.ReceiveToRecord(ctx, m, in.record(&fresh))
 }
 
 // Status counts the events in the inbox. Its cost grows with their number.
@@ -86,14 +86,14 @@ func (in *Inbox[Tx]) Status(ctx context.Context) (s Status, err error) {
 	return s, err
 }
 
-func (in *Inbox[Tx]) record(ctx context.Context, tx Tx, ev receiver.Event) (bool, error) {
-	fresh, err := in.store.RecordTx(ctx, tx, Record{
-		Scope: ev.Scope, ID: ev.ID, Line: in.line(ev), Type: ev.Type, Version: ev.Version, Body: ev.Body,
-	})
-	if fresh {
-		in.recorded.Store(true)
+// record records the event of one request. fresh tells whether it was new.
+func (in *Inbox[Tx]) record(fresh *bool) receiver.RecordFunc[Tx] {
+	return func(ctx context.Context, tx Tx, ev receiver.Event) (_ bool, err error) {
+		*fresh, err = in.store.RecordTx(ctx, tx, Record{
+			Scope: ev.Scope, ID: ev.ID, Line: in.line(ev), Type: ev.Type, Version: ev.Version, Body: ev.Body,
+		})
+		return *fresh, err
 	}
-	return fresh, err
 }
 
 // line returns the same line for events that must be applied one after the other. No type
@@ -105,10 +105,11 @@ func (in *Inbox[Tx]) line(ev receiver.Event) string {
 	return "event/" + ev.ID
 }
 
-// wakeIfRecorded is called after the commit. A refused request wakes no worker: a flood
-// of forged requests must not become a flood of queries.
-func (in *Inbox[Tx]) wakeIfRecorded() {
-	if in.recorded.Swap(false) {
+// wakeIf is called after the commit. A refused request wakes no worker: a flood of forged
+// requests must not become a flood of queries. Each request has a flag of its own: one that
+// all share would be taken by a request that ends before the commit.
+func (in *Inbox[Tx]) wakeIf(fresh *bool) {
+	if *fresh {
 		in.wakeUp()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,56 @@ func hasOneEffect[Tx any](t *testing.T, open base[Tx], work receiver.Work[Tx], f
 	}
 }
 
+// counting is a store that counts claims.
+type counting[Tx any] struct {
+	inbox.Store[Tx]
+	claims *atomic.Int64
+}
+
+func (c counting[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+	defer c.claims.Add(1)
+	return c.Store.ClaimTx(ctx, tx, limit, lease)
+}
+
+// An event wakes the workers after its commit, although another one was recorded later and
+// committed earlier.
+func TestEachEventWakes(t *testing.T) {
+	t.Parallel()
+	open := onPgx(t) // SQLite has one writer
+	claims := new(atomic.Int64)
+	open.store = counting[pgx.Tx]{open.store, claims}
+	recorded, held := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	inTx := open.inTx
+	open.inTx = func(ctx context.Context, fn func(pgx.Tx) error) error {
+		return inTx(ctx, func(tx pgx.Tx) error {
+			err := fn(tx)
+			if !first.Swap(true) {
+				close(recorded)
+				<-held
+			}
+			return err
+		})
+	}
+	b := newBed(t, open, nil, inbox.Config{Poll: time.Hour})
+	slow, quick := receivertest.NewEvent("thing", "a", 1), receivertest.NewEvent("thing", "b", 1)
+	posted := make(chan int, 1)
+	go func() { posted <- b.post(slow).Status }()
+	<-recorded
+	require.Equal(t, 200, b.post(quick).Status)
+	committed := false
+	b.run(func() bool {
+		// The first claim finds the quick one, and the second one is due to its signal.
+		if !committed && claims.Load() == 2 && b.ends.of(receiver.Applied) == 1 {
+			committed = true
+			close(held)
+			require.Equal(t, 200, <-posted)
+		}
+		return b.ends.of(receiver.Applied) == 2
+	})
+	require.Equal(t, []string{quick.ID, slow.ID}, b.effects(t))
+}
+
 func keepsOrder[Tx any](t *testing.T, open base[Tx]) {
 	const objects, versions = 5, 12
 	b := newBed(t, open, nil, inbox.Config{Ordered: true})
@@ -179,6 +230,7 @@ func poisonAlone[Tx any](t *testing.T, open base[Tx]) {
 			if c.Attempt != retried || !errors.Is(err, errPoison) || after != time.Millisecond {
 				t.Errorf("attempt %d after %d: %v, %v", c.Attempt, retried, err, after)
 			}
+			panic("a hook that panics changes nothing")
 		},
 	}})
 	bad := receivertest.NewEvent("thing", "a", 1)
@@ -263,6 +315,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 		lost++
 		mu.Unlock()
 		stolen <- struct{}{}
+		panic("a hook that panics changes nothing")
 	}}})
 	b.post(ev)
 	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })

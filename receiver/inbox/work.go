@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -85,15 +86,26 @@ func (in *Inbox[Tx]) retry(ctx context.Context, c Claim, err error, after time.D
 	in.log().LogAttrs(ctx, level, text,
 		append(attrs(c), slog.Duration("after", after), slog.Any("error", err))...)
 	if hook := in.cfg.Hooks.Retry; hook != nil {
-		hook(ctx, c, err, after)
+		in.hook(ctx, func() { hook(ctx, c, err, after) })
 	}
 }
 
 func (in *Inbox[Tx]) leaseLost(ctx context.Context, c Claim) {
 	in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: an attempt outlived its lease and was rolled back", attrs(c)...)
 	if hook := in.cfg.Hooks.LeaseLost; hook != nil {
-		hook(ctx, c)
+		in.hook(ctx, func() { hook(ctx, c) })
 	}
+}
+
+// hook contains a panic in a hook: it must neither end the process nor keep a worker's slot.
+func (in *Inbox[Tx]) hook(ctx context.Context, call func()) {
+	defer func() {
+		if v := recover(); v != nil { // of the value only the type: it may hold an event
+			in.log().LogAttrs(ctx, slog.LevelError, "inbox: a hook panicked",
+				slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	call()
 }
 
 func attrs(c Claim) []slog.Attr {
