@@ -106,7 +106,7 @@ func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, 
 	if err := w.execs(resumeSubscription, no, r.None, timestampOf(r.Since)); err != nil {
 		return fail("resuming a subscription", err)
 	}
-	s.published.Store(true) // so that InTx wakes the dispatcher after the commit
+	s.published.Add(1) // so that InTx wakes the dispatcher after the commit
 	return nil
 }
 

@@ -148,7 +148,7 @@ func (s *Store[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft)
 	}
 	refs, err := w.publish(drafts)
 	if err == nil {
-		s.published.Store(true)
+		s.published.Add(1)
 	}
 	return refs, err
 }

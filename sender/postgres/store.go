@@ -115,7 +115,7 @@ type core struct {
 	woken  chan struct{}
 	shard  int64 // of this store's rollups
 
-	published atomic.Bool  // something since the last commit of InTx
+	published atomic.Int64 // how often callers have stored what a dispatcher is to see
 	turns     atomic.Int64 // the last turn that was given
 	texts     sync.Map     // statements, as they are sent
 

@@ -214,7 +214,7 @@ func (s *Store[Tx]) UpdateSubscriptionTx(ctx context.Context, tx Tx, n sender.Su
 	if err := w.execs(updateSubscription, no, n.URL, types, n.Description, settings, n.Filter.String()); err != nil {
 		return fail(doing, err)
 	}
-	s.published.Store(true) // so that InTx wakes the dispatcher after the commit
+	s.published.Add(1) // so that InTx wakes the dispatcher after the commit
 	return nil
 }
 

@@ -21,8 +21,11 @@ const maxRuns = 5
 // that is an Exec without arguments. If PostgreSQL aborts it because of other transactions,
 // it is run again, up to fifty times in all, within some seconds.
 func (s *Store[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
+	before := s.published.Load()
 	err := pgrun.Again(ctx, func() error { return s.run(ctx, fn) })
-	if err == nil && s.published.Swap(false) {
+	// Others may have published instead of fn. But no commit of theirs can take away the
+	// signal for this one, as it would if there were one flag for all.
+	if err == nil && s.published.Load() != before {
 		s.Wake()
 	}
 	return err

@@ -20,7 +20,7 @@ func txRules[Tx any]() []rule[Tx] {
 		{"rolls back on a panic", "InTx rolls back if its function panics, the panic goes on, and the store can be used.", txPanics[Tx]},
 		{"runs again", "InTx runs a function again whose error matches ErrRetryTx, after rolling back, a few times.", txRetries[Tx]},
 		{"takes turns", "On a database with a single writer, a transaction does not wait longer because others keep coming.", txTurns[Tx]},
-		{"signals", "Woken is signalled after Wake, after InTx with an event, and after a redelivery, once for any number of them.", txWoken[Tx]},
+		{"signals", "Woken is signalled after Wake, after InTx with an event, whatever else commits meanwhile, and after a redelivery, once for any number of them.", txWoken[Tx]},
 		{"check", "Check finds nothing wrong with a store that the suite runs on.", txCheck[Tx]},
 		{"ended contexts", "A method whose context has ended returns an error and changes nothing.", txContext[Tx]},
 	}
@@ -160,6 +160,17 @@ func txWoken[Tx any](w *world[Tx]) {
 	signalled()
 	w.resume(sub, takeAll)
 	w.check(signalled(), "Woken is not signalled after a resume")
+
+	if !w.ConcurrentWriters {
+		return
+	}
+	w.inTx(func(tx Tx) error {
+		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{w.draft("a.b")})
+		w.inTx(func(Tx) error { return nil })
+		signalled() // what the other one signals comes before the event is committed
+		return err
+	})
+	w.check(signalled(), "Woken is not signalled after InTx with an event, during which another InTx has committed")
 }
 
 func txCheck[Tx any](w *world[Tx]) {
