@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -15,6 +17,7 @@ func registryRules[Tx any]() []rule[Tx] {
 		{"subscriber", "A subscriber is read back as it was created; its id is never used twice.", registrySubscriber[Tx]},
 		{"keyring", "A subscriber's sealed secrets are read back as they were created, by id and by number.", registryKeyring[Tx]},
 		{"subscription", "A subscription is read back as it was created, with its subscriber registered, until it is deleted; its id is never used twice.", registrySubscription[Tx]},
+		{"changed by several at a time", "Of transactions that read a subscription to change it, and store it again, none undoes what another has changed.", registryToChange[Tx]},
 		{"list", "Subscriptions are listed oldest first, page by page, deleted ones left out.", registryList[Tx]},
 		{"rolled back", "A transaction that rolls back registers nothing and deletes nothing.", registryRolledBack[Tx]},
 		{"odd strings", "Texts are kept byte for byte, and ids are compared byte for byte.", registryOddStrings[Tx]},
@@ -120,6 +123,32 @@ func registrySubscription[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading a deleted subscription")
 	w.errorIs(remove(s.ID), sender.ErrNotFound, "deleting a deleted subscription")
 	w.errorIs(create(s), sender.ErrExists, "creating a subscription with a deleted one's id")
+}
+
+func registryToChange[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "a.b")
+	errs := make([]error, 4)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			errs[i] = w.Store.InTx(w.ctx, func(tx Tx) error {
+				s, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: sub, ToChange: true})
+				if err != nil {
+					return err
+				}
+				s.EventTypes = append(s.EventTypes, fmt.Sprintf("type.%d", i))
+				return w.Store.UpdateSubscriptionTx(w.ctx, tx, s)
+			})
+		})
+	}
+	all.Wait()
+	w.noError(errors.Join(errs...), "changing a subscription at a time with others")
+	w.inTx(func(tx Tx) error {
+		s, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: sub})
+		slices.Sort(s.EventTypes)
+		w.equal(s.EventTypes, []string{"a.b", "type.0", "type.1", "type.2", "type.3"}, "types after four changes")
+		return err
+	})
 }
 
 func registryList[Tx any](w *world[Tx]) {

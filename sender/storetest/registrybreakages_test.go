@@ -3,7 +3,9 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
@@ -16,6 +18,7 @@ var registryBreakages = []breakage{
 	{"deletion ignored", func(s store) store { return undeleted{s} }, checks{"cancel/live ones are cancelled", "registry/subscription"}},
 	{"deletion ends attempts in flight", func(s store) store { return deletedInFlight{newInFlightLost(s)} }, checks{"cancel/in flight and succeeds"}},
 	{"subscriber replaced", func(s store) store { return subscriberReplaced{s} }, checks{"registry/subscriber"}},
+	{"changed as it was read at first", func(s store) store { return &changedStale{store: s} }, checks{"registry/changed by several at a time"}},
 	{"deletion cancels what had ended", func(s store) store { return &endedCancelled{store: s, deleted: map[string]bool{}} }, checks{"cancel/ended ones stay"}},
 }
 
@@ -46,6 +49,28 @@ func (b subscriberReplaced) CreateSubscriberTx(ctx context.Context, tx tx, s sen
 		return err
 	}
 	return nil
+}
+
+// changedStale gives all who change a subscription what the first one of them has read.
+type changedStale struct {
+	store
+	mu   sync.Mutex
+	read *sender.Subscription
+}
+
+func (b *changedStale) SubscriptionTx(ctx context.Context, tx tx, key sender.SubscriptionKey) (sender.Subscription, error) {
+	s, err := b.store.SubscriptionTx(ctx, tx, key)
+	if err != nil || !key.ToChange {
+		return s, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.read == nil {
+		b.read = &s
+	}
+	s = *b.read
+	s.EventTypes = slices.Clone(s.EventTypes)
+	return s, nil
 }
 
 type endedCancelled struct {
