@@ -207,38 +207,40 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 		return "$" + strconv.Itoa(len(args))
 	}
 	const doing = "listing jobs"
-	candidates := s.text.candidates + ` WHERE no < ` + arg(cmp.Or(q.Before, int64(math.MaxInt64)))
+	where := ` WHERE no < ` + arg(cmp.Or(q.Before, int64(math.MaxInt64)))
 	if q.Owner != "" {
-		candidates += ` AND owner = ` + arg(q.Owner)
+		where += ` AND owner = ` + arg(q.Owner)
 	}
 	most := max(q.Examine, q.Limit+1)
-	candidates += ` ORDER BY no DESC LIMIT ` + arg(int64(most))
-	look := args
+	newest := ` ORDER BY no DESC LIMIT ` + arg(int64(most))
+	if q.Kind != "" || q.Status != "" {
+		// How far this call looks is found first. Each statement sees what is committed by
+		// then: if jobs were pruned after the look, the same number would reach further back,
+		// and the next page would begin behind jobs that nobody has looked at.
+		var last, n int64
+		err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+s.text.candidates+where+newest+`) j`, args,
+			func(row pgtx.Row) error { return row.Scan(&last, &n) })
+		if err != nil {
+			return nil, 0, fail(doing, err)
+		}
+		if n == int64(most) {
+			next = last
+		}
+		where += ` AND no >= ` + arg(last)
+	}
 	// Only jobs that match are read whole: results can be large.
-	query, and := s.text.list+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status `+candidates+`) c`, ` WHERE `
+	query, and := s.text.list+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status `+s.text.candidates+where+newest+`) c`, ` WHERE `
 	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
 		if f.value != "" {
 			query, and = query+and+f.column+` = `+arg(f.value), ` AND `
 		}
 	}
-	query += ` ORDER BY no DESC LIMIT ` + arg(int64(q.Limit+1)) + `) ORDER BY j.no DESC`
-	page, err = many(ctx, in, query, args...)
+	page, err = many(ctx, in, query+` ORDER BY no DESC LIMIT `+arg(int64(q.Limit+1))+`) ORDER BY j.no DESC`, args...)
 	switch {
 	case err != nil:
 		return nil, 0, fail(doing, err)
 	case len(page) > q.Limit:
 		return page[:q.Limit], page[q.Limit-1].No, nil
-	case q.Kind == "" && q.Status == "":
-		return page, 0, nil
-	}
-	// All candidates were examined: find out whether others follow, and from where.
-	var n int64
-	err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+candidates+`) j`, look, func(row pgtx.Row) error { return row.Scan(&next, &n) })
-	if err != nil {
-		return nil, 0, fail(doing, err)
-	}
-	if n < int64(most) {
-		next = 0
 	}
 	return page, next, nil
 }

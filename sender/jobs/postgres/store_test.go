@@ -224,6 +224,67 @@ func endedTransaction[Tx any](t *testing.T, s jobs.Store[Tx], exec func(tx Tx, s
 	}
 }
 
+// beforeQuery is a transaction that calls a function before one of its queries.
+type beforeQuery struct {
+	pgx.Tx
+	queries, at int
+	call        func()
+}
+
+func (b *beforeQuery) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if b.queries++; b.queries == b.at {
+		b.call()
+	}
+	return b.Tx.Query(ctx, sql, args...)
+}
+
+// Pages have each job that stays, whatever is pruned between the statements of one.
+func TestListBesidePruning(t *testing.T) {
+	pool := openPool(t)
+	h := onPgx(pool)(t)
+	ctx := t.Context()
+	for i := range 6 {
+		kind := "other"
+		if i == 2 {
+			kind = "work"
+		}
+		require.NoError(t, h.Store.InTx(ctx, func(tx pgx.Tx) error {
+			_, _, err := h.Store.InsertTx(ctx, tx, jobs.Record{Job: jobs.Job{ID: fmt.Sprint("job_", i), Kind: kind, Input: []byte("1")}})
+			return err
+		}))
+	}
+	prune := func() {
+		require.NoError(t, h.Store.InTx(ctx, func(tx pgx.Tx) error {
+			_, err := h.Store.PruneTx(ctx, tx, time.Hour, 10)
+			return err
+		}))
+	}
+	require.NoError(t, h.Store.InTx(ctx, func(tx pgx.Tx) error { // the two newest have ended long ago
+		for _, id := range []string{"job_4", "job_5"} {
+			r, now, err := h.Store.LockTx(ctx, tx, jobs.Key{ID: id})
+			require.NoError(t, err)
+			r.Status, r.FinishedAt = jobs.Succeeded, now
+			require.NoError(t, h.Store.UpdateTx(ctx, tx, r))
+		}
+		return nil
+	}))
+	h.Advance(2 * time.Hour)
+	var found []string
+	q := jobs.ListQuery{Kind: "work", Limit: 1, Examine: 3}
+	for first := true; first || q.Before > 0; first = false {
+		tx, err := pool.Begin(ctx)
+		require.NoError(t, err)
+		page, next, err := h.Store.ListTx(ctx, &beforeQuery{Tx: tx, at: 2, call: prune}, q)
+		require.NoError(t, err)
+		require.NoError(t, tx.Rollback(ctx))
+		for _, r := range page {
+			found = append(found, r.ID)
+		}
+		q.Before = next
+	}
+	require.Equal(t, []string{"job_2"}, found)
+}
+
 // A claim finds due jobs without looking at the others.
 func TestPlans(t *testing.T) {
 	pool := openPool(t, "enable_seqscan", "off", "enable_bitmapscan", "off", "enable_sort", "off")
