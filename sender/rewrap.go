@@ -23,7 +23,8 @@ const (
 // again. It disturbs neither deliveries nor rotations.
 //
 // A secret that cannot be opened stays as it is, and does not keep it from the rest: the
-// error then matches ErrSealed and says what. Any other error ends it.
+// error then matches ErrSealed and says what. The settings of a subscription whose event
+// types cannot be read stay as they are, too, and the error says so. Any other error ends it.
 func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	names, err := r.store.SealingKeys(ctx)
 	if err != nil {
@@ -86,7 +87,11 @@ func (r *Registry[Tx]) rewrapSettings(ctx context.Context, failed *unopened) (re
 			if n == 0 {
 				continue
 			}
-			if n, err = r.rewrapSubscription(ctx, tx, s.ID); err != nil {
+			n, err := r.rewrapSubscription(ctx, tx, s.ID)
+			switch {
+			case errors.Is(err, errUnreadTypes):
+				errs = append(errs, err)
+			case err != nil:
 				return 0, "", nil, err
 			}
 			done += n
@@ -107,6 +112,9 @@ func (r *Registry[Tx]) rewrapSubscription(ctx context.Context, tx Tx, id string)
 	}
 	if done, _ = r.keys.renewSettings(id, &s.Settings); done == 0 {
 		return 0, nil
+	}
+	if err := readTypes(s); err != nil { // stored again, they would be none
+		return 0, fmt.Errorf("%w, before its settings can be sealed anew", err)
 	}
 	return done, r.store.UpdateSubscriptionTx(ctx, tx, s)
 }

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 )
@@ -73,8 +74,8 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 	if err := s.Settings.Unreadable(); err != nil && c.Settings == nil {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q: settings: %w", ErrInvalid, s.ID, err)
 	}
-	if len(s.EventTypes) == 0 && !s.Implicit && c.EventTypes == nil {
-		return Subscription{}, fmt.Errorf("%w change: subscription %q: its stored event types cannot be read: give it new ones", ErrInvalid, s.ID)
+	if err := readTypes(s); err != nil && c.EventTypes == nil {
+		return Subscription{}, fmt.Errorf("%w change: %w", ErrInvalid, err)
 	}
 	if err := s.Filter.Unreadable(); err != nil && c.Filter == nil {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q: give it another filter, or none: %w", ErrInvalid, s.ID, err)
@@ -113,6 +114,17 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 		s.EventTypes = types
 	}
 	return s, err
+}
+
+var errUnreadTypes = errors.New("its stored event types cannot be read: give it new ones")
+
+// readTypes returns an error if a subscription's event types are stored in a form that cannot
+// be read. A store reads none then, and goes by what it asked for before.
+func readTypes(s Subscription) error {
+	if len(s.EventTypes) > 0 || s.Implicit {
+		return nil
+	}
+	return fmt.Errorf("subscription %q: %w", s.ID, errUnreadTypes)
 }
 
 // LogValue shows the settings as Settings.LogValue does, and nothing of the certificate.

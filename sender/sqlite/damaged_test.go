@@ -239,3 +239,42 @@ func TestDeliveriesOfNoEvent(t *testing.T) {
 	require.Positive(t, n)
 	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
 }
+
+// Sealing anew stores a subscription's settings and leaves what it asks for alone, also if
+// its event types cannot be read.
+func TestRewrapKeepsWhatIsAskedFor(t *testing.T) {
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	old, current := sender.SealingKey{ID: "1", Key: make([]byte, 32)}, sender.SealingKey{ID: "2", Key: bytes.Repeat([]byte{2}, 32)}
+	registry := func(current sender.SealingKey, older ...sender.SealingKey) *sender.Registry[*sql.Tx] {
+		keys, err := sender.NewKeys(current, older...)
+		require.NoError(t, err)
+		r, err := sender.NewRegistry(s, keys, nil)
+		require.NoError(t, err)
+		return r
+	}
+	before := registry(old)
+	owner, _, err := before.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	var ids []string
+	for range 2 {
+		sub, err := before.Subscribe(t.Context(), sender.NewSubscription{
+			Subscriber: owner.ID, URL: "https://example.com/", EventTypes: []string{"a.b"}, Settings: sender.Settings{Headers: map[string]string{"X-A": "b"}},
+		})
+		require.NoError(t, err)
+		ids = append(ids, sub.ID)
+	}
+	_, err = db.ExecContext(t.Context(), `UPDATE surehook_subscriptions SET event_types = '[' WHERE id = ?; UPDATE surehook_registry SET version = version + 1`, ids[0])
+	require.NoError(t, err)
+
+	after := registry(current, old)
+	n, err := after.Rewrap(t.Context())
+	require.ErrorContains(t, err, ids[0]+`": its stored event types cannot be read: give it new ones`)
+	require.Equal(t, 2, n, "the secret, and the header of the other one")
+	require.Equal(t, 2, count(t, db, `SELECT count(*) FROM surehook_patterns WHERE pattern = 'a.b'`))
+	_, err = after.Update(t.Context(), ids[0], sender.SubscriptionChange{EventTypes: []string{"a.b"}})
+	require.NoError(t, err)
+	n, err = after.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
