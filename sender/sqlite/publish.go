@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -53,6 +54,9 @@ func (s *Store) PublishTx(ctx context.Context, tx *sql.Tx, drafts []sender.Draft
 func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	if err := sqlitetx.Open(ctx, tx); err != nil { // else an event would be stored without the caller's change
+		return nil, fail("joining the caller's transaction", err)
 	}
 	s.othersWroteAt.Store(s.now())
 	// Preparing them here could wait for the connection that tx holds.

@@ -165,6 +165,35 @@ func TestInTxRollsBack(t *testing.T) {
 	nothingLeft()
 }
 
+// A function that has ended its transaction, or in which SQLite has ended it, does not get an
+// event stored without its change, nor a subscriber.
+func TestEndedTransaction(t *testing.T) {
+	ctx := t.Context()
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	_, err := db.ExecContext(ctx, `CREATE TABLE changes (id INTEGER PRIMARY KEY)`)
+	require.NoError(t, err)
+	for i, statement := range []string{"ROLLBACK", "COMMIT", "INSERT OR ROLLBACK INTO changes VALUES (1)"} {
+		for name, call := range map[string]func(tx *sql.Tx) error{
+			"event": func(tx *sql.Tx) error {
+				_, err := s.PublishTx(ctx, tx, []sender.Draft{draft("", 0)})
+				return err
+			},
+			"subscriber": func(tx *sql.Tx) error {
+				return s.CreateSubscriberTx(ctx, tx, sender.Subscriber{ID: "sub_1"}, []sender.SealedSecret{{ID: "sec_1", Sealed: []byte("sealed")}})
+			},
+		} {
+			require.ErrorIs(t, s.InTx(ctx, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO changes VALUES (?)`, i)
+				require.NoError(t, err)
+				_, _ = tx.ExecContext(ctx, statement)
+				return call(tx)
+			}), sql.ErrTxDone, "%s after %s", name, statement)
+			require.Zero(t, count(t, db, `SELECT (SELECT count(*) FROM surehook_events) + (SELECT count(*) FROM surehook_subscribers)`), "%s after %s", name, statement)
+		}
+	}
+}
+
 // A pool of one connection is enough, also when the first call of all has it.
 func TestOneConnection(t *testing.T) {
 	p := path(t)
