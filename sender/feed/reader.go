@@ -172,16 +172,28 @@ func (r *Reader) read(ctx context.Context, q *Query, at *cursor, begins bool) (P
 // take lets others query between the queries of one page, so that a reader who has far
 // to look does not keep them out.
 func (r *Reader) take(ctx context.Context, q StoreQuery) (StorePage, error) {
-	if err := r.reads.Acquire(ctx, 1); err != nil {
-		return StorePage{}, fmt.Errorf("feed: waiting for a turn to read: %w", err)
+	if err := r.turn(ctx); err != nil {
+		return StorePage{}, err
 	}
 	defer r.reads.Release(1)
 	return r.store.Feed(ctx, q)
 }
 
+// turn waits until one more may read.
+func (r *Reader) turn(ctx context.Context) error {
+	if err := r.reads.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("feed: waiting for a turn to read: %w", err)
+	}
+	return nil
+}
+
 // Event returns an event with its body if the viewer may see it, and else
 // sender.ErrNotFound. An empty viewer is sender.ErrInvalid.
 func (r *Reader) Event(ctx context.Context, viewer, id string) (sender.StoredEvent, error) {
+	if err := r.turn(ctx); err != nil {
+		return sender.StoredEvent{}, err
+	}
+	defer r.reads.Release(1)
 	// A page after all that there can be reads no event. It shows that the viewer is there.
 	if _, err := r.store.Feed(ctx, StoreQuery{Viewer: viewer, After: math.MaxInt64, Limit: 1, Heads: true}); err != nil {
 		return sender.StoredEvent{}, err

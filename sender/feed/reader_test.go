@@ -1,7 +1,9 @@
 package feed_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -153,6 +155,63 @@ func TestEvent(t *testing.T) {
 	for viewer, want := range map[string]error{"sub_b": nil, "sub_unknown": sender.ErrNotFound, "": sender.ErrInvalid} {
 		_, err = b.reader.Event(t.Context(), viewer, everyones)
 		require.ErrorIs(t, err, want, viewer)
+	}
+}
+
+// held is a store that answers only once it is let go.
+type held struct {
+	feed.Store
+	asked chan struct{}
+	let   chan struct{}
+}
+
+func (h *held) wait() {
+	h.asked <- struct{}{}
+	<-h.let
+}
+
+func (h *held) Feed(ctx context.Context, q feed.StoreQuery) (feed.StorePage, error) {
+	h.wait()
+	return h.Store.Feed(ctx, q)
+}
+
+func (h *held) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
+	h.wait()
+	return h.Store.Event(ctx, id)
+}
+
+// An event that many want at once does not take all connections of the database, whether they
+// read a page or the event alone.
+func TestReads(t *testing.T) {
+	const readers, most = 10, 3
+	for name, read := range map[string]func(ctx context.Context, r *feed.Reader, id string) error{
+		"pages": func(ctx context.Context, r *feed.Reader, _ string) error {
+			_, err := r.Page(ctx, feed.Query{Viewer: sender.Operator})
+			return err
+		},
+		"an event": func(ctx context.Context, r *feed.Reader, id string) error {
+			_, err := r.Event(ctx, sender.Operator, id)
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, nil)
+			id := b.publish("")
+			store := &held{b.store, make(chan struct{}, 10*readers), make(chan struct{})}
+			reader, err := feed.NewReader(store, &feed.ReaderConfig{Reads: most})
+			require.NoError(t, err)
+			done := make(chan error, readers)
+			for range readers {
+				go func() { done <- read(t.Context(), reader, id) }()
+			}
+			synctest.Wait()
+			asked := len(store.asked)
+			close(store.let)
+			for range readers {
+				require.NoError(t, <-done, name)
+			}
+			require.Equal(t, most, asked, name)
+		})
 	}
 }
 
