@@ -129,6 +129,9 @@ func (c Config) problems() []error {
 	if len(c.Schemes) == 0 {
 		errs = append(errs, errors.New("challenge: Config.Schemes is empty: nothing is ever sent unsigned"))
 	}
+	if err := post.CheckUserAgent("challenge: Config", c.UserAgent); err != nil {
+		errs = append(errs, err)
+	}
 	if err := guard.Policy(c.Network).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("challenge: Config.Network: %w", err))
 	}

@@ -279,8 +279,8 @@ func TestChallengeGivenUpByTheCaller(t *testing.T) {
 }
 
 func TestNewChallengerRefuses(t *testing.T) {
-	_, err := challenge.New(&challenge.Config{Timeout: 31 * time.Second, Schemes: []signing.Scheme{}})
-	for _, part := range []string{"Timeout is 31s", "Schemes is empty"} {
+	_, err := challenge.New(&challenge.Config{Timeout: 31 * time.Second, Schemes: []signing.Scheme{}, UserAgent: "acme\n"})
+	for _, part := range []string{`Config.UserAgent is "acme\n"`, "Timeout is 31s", "Schemes is empty"} {
 		require.ErrorContains(t, err, part)
 	}
 }

@@ -278,6 +278,9 @@ func (c Config) problems() []error {
 	bad(c.Policy.FastAnswer < 0, "Policy.FastAnswer is %v: it must be positive", c.Policy.FastAnswer)
 	bad(!c.Headers.known(), "Headers is %q: it must be %q, %q or %q", c.Headers, HeadersOfFailed, HeadersOfAll, HeadersOfNone)
 	bad(len(c.Schemes) == 0, "Schemes is empty: nothing is ever sent unsigned")
+	if err := post.CheckUserAgent("dispatch: Config", c.UserAgent); err != nil {
+		errs = append(errs, err)
+	}
 	if err := c.Policy.Backoff.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("dispatch: Config.Policy: %w", err))
 	}

@@ -492,9 +492,9 @@ func TestNewRefuses(t *testing.T) {
 	_, err := dispatch.New(nil, nil, &dispatch.Config{
 		Timeout: time.Minute, Slots: 1, PerSubscription: -1, Lease: time.Second, MaxIdle: time.Microsecond, DrainTimeout: -1,
 		Policy:  dispatch.Policy{FastAnswer: -1, Backoff: backoff.Policy{Horizon: -1}, Own: sender.PolicyBounds{Allowed: true, MinDelay: 1, MaxHorizon: 29 * 24 * time.Hour}},
-		Network: sender.Network{Deny: []netip.Prefix{{}}},
+		Network: sender.Network{Deny: []netip.Prefix{{}}}, UserAgent: "acme\n",
 	})
-	for _, part := range []string{"needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon", "PolicyBounds.MinDelay is 1ns", "at least the horizon of the retries, 696h0m0s", "dispatch: Config.Network"} {
+	for _, part := range []string{`Config.UserAgent is "acme\n"`, "needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon", "PolicyBounds.MinDelay is 1ns", "at least the horizon of the retries, 696h0m0s", "dispatch: Config.Network"} {
 		require.ErrorContains(t, err, part, "all problems at once")
 	}
 }

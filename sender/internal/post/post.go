@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,15 @@ const (
 
 // DefaultUserAgent is the header's value unless another is given. Proxies are asked with it.
 const DefaultUserAgent = "surehook"
+
+// CheckUserAgent reports what is wrong with the UserAgent of config, such as
+// "dispatch: Config". Over HTTP/2, no request can be sent with a control character.
+func CheckUserAgent(config, value string) error {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return fmt.Errorf("%s.UserAgent is %q: it must be of printable ASCII characters", config, value)
+	}
+	return nil
+}
 
 // Config is what the requests of a poster have in common. Schemes and Now must be given.
 type Config struct {
