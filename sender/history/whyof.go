@@ -47,6 +47,9 @@ func (h *History) whyOf(ctx context.Context, event, subscription, owner string) 
 	if owner != "" && e.Subscriber != "" && e.Subscriber != owner {
 		return Why{}, fmt.Errorf("%w: event %q", sender.ErrNotFound, event)
 	}
+	if subscription == "" { // to a query it is any one, another's too
+		return Why{}, fmt.Errorf("%w: subscription %q", sender.ErrNotFound, subscription)
+	}
 	page, _, err := h.store.Subscriptions(ctx, sender.SubscriptionQuery{ID: subscription, Subscriber: owner, Implicit: true, Limit: 1})
 	if err != nil {
 		return Why{}, err

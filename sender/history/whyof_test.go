@@ -64,6 +64,12 @@ func TestWhyOf(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrNotFound)
 	_, err = b.History.WhyOf(ctx, early, "wsub_unknown")
 	require.ErrorIs(t, err, sender.ErrNotFound)
+	for _, nobodys := range []string{"", "wsub_unknown"} { // an empty id is not all of them
+		_, err = b.History.WhyOf(ctx, open, nobodys)
+		require.ErrorIs(t, err, sender.ErrNotFound)
+		_, err = b.History.ForSubscriber("sub_b").WhyOf(ctx, open, nobodys)
+		require.ErrorIs(t, err, sender.ErrNotFound)
+	}
 	_, err = b.History.ForSubscriber("sub_a").WhyOf(ctx, theirs, s.ID)
 	require.ErrorIs(t, err, sender.ErrNotFound, "what is another's is not there")
 	_, err = b.History.ForSubscriber("sub_b").WhyOf(ctx, open, s.ID)
