@@ -39,11 +39,15 @@ func haproxyRows(m *matrix) {
 		"clear": loopback("http", clear), "TLS": loopback("https", tls13), "HTTP/2": loopback("https", second),
 	} {
 		of := func(what string) string { return what + ", " + name }
+		over := ""
+		if name == "HTTP/2" {
+			over = "(over HTTP/2)"
+		}
 		m.exact(
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/", body: 900 << 10, record: reached.read, posts: 5, status: 200, connections: 1},
-			row{name: of("503 without a server"), url: base + "/none", record: answered, status: 503, class: sender.ClassStatus},
-			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: sender.ClassStatus, peerRaces: true},
+			row{name: of("503 without a server"), url: base + "/none", record: answered, status: 503, class: sender.ClassStatus, text: over},
+			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: sender.ClassStatus, text: over, peerRaces: true},
 		)
 	}
 	m.races(race{name: "timeout http-keep-alive", url: loopback("http", short) + "/", record: reached.read, callers: 66, posts: 4, pause: around(time.Second, 5*time.Millisecond)})
