@@ -97,8 +97,10 @@ type Config struct {
 
 	// UnguardedTransport makes the POSTs instead of the dispatcher's own transport. Then
 	// only your transport can keep callback URLs from leading into your own network, follow
-	// no redirects, and send each request once. It must honour the request's context.
-	// Deliveries of subscriptions with a proxy or a client certificate are not sent with
+	// no redirects, and send each request once. It must honour the request's context, also
+	// while an answer is read and closed. An http.Transport that speaks HTTP/2 needs
+	// HTTP2.WriteByteTimeout for that: otherwise it waits for ever for a server that reads
+	// nothing. Deliveries of subscriptions with a proxy or a client certificate are not sent with
 	// it.
 	UnguardedTransport http.RoundTripper
 
