@@ -82,6 +82,10 @@ type NewSubscriber struct {
 
 // Registry keeps subscribers and their subscriptions. It is safe for concurrent
 // use. The methods that end in Tx run in the caller's transaction.
+//
+// It does not ask who calls: a method that is given a subscription's id works on that one,
+// whoever owns it. What a customer asks for, a service allows if Subscription.Subscriber is
+// that customer's.
 type Registry[Tx any] struct {
 	store      Store[Tx]
 	keys       *Keys
