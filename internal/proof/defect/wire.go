@@ -72,6 +72,21 @@ var ofWire = []Defect{
 		Old: "\tcase !cn.layers:\n", New: "\tdefault:\n",
 	},
 	{
+		Name: "a kept connection is given up once the deadline of its last exchange has passed",
+		File: "sender/internal/http1/conn.go", Tests: []string{"./sender/internal/http1"},
+		Old: "if cn.SetReadDeadline(time.Time{}) != nil {", New: "if cn.made.Unix() == 0 {",
+	},
+	{
+		Name: "an HTTP/2 server that reads nothing is waited for without an end",
+		File: "sender/internal/http2/exchange.go", Tests: []string{"./sender/internal/http2"},
+		Old: "_ = x.conn.network.Close()", New: "_ = x.conn",
+	},
+	{
+		Name: "a request is sent again over HTTP/2 when TLS ends after it was sent",
+		File: "sender/internal/post/protocol.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
+		Old: "!errors.Is(err, http1.ErrNotOffered)", New: "!http1.NotOffered(err)",
+	},
+	{
 		Name: "a Keep-Alive header is not heeded",
 		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
 		Old: "x.conn.promised = promise(answer.Header)", New: "x.conn.promised = max(promise(answer.Header), time.Hour)",

@@ -81,9 +81,12 @@ const lookFor = time.Millisecond
 // Unasked bytes can be in three places: in the reader, in the socket, and between them
 // in TLS, which reads whole records ahead.
 func (cn *conn) alive() bool {
+	if cn.reader.Buffered() != 0 {
+		return false
+	}
 	// The deadline of the exchange before may have passed, and then a socket cannot be
 	// looked at.
-	if cn.reader.Buffered() != 0 || cn.SetReadDeadline(time.Time{}) != nil {
+	if cn.SetReadDeadline(time.Time{}) != nil {
 		return false
 	}
 	until := time.Unix(1, 0) // in the past: Peek sees the bytes that TLS holds, and does not read from the socket
