@@ -88,6 +88,18 @@ func TestPauseResumeDisable(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, b.post("/subscriptions/wsub_never/pause", nil).status)
 }
 
+// An endpoint that failed before it was resumed is not called slow.
+func TestResumedOneIsOnTrial(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	at := "/subscriptions/" + b.bad
+	b.done(b.post(at+"/disable", form("reason", "it fails")), at, "Disabled")
+	b.done(b.post(at+"/resume", form("take", "none")), at, "Resumed")
+	page := b.get(at).text
+	require.Contains(t, page, "On trial</span>")
+	require.Contains(t, page, "It was resumed, and has not succeeded since.")
+}
+
 func TestSendTest(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

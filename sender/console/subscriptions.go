@@ -90,7 +90,7 @@ func (c *Console) row(s sender.Subscription) subscriptionRow {
 }
 
 // severity orders states, the worst first.
-var severity = []string{"Disabled", "Failing", "Slow", "Paused", "Closing", "New", "Healthy"}
+var severity = []string{"Disabled", "Failing", "On trial", "Slow", "Paused", "Closing", "New", "Healthy"}
 
 func worstFirst(a, b subscriptionRow) int {
 	return cmp.Or(

@@ -56,12 +56,19 @@ func Subscription(s sender.Subscription) State {
 	switch h := s.Health; {
 	case !h.FailingSince.IsZero():
 		return State{"warn", "bad", "Failing"}
+	case h.Lane == sender.LaneProbation && failedLast(h.Recent): // it was resumed since
+		return State{"new", "warn", "On trial"}
 	case h.Lane == sender.LaneProbation:
 		return State{"slow", "warn", "Slow"}
 	case h.Lane == sender.LaneNew:
 		return State{"new", "live", "New"}
 	}
 	return State{"healthy", "ok", "Healthy"}
+}
+
+func failedLast(r sender.Recent) bool {
+	o := r.Outcomes()
+	return len(o) > 0 && o[len(o)-1] != sender.OutcomeSucceeded
 }
 
 // Replay is the state of a replay.

@@ -110,6 +110,7 @@ func TestStates(t *testing.T) {
 		"Disabled": {Status: sender.SubscriptionDisabled, Health: sender.Health{FailingSince: time.Unix(1, 0)}},
 		"Failing":  {Status: sender.SubscriptionActive, Health: sender.Health{FailingSince: time.Unix(1, 0), Lane: sender.LaneProbation}},
 		"Slow":     {Status: sender.SubscriptionActive, Health: sender.Health{Lane: sender.LaneProbation}},
+		"On trial": {Status: sender.SubscriptionActive, Health: sender.Health{Lane: sender.LaneProbation, Recent: sender.Recent(0).Add(sender.OutcomeSucceeded).Add(sender.OutcomeFailed)}},
 		"New":      {Status: sender.SubscriptionActive},
 		"Healthy":  {Status: sender.SubscriptionActive, Health: sender.Health{Lane: sender.LaneProven}},
 		"Paused":   {Status: sender.SubscriptionPaused},
