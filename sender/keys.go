@@ -172,7 +172,7 @@ func (k *Keys) missing(names []string) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: of the keys that secrets are sealed with, these are not among those given: %s; give them to NewKeys as older keys, "+
+	return fmt.Errorf("%w: of the keys that secrets are sealed with, these are not among those given: %s; give them to NewKeys as older keys (SenderConfig.OlderKeys of package surehook), "+
 		"and Registry.Rewrap seals everything with the current one; if one is lost for good, Registry.RevokeSecret replaces a subscriber's secrets", ErrSealed, strings.Join(lost, ", "))
 }
 

@@ -36,7 +36,7 @@ func TestKeysLost(t *testing.T) {
 		require.ErrorIs(t, once, sender.ErrSealed)
 		for _, err := range []error{once, lost.Run(t.Context()), reg.CheckKeys(t.Context())} {
 			require.ErrorIs(t, err, sender.ErrSealed)
-			require.ErrorContains(t, err, `not among those given: "1" (fingerprint 6819fe1d); give them to NewKeys`)
+			require.ErrorContains(t, err, `not among those given: "1" (fingerprint 6819fe1d); give them to NewKeys as older keys (SenderConfig.OlderKeys of package surehook), and`)
 		}
 		expanded, _, err := b.Store.Step(t.Context(), dispatch.ExpandParams{Events: 9, Deliveries: 9}, dispatch.Batch{})
 		require.NoError(t, err)
