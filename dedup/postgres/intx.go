@@ -19,9 +19,9 @@ import (
 //
 // The transaction is committed if fn returns nil. It is rolled back if fn panics, or
 // returns an error, which InTx then returns. If fn has ended it by itself, with a statement
-// such as ROLLBACK, the error matches pgx.ErrTxClosed. If fn begins with large objects, CopyFrom,
-// Prepare, a nested transaction or an Exec without arguments, the begin takes a trip of
-// its own.
+// such as ROLLBACK, no further statement is run, and the error matches pgx.ErrTxClosed. If fn
+// begins with large objects, CopyFrom, Prepare, a nested transaction or an Exec without
+// arguments, the begin takes a trip of its own.
 func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn func(pgx.Tx) error) error {
 	return pgtx.InTx(pool, opts)
 }

@@ -183,7 +183,8 @@ func TestInTx(t *testing.T) {
 }
 
 // A function that has ended the transaction by itself is not told that it was committed:
-// for COMMIT without one, the server has a warning and no error.
+// for COMMIT without one, the server has a warning and no error. Nor are its further
+// statements run, each of which would be committed at once.
 func TestInTxThatIsEndedInside(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"ROLLBACK": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "ROLLBACK"); return err },
@@ -198,10 +199,20 @@ func TestInTxThatIsEndedInside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bed := newBed(t)
 			err := postgres.InTx(bed.pool, pgx.TxOptions{})(t.Context(), func(tx pgx.Tx) error {
-				_, err := tx.Exec(t.Context(), "INSERT INTO effects (id) VALUES ($1)", "it")
-				return errors.Join(err, end(t.Context(), tx))
+				const insert = "INSERT INTO effects (id) VALUES ($1)"
+				_, err := tx.Exec(t.Context(), insert, "it")
+				require.NoError(t, errors.Join(err, end(t.Context(), tx)))
+				_, err = tx.Exec(t.Context(), insert, "later")
+				require.ErrorIs(t, err, pgx.ErrTxClosed)
+				var b pgx.Batch
+				b.Queue(insert, "later")
+				require.ErrorIs(t, tx.SendBatch(t.Context(), &b).Close(), pgx.ErrTxClosed)
+				return nil
 			})
 			require.ErrorIs(t, err, pgx.ErrTxClosed)
+			var later int
+			require.NoError(t, bed.pool.QueryRow(t.Context(), "SELECT count(*) FROM effects WHERE id = 'later'").Scan(&later))
+			require.Zero(t, later)
 			require.Zero(t, bed.pool.Stat().AcquiredConns())
 		})
 	}

@@ -3,7 +3,6 @@ package pgtx
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,6 +49,9 @@ var _ pgx.Tx = (*laterTx)(nil)
 func (t *laterTx) begin(ctx context.Context) (pgx.Tx, error) {
 	if t.ended {
 		return nil, pgx.ErrTxClosed
+	}
+	if t.over() {
+		return nil, ErrEnded
 	}
 	if t.begun == nil {
 		tx, err := t.conn.BeginTx(ctx, t.opts)
@@ -98,7 +100,7 @@ func (t *laterTx) along(ctx context.Context, queued ...*pgx.QueuedQuery) pgx.Bat
 // are prepared before they run, so a statement that cannot be prepared would keep the
 // savepoint from being set.
 func (t *laterTx) goesAlong(sql string, args []any) bool {
-	if t.ended || t.begun != nil && (t.owed == nil || sql != t.led) {
+	if t.ended || t.over() || t.begun != nil && (t.owed == nil || sql != t.led) {
 		return false
 	}
 	for _, arg := range args {
@@ -216,13 +218,18 @@ func (t *laterTx) Conn() *pgx.Conn {
 // Commit refuses to commit what a statement of the application has ended before: the server
 // would only warn, and what was rolled back would seem to be committed.
 func (t *laterTx) Commit(ctx context.Context) error {
-	if conn := t.conn.PgConn(); t.begun != nil && !conn.IsBusy() && conn.TxStatus() == 'I' {
-		return errEnded
+	if t.over() {
+		return ErrEnded
 	}
 	return t.end(ctx, pgx.Tx.Commit)
 }
 
-var errEnded = fmt.Errorf("the transaction was ended before its commit, by a statement such as ROLLBACK: %w", pgx.ErrTxClosed)
+// over tells whether a statement of the application has ended the transaction. Each further
+// one would be committed at once, without those before it.
+func (t *laterTx) over() bool {
+	conn := t.conn.PgConn()
+	return t.begun != nil && !conn.IsBusy() && conn.TxStatus() == 'I'
+}
 
 func (t *laterTx) Rollback(ctx context.Context) error { return t.end(ctx, pgx.Tx.Rollback) }
 
