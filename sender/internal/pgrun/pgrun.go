@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -60,11 +61,17 @@ func Sleep(ctx context.Context, d time.Duration) {
 }
 
 // SQL runs fn in a transaction of database/sql on a pool's connection. It keeps no
-// *sql.DB: that has a goroutine until it is closed, and a store is never closed.
+// *sql.DB: that has a goroutine until it is closed, and a store is never closed. If fn has
+// ended the transaction by a statement, the error matches sql.ErrTxDone.
 func SQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // the pool stays open
-	tx, err := db.BeginTx(ctx, nil)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -72,7 +79,21 @@ func SQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) err
 	if err := fn(tx); err != nil {
 		return err
 	}
+	if err := open(conn); err != nil && ctx.Err() == nil { // else Commit says what ctx says
+		return err
+	}
 	return tx.Commit()
+}
+
+// open returns an error if a connection is in no transaction. For a COMMIT without one, the
+// server has a warning and no error.
+func open(conn *sql.Conn) error {
+	return conn.Raw(func(driver any) error {
+		if c, ok := driver.(*stdlib.Conn); ok && c.Conn().PgConn().TxStatus() == 'I' {
+			return pgtx.ErrEnded
+		}
+		return nil
+	})
 }
 
 // Fail wraps an error with the operation that failed. An error that another transaction

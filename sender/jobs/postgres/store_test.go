@@ -216,6 +216,11 @@ func endedTransaction[Tx any](t *testing.T, s jobs.Store[Tx], exec func(tx Tx, s
 			r.State = []byte(statement)
 			return s.UpdateTx(ctx, tx, r)
 		}), sql.ErrTxDone, statement)
+		require.ErrorIs(t, s.InTx(ctx, func(tx Tx) error {
+			_, _, err := s.LockTx(ctx, tx, jobs.Key{ID: "job_1"})
+			exec(tx, statement)
+			return err
+		}), sql.ErrTxDone, "%s, and nothing after it", statement)
 		require.NoError(t, s.InTx(ctx, func(tx Tx) error {
 			r, err := s.GetTx(ctx, tx, jobs.Key{ID: "job_1"})
 			require.Empty(t, r.State, statement)
