@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -82,7 +83,7 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 		return w.resolve(&set)
 	})
 	if err != nil {
-		return replay.Replay{}, fail("looking for what to replay", err)
+		return replay.Replay{}, fail("looking for what to replay", heldTable("surehook_ended", err))
 	}
 	survey, err := c.survey(ctx, set, most)
 	if err != nil {
@@ -117,15 +118,27 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 			if err := w.execs(lockLate); err != nil {
 				return fail("creating a replay", err)
 			}
+			if err := w.pipeline.flush(ctx); err != nil { // as it is, so that recordings do not wait for another run
+				return err
+			}
 		}
-		return fail("creating a replay", w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
-			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, timestampOf(notBefore), c.turns.Add(1), r.Matched, r.More, w.now))
+		return w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
+			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, timestampOf(notBefore), c.turns.Add(1), r.Matched, r.More, w.now)
 	})
 	if err != nil {
-		return replay.Replay{}, err
+		return replay.Replay{}, fail("creating a replay", heldTable("surehook_replay_late", err))
 	}
 	c.Wake()
 	return r, nil
+}
+
+// heldTable says what to do if a replay was not created because its lock of a table had to wait.
+func heldTable(table string, err error) error {
+	var pg interface{ SQLState() string }
+	if !errors.As(err, &pg) || pg.SQLState() != "55P03" {
+		return err
+	}
+	return fmt.Errorf("another session holds the table %s, as one that vacuums it does: create the replay again once that is over: %w", table, err)
 }
 
 // PreviewReplay implements replay.Store.

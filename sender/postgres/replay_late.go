@@ -6,10 +6,10 @@ const (
 	// lockLate waits for the recordings that have looked for replays of delivered
 	// deliveries: insertLate locks the table before it takes its snapshot. It lets no other
 	// one look until the commit. So a delivery that becomes delivered is committed before a
-	// replay is created, or recorded as too late for it. A vacuum of the table gives way
-	// after the server's deadlock_timeout, 1 s.
+	// replay is created, or recorded as too late for it. An autovacuum of the table
+	// gives way after the server's deadlock_timeout, 1 s.
 	lockLate = `LOCK TABLE surehook_replay_late IN SHARE ROW EXCLUSIVE MODE`
-	// boundLock bounds how long lockLate makes recordings wait.
+	// boundLock bounds how long lockLate and lockEnded make recordings wait.
 	boundLock = `SELECT set_config('lock_timeout', '2s', true)`
 
 	// deleteLate deletes the rows that replays have passed. deleteOrphanedLate deletes

@@ -25,8 +25,9 @@ const (
 
 	// lockEnded waits for the transactions that have ended deliveries and drawn numbers for
 	// them, and lets no other one do so until the commit. So every delivery with a number
-	// up to the last one is committed, and no other one ever gets such a number. A vacuum
-	// of the table gives way after the server's deadlock_timeout, 1 s.
+	// up to the last one is committed, and no other one ever gets such a number. An
+	// autovacuum of the table gives way after the server's deadlock_timeout, 1 s. A VACUUM
+	// that somebody has run does not, nor does one against wraparound.
 	lockEnded = `LOCK TABLE surehook_ended IN SHARE MODE`
 
 	// Dead letters, in the order in which they ended.

@@ -286,3 +286,24 @@ func TestReplayForgetsWhatWasTooLateForIt(t *testing.T) {
 	cancel(older)
 	require.Zero(t, b.count(late), "after the end of both")
 }
+
+// A replay is not created while somebody vacuums the table that must be locked for it, and
+// the error says so.
+func TestReplaySaysWhoHoldsItsTable(t *testing.T) {
+	p := newPlace(t)
+	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema})
+	require.NoError(t, err)
+	for status, table := range map[sender.Status]string{sender.StatusDeadLettered: "surehook_ended", sender.StatusDelivered: "surehook_replay_late"} {
+		vacuum, err := p.pool.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = vacuum.Exec(t.Context(), `LOCK TABLE `+p.schema+`.`+table+` IN SHARE UPDATE EXCLUSIVE MODE`) // as VACUUM does
+		require.NoError(t, err)
+		create := func() error {
+			_, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, time.Time{}, 0)
+			return err
+		}
+		require.ErrorContains(t, create(), "another session holds the table "+table)
+		require.NoError(t, vacuum.Rollback(t.Context()))
+		require.NoError(t, create())
+	}
+}
