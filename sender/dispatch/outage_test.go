@@ -1,11 +1,13 @@
 package dispatch_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -185,4 +187,35 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		defer unlock()
 		require.Equal(t, 2*each, o.status[sender.StatusDeadLettered], "%v", o.status)
 	})
+}
+
+// An attempt for which this machine had no descriptors left is not charged to its endpoint,
+// though others answer.
+func TestMachineWithoutResources(t *testing.T) {
+	full := os.NewSyscallError("socket", syscall.EMFILE)
+	for name, err := range map[string]error{
+		"for the connection": &net.OpError{Op: "dial", Net: "tcp", Err: full},
+		"for the look-up":    &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "dial udp 192.0.2.1:53: " + full.Error(), Name: "endpoint.example"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			var recorded bedtest.Noted[dispatch.Recorded]
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint.example/")
+			b.Publish("sub_a")
+			d := b.Dispatcher(dispatch.Config{
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Hooks:  dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
+			})
+			d.Connect("", func(context.Context, string, string) (net.Conn, error) { return nil, err })
+			_, ran := d.RunOnce(t.Context())
+			require.NoError(t, ran)
+			r := recorded.List()[0]
+			require.Equal(t, sender.ClassConnect, r.Result.Class)
+			require.Equal(t, "the sender had no resources left for a connection", r.Result.Error)
+			require.True(t, r.Decision.Uncounted)
+			require.Equal(t, sender.Health{}, r.Decision.Health)
+			require.Contains(t, log.String(), "no resources left")
+		})
+	}
 }

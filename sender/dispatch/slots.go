@@ -111,7 +111,7 @@ type attempt struct {
 
 	result  Result // set once the attempt was made
 	failed  bool   // it failed at connecting
-	excused bool   // our own network is to blame for the failure
+	excused bool   // our own network or machine is to blame for the failure
 }
 
 // firstPlaces is how many places a subscription has at first in this dispatcher.

@@ -167,6 +167,10 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	}
 	w := x.Send(ctx, nil)
 	a.ended(w)
+	if w.Exhausted && d.unsent.due(a.Target.SubscriberNumber, d.now()) {
+		d.cfg.Logger.ErrorContext(ctx, "this machine has no resources left for the connection of an attempt, nor perhaps of others; that is not charged to the endpoint",
+			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber)
+	}
 	if d.cfg.Headers.keeps(w.Class) {
 		a.result.Headers = sender.NewHeaders(x.Header(), w.Header)
 	}
@@ -179,6 +183,7 @@ func (a *attempt) ended(w post.Answer) {
 		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: w.Class, StatusCode: w.StatusCode,
 		Error: w.Error, Snippet: w.Snippet, RetryAfter: w.RetryAfter, ProxyFailed: w.ProxyFailed, ClosedIdle: w.ClosedIdle,
 	}
+	a.excused = w.Exhausted
 }
 
 // timeAt is the database's time at a time of the local clock.

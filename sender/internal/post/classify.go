@@ -49,6 +49,8 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		return sender.ClassTimeout, proxy.text
 	case errors.As(err, &proxy):
 		return sender.ClassConnect, proxy.text
+	case exhausted(err):
+		return sender.ClassConnect, "the sender had no resources left for a connection"
 	case errors.As(err, &dns) && !isDeadline:
 		return sender.ClassDNS, "the host's name could not be resolved"
 	case isDeadline || isTimeout:
@@ -75,6 +77,16 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		return sender.ClassReset, "the connection was closed before the answer was whole"
 	}
 	return sender.ClassProtocol, notHTTP(err)
+}
+
+// exhausted reports whether no connection could be made because this machine had no
+// descriptors or memory left for it. A failed look-up of a name wraps nothing, and has the
+// cause in its text alone.
+func exhausted(err error) bool {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && strings.Contains(dns.Err, syscall.EMFILE.Error()) {
+		return true
+	}
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
 func connectText(err error) string {

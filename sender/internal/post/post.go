@@ -93,6 +93,8 @@ type Answer struct {
 	// ClosedIdle tells that a connection that had been used before was closed before the
 	// first byte of an answer.
 	ClosedIdle bool
+	// Exhausted tells that this machine had no resources left for a connection.
+	Exhausted bool
 }
 
 // Poster makes attempts: one POST each. It is safe for concurrent use.
@@ -220,6 +222,7 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 		r.Class, r.Error = classify(ctx, err)
 		r.ProxyFailed = byProxy(err)
 		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle)
+		r.Exhausted = exhausted(err) && !r.ProxyFailed
 		r.Error = naming(r.Error, second)
 		r.Duration = x.poster.cfg.Now().Sub(x.began)
 		return r
