@@ -160,6 +160,7 @@ func whatChanges(t *testing.T, tab *browsertest.Tab) {
 	says("#judgement", "Its deliveries are held.")
 	b.fallible.fail(errDown)
 	says("[data-pause]", "Not updated")
+	tab.Looks("not-updated")
 	b.fallible.fail(nil)
 	says("[data-pause]", "Live")
 	tab.Do("window.was = AbortSignal.timeout, AbortSignal.timeout = () => AbortSignal.abort()") // the answer takes too long
