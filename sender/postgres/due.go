@@ -240,7 +240,7 @@ type candidates struct {
 func (b *batch) lost(all []*head, most int) error {
 	var ended []int64
 	for _, h := range all {
-		if h.leased > 0 && h.leasesEnd <= b.now {
+		if h.open && h.leased > 0 && h.leasesEnd <= b.now { // a result of this step may have disabled it
 			ended = append(ended, h.subscription)
 		}
 	}

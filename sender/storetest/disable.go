@@ -12,6 +12,7 @@ func disableRules[Tx any]() []rule[Tx] {
 		{"disabled by a decision", "A decision that disables makes an active subscription disabled, with its reason; its deliveries are held, and the claim of the same batch gives none of them.", disableActive[Tx]},
 		{"disabled by a decision, within a batch", "The results that follow one that disables are decided and stored as always.", disableBatch[Tx]},
 		{"disabled by a decision, held or closing", "A decision that disables a subscription that is not active changes nothing of it; the notices of its being disabled are dropped, the others are not.", disableOthers[Tx]},
+		{"disabled by a decision, with a lost attempt", "The claim of a batch that disables a subscription finds no lost attempt of it: the claim after its resume does.", disableWithLost[Tx]},
 		{"disabled by a decision, lost attempt", "The decision about a lost attempt can disable the subscription, which is then not claimed.", disableLost[Tx]},
 	}
 }
@@ -58,6 +59,22 @@ func disableActive[Tx any](w *world[Tx]) {
 	for _, c := range w.claim(plenty) {
 		w.check(c.Target.Subscription != subs[0], "a delivery of a subscription that was disabled by a decision was claimed")
 	}
+}
+
+func disableWithLost[Tx any](w *world[Tx]) {
+	_, subs := w.crowd(1, 2)
+	w.record(resultsOf(w.claim(plenty), sender.ClassTimeout)...) // so that the lane does not change
+	w.Advance(retryDelay(1))
+	claimed := w.claim(plenty)
+	w.decide = disabling
+	w.Advance(lease + time.Second)
+	_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{
+		Results: []dispatch.Result{result(claimed[0], sender.ClassReset)}, Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)},
+	})
+	w.noError(err, "recording and claiming")
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{0, 0}, "deliveries claimed, and attempts interrupted, by a batch that disables")
+	w.record(result(claimed[1], sender.ClassNone)) // until it is found lost it counts
+	w.equal(w.statuses(subs[0]), map[sender.Status]int{sender.StatusHeld: 1, sender.StatusDelivered: 1}, "statuses")
 }
 
 func disableBatch[Tx any](w *world[Tx]) {
