@@ -202,8 +202,9 @@ type Store interface {
 	// A pass begins with an empty p.Cursor and goes on with Pruned.Cursor, under the same
 	// times, until that cursor is empty. Then all records that had to go at the beginning
 	// of the pass, and did not become live, are gone. Records that must stay are passed
-	// over once in a pass; one batch passes over at most a few times p.Limit of them. A
-	// malformed cursor is ErrInvalid.
+	// over once in a pass; one batch passes over at most a few times p.Limit of them. An event
+	// that was expanded after one that was published later may stay, with the records of its
+	// deliveries, until that one is old enough, too. A malformed cursor is ErrInvalid.
 	Prune(ctx context.Context, p PruneParams) (Pruned, error)
 
 	// The four methods that follow let processes take over the claims of a process that is

@@ -20,9 +20,9 @@ func (m *model[Tx]) compareDeliveries() {
 	m.equal(len(list), len(m.deliveries), "number of deliveries")
 	for _, read := range list {
 		d := m.byPair[pair{read.Event.ID, read.Subscription}]
-		m.check(d != nil && d.id == read.ID, "delivery %s of event %s to %s has another id, or should not be", read.ID, read.Event.ID, read.Subscription)
+		m.check(d != nil && d.id == read.ID && !d.gone, "delivery %s of event %s to %s has another id, or should not be", read.ID, read.Event.ID, read.Subscription)
 		if d.live && d.cancelled() && d.lapsed(m.clock) && read.AttemptCount > len(d.attempts) {
-			d.cancel() // a store may notice that at any time
+			m.cancel(d) // a store may notice that at any time
 			m.comeOut(d)
 		}
 		if d.live && d.single && d.reads() == d.status {
@@ -36,8 +36,26 @@ func (m *model[Tx]) compareDeliveries() {
 		}
 		m.equal([]any{read.Version, read.AttemptCount, read.LastErrorClass}, []any{d.event.version, len(d.attempts), last}, "version, attempts and last class of %s", d.id)
 		m.sameEvent(read.Event, d.event.draft, d.event.created)
+		m.equal(read.Redacted, d.event.redacted, "Redacted of %s", d.id)
 		m.equal(read.URL, d.sub.URL, "URL of %s", d.id)
 		m.compareDue(d, read)
+	}
+}
+
+// compareAttempts compares the attempts of a delivery that has ended, and its body.
+func (m *model[Tx]) compareAttempts(d *modelDelivery) {
+	read := m.get(d.id)
+	m.equal(read.Status, d.reads(), "status of %s in the end", d.id)
+	m.check(!d.live, "%s is still live", d.id)
+	if d.event.redacted {
+		m.check(read.Body == nil, "%s has a body, and is redacted", d.id)
+	} else {
+		m.sameBody(read.Body, d.event.draft, d.event.version)
+	}
+	m.equal(len(read.Attempts), len(d.attempts), "number of attempts of %s", d.id)
+	for i, a := range read.Attempts {
+		m.equal([]any{a.Number, a.Class}, []any{i + 1, d.attempts[i]}, "number and class of attempt %d of %s", i+1, d.id)
+		m.check(!d.event.redacted || len(a.Snippet) == 0 && a.Headers == "", "attempt %d of %s has a snippet or headers, and is redacted", i+1, d.id)
 	}
 }
 
@@ -83,7 +101,7 @@ func (m *model[Tx]) compareSubscriptions() {
 		for _, d := range m.deliveries {
 			switch {
 			case d.sub != s:
-			case d.cancelled(), d.status == sender.StatusCancelled:
+			case d.live && d.cancelled(), d.status == sender.StatusCancelled:
 				unswept++
 			case d.live:
 				want.Backlog++
@@ -143,8 +161,8 @@ func (m *model[Tx]) mustBeGone(s *modelSub) bool {
 func (m *model[Tx]) sweep() {
 	m.world.sweep(1 + m.rand.IntN(3))
 	for _, d := range m.deliveries {
-		if d.live && d.cancelled() && !d.inFlight(m.clock) {
-			d.cancel()
+		if d.live && d.cancelled() && !d.inFlight(m.clock) && m.swept(d) {
+			m.cancel(d)
 			m.comeOut(d)
 		}
 	}
@@ -162,6 +180,12 @@ func (m *model[Tx]) sweep() {
 			s.deleted = errors.Is(err, sender.ErrNotFound)
 		}
 	}
+}
+
+// swept tells whether a sweep has ended a delivery that is cancelled, and not in flight. A lost
+// attempt of what was redacted it may leave to the next claim.
+func (m *model[Tx]) swept(d *modelDelivery) bool {
+	return d.sub.deleted || d.dropped || m.get(d.id).AttemptCount > len(d.attempts)
 }
 
 func (m *model[Tx]) advance() {

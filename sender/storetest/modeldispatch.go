@@ -75,8 +75,12 @@ func (m *model[Tx]) do(p dispatch.ExpandParams, results []dispatch.Result, claim
 		m.notices = slices.Delete(m.notices, i, i+1)
 		if d, ok := drafts[got.ID]; ok && slices.Contains(m.owners, d.Subscriber) {
 			m.announced[got.ID] = d
-			m.events = append(m.events, &modelEvent{draft: d, version: 1, at: len(m.events), created: m.clock})
+			m.events = append(m.events, &modelEvent{draft: d, version: m.floor + 1, at: len(m.events), created: m.clock})
 		}
+	}
+	if m.unswept {
+		m.sweep()
+		m.unswept = false
 	}
 	return x.More
 }
@@ -183,8 +187,8 @@ func (m *model[Tx]) results() (results []dispatch.Result) {
 		recent := m.claims[max(0, len(m.claims)-8):]
 		class := []sender.Class{
 			sender.ClassNone, sender.ClassNone, sender.ClassNone, sender.ClassTimeout, sender.ClassTimeout, sender.ClassStatus, sender.ClassStatus,
-			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked, sender.ClassTLS, sender.ClassTLS,
-		}[m.rand.IntN(12)]
+			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked, sender.ClassBlocked, sender.ClassTLS, sender.ClassTLS,
+		}[m.rand.IntN(13)]
 		results = append(results, result(recent[m.rand.IntN(len(recent))], class))
 	}
 	return results
@@ -209,7 +213,7 @@ func (m *model[Tx]) settled(results []dispatch.Result, recorded []dispatch.Outco
 // settle changes a delivery and its subscription as an attempt of a class does, and
 // compares the decision.
 func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.Decision) {
-	d.attempts = append(d.attempts, class)
+	d.attempted(class)
 	if d.cancelled() {
 		// The contract does not say whether such an attempt counts for the
 		// health.
@@ -217,9 +221,9 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 			m.adopt(d, class)
 		}
 		if class == sender.ClassNone || d.single {
-			d.end(sender.StatusDelivered)
+			m.end(d, sender.StatusDelivered)
 		} else {
-			d.end(sender.StatusCancelled)
+			m.end(d, sender.StatusCancelled)
 		}
 		m.comeOut(d)
 		return
@@ -255,7 +259,7 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 		}
 		d.behind = m.yields(d)
 	} else {
-		d.end(want.Status)
+		m.end(d, want.Status)
 	}
 	m.comeOut(d)
 	m.affect(d, want, "")
@@ -316,9 +320,9 @@ func (m *model[Tx]) release() {
 		}
 		switch {
 		case d.cancelled(): // the store may end it at once
-			d.cancel()
+			m.cancel(d)
 		case m.overtaken(d):
-			d.end(d.superseded())
+			m.end(d, d.superseded())
 		default:
 			d.behind = m.yields(d)
 		}
@@ -342,17 +346,25 @@ func (m *model[Tx]) redeliver() {
 	case d.sub.deleted:
 		m.check(err != nil, "a %s delivery of a deleted subscription was redelivered", d.status)
 		return
-	}
-	m.noError(err, "redelivering %s", d.id)
-	if !d.live {
-		d.single = d.status == sender.StatusDelivered
-		d.status, d.live, d.stops, d.lined = sender.StatusAwaitingRetry, true, false, false
-		if len(d.attempts) == 0 { // it was superseded
-			d.status = sender.StatusPending
-		}
-		d.renew(m.clock)
-		m.enter(d)
+	case d.event.redacted:
+		m.errorIs(err, sender.ErrRedacted, "redelivering a redacted delivery")
 		return
 	}
+	m.noError(err, "redelivering %s", d.id)
+	if d.live {
+		d.renew(m.clock)
+	} else {
+		m.sendAgain(d)
+	}
+}
+
+// sendAgain makes a delivery live that has ended.
+func (m *model[Tx]) sendAgain(d *modelDelivery) {
+	d.single = d.status == sender.StatusDelivered
+	d.status, d.live, d.stops, d.lined = sender.StatusAwaitingRetry, true, false, false
+	if len(d.attempts) == 0 { // it was superseded
+		d.status = sender.StatusPending
+	}
 	d.renew(m.clock)
+	m.enter(d)
 }

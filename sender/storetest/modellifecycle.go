@@ -113,13 +113,21 @@ func (m *model[Tx]) anyHeld() *modelSub {
 func (m *model[Tx]) resume() {
 	s := m.anyHeld()
 	r := sender.Resume{None: m.rand.IntN(3) == 0}
-	if len(m.events) > 0 && m.rand.IntN(2) == 0 {
-		r.Since = m.events[m.rand.IntN(len(m.events))].created
+	if m.rand.IntN(2) == 0 {
+		r.Since = m.published()
 	}
-	if len(m.events) > 0 && m.rand.IntN(3) == 0 {
-		r.NotBefore = m.events[m.rand.IntN(len(m.events))].created
+	if m.rand.IntN(3) == 0 {
+		r.NotBefore = m.published()
 	}
 	m.resumeWith(s, r)
+}
+
+// published draws when one of the events was published; zero: there are none.
+func (m *model[Tx]) published() time.Time {
+	if len(m.events) == 0 {
+		return time.Time{}
+	}
+	return m.events[m.rand.IntN(len(m.events))].created
 }
 
 func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
@@ -149,7 +157,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 		case takes(r, d.event) || behind[d.event.draft.ID]:
 			d.renew(m.clock)
 		case d.leased.IsZero():
-			d.cancel()
+			m.cancel(d)
 			defer m.comeOut(d)
 		default:
 			d.dropped = true
@@ -186,7 +194,8 @@ func (m *model[Tx]) behindSince(r sender.Resume) map[string]bool {
 
 // oldest returns when the oldest event was published that a resume would send, and first, when
 // the oldest was that may count as such: what is not expanded yet does, also if the filter will
-// not match it, but parts of the expansion may have passed over the subscription already.
+// not match it, but parts of the expansion may have passed over the subscription already. What
+// may be expanded behind a later event, a store may not see behind that.
 func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool) (oldest, first time.Time) {
 	older := func(than *time.Time, e *modelEvent) {
 		if than.IsZero() || e.created.Before(*than) {
@@ -198,7 +207,9 @@ func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool)
 		switch {
 		case !takes(r, e) && (d == nil || !behind[e.draft.ID]):
 		case d != nil && d.live && !d.cancelled() || d == nil && s.gets(e) && !s.skips(e):
-			older(&oldest, e)
+			if !e.late {
+				older(&oldest, e)
+			}
 			older(&first, e)
 		case d == nil && !e.expanded && s.asks(e) && !s.skips(e):
 			older(&first, e)

@@ -54,7 +54,7 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 	line := m.line(d)
 	for _, other := range line {
 		if order == sender.OrderLatest && other.live && other.event.at > d.event.at {
-			d.end(d.superseded())
+			m.end(d, d.superseded())
 			m.comeOut(d)
 			return
 		}
@@ -79,7 +79,7 @@ func (m *model[Tx]) supersede(d *modelDelivery) {
 		switch {
 		case other.event.at > d.event.at || !other.leased.IsZero():
 		case other.live:
-			other.end(other.superseded())
+			m.end(other, other.superseded())
 		default:
 			other.stops, other.lined = false, false
 		}
@@ -148,8 +148,8 @@ func (m *model[Tx]) inOrder(d *modelDelivery) {
 
 // free lets go on what dead letters hold back that are not to do so any more.
 func (m *model[Tx]) free() {
-	for _, d := range m.deliveries {
-		if d.stops && !d.sub.holdsDead() {
+	for _, d := range m.byPair {
+		if d.stops && (d.gone || !d.sub.holdsDead()) {
 			d.stops, d.lined = false, false
 			m.comeOut(d)
 		}

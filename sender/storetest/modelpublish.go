@@ -10,10 +10,15 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
+// object draws one of a few objects.
+func (m *model[Tx]) object() sender.Object {
+	return sender.Object{Type: "thing", ID: fmt.Sprint(m.rand.IntN(3))}
+}
+
 // drafts draws one to three events, for everybody or for one subscriber.
 func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 	for range 1 + m.rand.IntN(3) {
-		obj := sender.Object{Type: "thing", ID: fmt.Sprint(m.rand.IntN(3))}
+		obj := m.object()
 		d := m.draftOn([]string{"a.b", "a.b.c", "b.c", "c"}[m.rand.IntN(4)], obj)
 		d.BodyTail = []byte(`,"data":{"n":` + obj.ID + `}}`)
 		to := m.subs[m.rand.IntN(len(m.subs))]
@@ -25,10 +30,10 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 				d.Subscriber, d.Subscription = to.Subscriber, to.ID
 			}
 		}
-		e := &modelEvent{draft: d, version: 1, at: len(m.events) + len(events), created: m.clock}
+		e := &modelEvent{draft: d, version: m.floor + 1, at: len(m.events) + len(events), created: m.clock}
 		for _, before := range append(m.events, events...) {
 			if before.draft.Object == obj {
-				e.version++
+				e.version = max(e.version, before.version+1)
 			}
 		}
 		events, drafts = append(events, e), append(drafts, d)
@@ -37,7 +42,13 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 }
 
 func (m *model[Tx]) publish() {
-	if len(m.events)-len(m.announced) >= modelEvents {
+	there := 0
+	for _, e := range m.events {
+		if !e.gone && !e.draft.Notice {
+			there++
+		}
+	}
+	if there >= modelEvents {
 		return
 	}
 	events, drafts := m.drafts()
@@ -83,6 +94,9 @@ func (m *model[Tx]) expanded(x dispatch.Expanded) {
 	}
 	m.equal(made, x.Deliveries, "Expanded.Deliveries, against the deliveries that are new in the list")
 	if x.More {
+		for _, e := range m.events {
+			e.late = e.late || !e.expanded && m.events[len(m.events)-1].created.After(e.created)
+		}
 		return
 	}
 	for _, e := range m.events {
@@ -109,7 +123,8 @@ func (m *model[Tx]) made(read sender.Delivery) {
 			}
 			d := &modelDelivery{id: read.ID, event: e, sub: s, status: sender.StatusPending, live: true, due: m.clock}
 			if s.skips(e) {
-				d.cancel()
+				m.cancel(d)
+				m.unswept = true
 			} else {
 				m.enter(d)
 			}

@@ -28,11 +28,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"numbers", "Pruning does not make numbers be used again: a subscription that is made after it gets later events, and one that is closed after it gets none of them.", pruneNumbers[Tx]},
 		{"beside redeliveries", "A delivery that is redelivered while records are pruned is either ErrNotFound or sent, with its body and all its attempts.", pruneBesideRedeliveries[Tx]},
 	}
-	return append(append(rules, pruneReadsRules[Tx]()...), rule[Tx]{
-		name: "random",
-		rule: "Whenever it is pruned, nothing that is live, held or dead-lettered is lost, and everything goes in the end.",
-		run:  func(w *world[Tx]) { pruneRandomly(w, 1) },
-	})
+	return append(rules, pruneReadsRules[Tx]()...)
 }
 
 // ages has the times of dispatch.PruneParams as ages; zero: nothing of the kind is pruned.

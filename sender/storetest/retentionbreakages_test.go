@@ -14,22 +14,22 @@ import (
 
 // retentionBreakages break pruning and redaction.
 var retentionBreakages = []breakage{
-	{"pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Delivered = p.Delivered.Add(2 * time.Hour) }), checks{"retention/delivered", "retention/cancelled"}},
-	{"events pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Events = p.Events.Add(2 * time.Hour) }), checks{"retention/events"}},
+	{"pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Delivered = p.Delivered.Add(2 * time.Hour) }), checks{"retention/delivered", "retention/cancelled", "random/seed 1"}},
+	{"events pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Events = p.Events.Add(2 * time.Hour) }), checks{"retention/events", "random/seed 2"}},
 	{"notices pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Notices = p.Notices.Add(2 * time.Hour) }), checks{"retention/notices"}},
-	{"dead letters are not set apart", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = p.Delivered }), checks{"retention/dead letters", "retention/times apart", "retention/random"}},
-	{"dead letters for ever", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = time.Time{} }), checks{"retention/dead letters", "retention/random"}},
+	{"dead letters are not set apart", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = p.Delivered }), checks{"retention/dead letters", "retention/times apart"}},
+	{"dead letters for ever", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = time.Time{} }), checks{"retention/dead letters", "random/seed 3"}},
 	{"events for ever", onPrune(func(p *dispatch.PruneParams) { p.Events = time.Time{} }), checks{"retention/events", "retention/held backlogs"}},
 	{"limit of pruning ignored", onPrune(func(p *dispatch.PruneParams) {
 		if p.Limit > 0 {
 			p.Limit = 1 << 20
 		}
 	}), checks{"retention/bounded", "retention/held backlogs"}},
-	{"a pass ends with its first batch", onPruned(func(p *dispatch.Pruned) { p.Cursor = "" }), checks{"retention/bounded"}},
+	{"a pass ends with its first batch", onPruned(func(p *dispatch.Pruned) { p.Cursor = "" }), checks{"retention/bounded", "random/seed 3"}},
 	{"malformed cursor of a pass taken for none", func(s store) store { return anyPassCursor{s} }, checks{"retention/malformed"}},
 	{"unread notices pruned", func(s store) store { return unreadPruned{s} }, checks{"retention/notices"}},
 	{"records counted from the publishing", func(s store) store { return &recordsByCreation{store: s} }, checks{"retention/delivered", "retention/sent again"}},
-	{"held ones pruned", func(s store) store { return &heldPruned{store: s} }, checks{"retention/held backlogs", "retention/random"}},
+	{"held ones pruned", func(s store) store { return &heldPruned{store: s} }, checks{"retention/held backlogs", "random/seed 3"}},
 	{"keys outlive their events", func(s store) store { return &keysKept{store: s, hashes: map[string][32]byte{}} }, checks{"retention/events"}},
 	{"versions pruned", func(s store) store { return &versionsPruned{store: s, first: map[sender.Object]int64{}} }, checks{"retention/events"}},
 	{"objects forgotten too early", onPrune(func(p *dispatch.PruneParams) {
@@ -37,7 +37,7 @@ var retentionBreakages = []breakage{
 			p.Objects = p.Objects.Add(2 * time.Hour)
 		}
 	}), checks{"retention/objects"}},
-	{"objects for ever", onPrune(func(p *dispatch.PruneParams) { p.Objects = time.Time{} }), checks{"retention/objects"}},
+	{"objects for ever", onPrune(func(p *dispatch.PruneParams) { p.Objects = time.Time{} }), checks{"retention/objects", "random/seed 1"}},
 	{"objects always forgotten", onPrune(func(p *dispatch.PruneParams) {
 		if p.Objects.IsZero() {
 			p.Objects = p.Events
@@ -56,7 +56,7 @@ var retentionBreakages = []breakage{
 				d.Attempts[i].Snippet = []byte("no")
 			}
 		}
-	}), checks{"redaction/of an object", "redaction/in flight"}},
+	}), checks{"redaction/of an object", "redaction/in flight", "random/seed 1"}},
 	{"headers kept", onDelivery(func(d *sender.Delivery) {
 		for i := range d.Attempts {
 			if d.Redacted {
@@ -70,11 +70,20 @@ var retentionBreakages = []breakage{
 			page[i].Redacted = false
 		}
 		return page
-	}), checks{"redaction/of an object"}},
-	{"redacted is redelivered", func(s store) store { return redelivers{s, sender.ErrRedacted} }, checks{"redaction/redeliver"}},
+	}), checks{"redaction/of an object", "random/seed 1"}},
+	{"redacted is redelivered", func(s store) store { return redelivers{s, sender.ErrRedacted} }, checks{"redaction/redeliver", "random/seed 1"}},
 	{"redaction begins anew each time", func(s store) store { return redactsAnew{s} }, checks{"redaction/in batches"}},
-	{"redaction cuts attempts off", func(s store) store { return &redactedInFlight{store: s} }, checks{"redaction/in flight"}},
+	{"redaction cuts attempts off", func(s store) store { return &redactedInFlight{store: s} }, checks{"redaction/in flight", "random/seed 1"}},
+	{"what is redacted is expanded first", func(s store) store { return redactsExpanded{s} }, checks{"redaction/not expanded", "random/seed 1"}},
 	{"unknown subscriber taken for none", func(s store) store { return redactsUnknown{s} }, checks{"redaction/refused"}},
+}
+
+type redactsExpanded struct{ store }
+
+func (b redactsExpanded) Redact(ctx context.Context, p history.RedactParams) (history.Redacted, error) {
+	_, _, err := b.store.Step(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 1000}, dispatch.Batch{})
+	got, failed := b.store.Redact(ctx, p)
+	return got, errors.Join(err, failed)
 }
 
 type anyPassCursor struct{ store }
