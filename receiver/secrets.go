@@ -48,7 +48,7 @@ type Keyholder struct {
 // Lookup finds the keyholder of a name, which was taken from the request and is not
 // verified. It must return [ErrUnknownKey] if it is sure that the name has no keyholder,
 // and another error if it could not find out. Several goroutines call it at once, but
-// never two for one name.
+// never two for one name, unless [Secrets.Forget] was called between.
 type Lookup func(ctx context.Context, name string) (Keyholder, error)
 
 // SecretsConfig has the optional settings of Secrets. The zero value and nil are valid.
