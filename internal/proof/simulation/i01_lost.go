@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"time"
+
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -39,6 +41,10 @@ func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Dec
 		}
 		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon && !dec.Spared {
 			w.violated("I1", "%s is tried on after %v, past its horizon, %v", d.name, age, horizon)
+		}
+		// While a schedule stands still, its age does not matter.
+		if next := dec.Due.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && next > horizon+time.Microsecond && !dec.Spared && dec.Stands == 0 {
+			w.violated("I1", "%s is tried again %v after its first attempt, past its horizon, %v", d.name, next, horizon)
 		}
 		if r.Class == sender.ClassNone {
 			w.violated("I1", "%s awaits a retry after an attempt that succeeded", d.name)

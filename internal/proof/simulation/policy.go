@@ -26,15 +26,15 @@ func ownPolicies(horizon time.Duration) sender.PolicyBounds {
 
 // drawPolicy gives some settings a policy of their own.
 func (w *world) drawPolicy(s *sender.Settings) {
-	if w.rand.IntN(4) == 0 {
+	if w.rand.IntN(2) == 0 {
 		s.Gone = sender.GoneStops
 	}
-	if w.rand.IntN(3) > 0 {
+	if w.rand.IntN(2) > 0 {
 		return
 	}
 	horizon := w.config.Policy.Backoff.Horizon
-	if w.rand.IntN(2) == 0 {
-		horizon /= time.Duration(2 + w.rand.IntN(3))
+	if w.rand.IntN(3) > 0 { // often so short that deliveries come to it
+		horizon = w.between(max(time.Minute, horizon/100), horizon/2)
 		s.Horizon = horizon
 	}
 	if w.rand.IntN(2) == 0 {
