@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,6 +277,16 @@ func TestChallengeGivenUpByTheCaller(t *testing.T) {
 		require.ErrorIs(t, err, sender.ErrChallenge)
 		require.Equal(t, 3*time.Second, time.Since(began), "the subscription's own timeout is the shorter one")
 	})
+}
+
+// The endpoint is not to blame if this machine had no descriptors left.
+func TestChallengeWithoutResources(t *testing.T) {
+	c, err := challenge.New(&challenge.Config{Network: bedtest.Private})
+	require.NoError(t, err)
+	c.Dial(nil, func(string) error { return syscall.EMFILE })
+	err = c.Challenge(t.Context(), challengeOf(t, "http://127.0.0.1:9/", sender.Settings{}))
+	require.EqualError(t, err, "sender: the challenge could not be made: the sender had no resources left for a connection")
+	require.NotErrorIs(t, err, sender.ErrChallenge)
 }
 
 func TestNewChallengerRefuses(t *testing.T) {
