@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
@@ -11,8 +13,9 @@ func (b *batch) recordAll() error {
 		return nil
 	}
 	b.out.Recorded = make([]dispatch.Outcome, len(b.Results))
-	b.attempts = make([]attempt, 0, len(b.Results))
-	b.fresh = make([]dispatch.DeliveryKey, 0, len(b.Results))
+	// The expansion of this step may have ended deliveries before.
+	b.attempts = slices.Grow(b.attempts, len(b.Results))
+	b.fresh = slices.Grow(b.fresh, len(b.Results))
 	var failed []dispatch.DeliveryKey
 	for i := range b.Results {
 		if r := &b.Results[i]; r.Class != sender.ClassNone && b.leases[r.Key] != nil {

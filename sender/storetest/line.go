@@ -25,6 +25,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"latest", "Under the latest order a newer version ends the earlier ones of its object that are not in flight, as superseded; one in flight goes on to its end.", lineLatest[Tx]},
 		{"latest, failed", "Under the latest order an attempt that fails, is lost or is given back, and has a newer version behind it, ends as superseded.", lineLatestFailed[Tx]},
 		{"latest, in one step", "Under the latest order a version whose attempt has failed is superseded by one that is made in the same step.", lineLatestInOneStep[Tx]},
+		{"latest, of a replay", "What was delivered, is sent again and superseded by a version that is made in a step that records, has left the sets of replays.", lineLatestLeavesSet[Tx]},
 		{"latest, held", "A held backlog of the latest order is bounded by its objects.", lineLatestHeld[Tx]},
 		{"latest, sent again", "What is superseded can be redelivered and replayed, and is superseded again if a newer version waits.", lineLatestAgain[Tx]},
 		{"another order", "A change of the order is for what is expanded from then on; what waits behind others still comes to its end.", lineChanged[Tx]},

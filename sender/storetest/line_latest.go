@@ -94,6 +94,27 @@ func lineLatestInOneStep[Tx any](w *world[Tx]) {
 	w.claims("after the step", d.ID)
 }
 
+func lineLatestLeavesSet[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(latest)
+	e := w.versions(owner, sub, "a")
+	w.record(result(w.claims("at first", e[0])[0], sender.ClassNone))
+	r := w.replay(replay.Filter{Status: sender.StatusDelivered, Subscription: sub})
+	w.equal(r.Matched, int64(1), "Matched")
+	b := w.versions(owner, sub, "b")
+	other := w.claims("of another object", b[0])[0]
+	w.redeliver(w.delivery(e[0], sub).ID)
+	d := w.draftOn("a.b", sender.Object{Type: "thing", ID: "a"})
+	d.Subscriber, d.Subscription = owner, sub
+	w.publish(d)
+	_, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{Decide: w.decide, Results: []dispatch.Result{result(other, sender.ClassNone)}})
+	w.noError(err, "expanding and recording")
+	w.status(e[0], sub, sender.StatusDelivered, "once it was sent again and superseded")
+	w.record(result(w.claims("after the step", d.ID)[0], sender.ClassNone))
+	step := w.steps(10)
+	w.equal([]int{step.Admitted, step.Skipped}, []int{0, 1}, "admitted and skipped")
+	w.claimNothing("after the replay")
+}
+
 func lineLatestHeld[Tx any](w *world[Tx]) {
 	owner, sub := w.ordered(latest)
 	w.pause(sub)
