@@ -18,6 +18,12 @@ const (
 	// is up again, and it then has its own deadline and five minutes of signature window.
 	// Besides, the clock that marks and the clock that prunes need not agree. All of this
 	// takes minutes, except the sender's downtime, for which the margin allows a day.
+	//
+	// The margin is not for retries. An event that is sent again at the reach's end is tried
+	// for the sender's horizon more, which is three days by default. Package receiver refuses
+	// what tells of something that happened once it is older than the retention, and versions
+	// hold back states. So such a duplicate has no effect. A receiver without these rules
+	// must remember for longer by the horizon.
 	RetentionMargin = 24 * time.Hour
 )
 
