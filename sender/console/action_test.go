@@ -249,7 +249,7 @@ func TestReplayThatIsNotCountedWhole(t *testing.T) {
 	b := newBed(t)
 	list := func() string { return b.get("/replays").text }
 	percentages := strings.Count(list(), "%")
-	r, err := b.store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}, Rate: 0.001}, time.Time{}, 1)
+	r, err := b.store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}, Rate: 0.001}, replay.Bounds{Look: 1})
 	require.NoError(t, err)
 	require.True(t, r.More)
 	at := "/replays/" + r.ID

@@ -26,21 +26,27 @@ type replayRow struct {
 }
 
 // CreateReplay implements replay.Store.
-func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore time.Time, most int) (out replay.Replay, err error) {
+func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, b replay.Bounds) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		all, err := s.replayable(n.Filter)
 		if err != nil {
 			return err
 		}
-		counted := surveyOf(all, n.Filter, most)
-		if err := counted.Within(notBefore); err != nil {
+		counted := surveyOf(all, n.Filter, b.Look)
+		if err := counted.Within(b.NotBefore); err != nil {
 			return err
 		}
-		if f, must := counted.Aged(n.Filter, notBefore); must {
-			aged := surveyOf(filter(all, func(d *delivery) bool { return d.event.info.CreatedAt.Before(f.Until) }), f, most)
-			if err := aged.NoneAged(notBefore); err != nil {
+		if f, must := counted.Aged(n.Filter, b.NotBefore); must {
+			aged := surveyOf(filter(all, func(d *delivery) bool { return d.event.info.CreatedAt.Before(f.Until) }), f, b.Look)
+			if err := aged.NoneAged(b.NotBefore); err != nil {
 				return err
 			}
+		}
+		unfinished := filter(s.replays, func(r *replayRow) bool {
+			return r.Filter.Subscriber == n.Filter.Subscriber && (r.Status == replay.Running || r.Status == replay.Paused)
+		})
+		if err := b.Room(len(unfinished)); err != nil {
+			return err
 		}
 		now := s.now()
 		r := &replayRow{
@@ -48,7 +54,7 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, notBefore tim
 				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
 				Status: replay.Running, CreatedAt: now,
 			},
-			no: int64(len(s.replays)) + 1, upTo: s.ends, notBefore: notBefore,
+			no: int64(len(s.replays)) + 1, upTo: s.ends, notBefore: b.NotBefore,
 			members: filter(all, func(d *delivery) bool { return n.Filter.Selects(d.candidate()) }),
 		}
 		counted.Counted(&r.Replay)

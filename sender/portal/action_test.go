@@ -226,7 +226,7 @@ func TestReplayThatIsNotCountedWhole(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	v := b.visit("sub_ada")
-	r, err := b.store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered, Subscriber: "sub_ada"}}, time.Time{}, 1)
+	r, err := b.store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered, Subscriber: "sub_ada"}}, replay.Bounds{Look: 1})
 	require.NoError(t, err)
 	require.True(t, r.More)
 	v.get("/replays").has(t, "at least 1")

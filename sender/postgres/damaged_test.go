@@ -141,7 +141,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 		}
 		return s.DeleteSubscriptionTx(t.Context(), tx, subscriptionID(2, 0))
 	}))
-	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, time.Time{}, 0)
+	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, replay.Bounds{})
 	require.NoError(t, err)
 
 	p.exec(t, `DELETE FROM {}.surehook_heads WHERE subscription = (SELECT no FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`')`)
@@ -172,7 +172,7 @@ func TestReplayGoesOnWithoutASubscription(t *testing.T) {
 	}
 	exchange(t, s, dead)
 	p.exec(t, `DELETE FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`'`)
-	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, time.Time{}, 0)
+	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, replay.Bounds{})
 	require.NoError(t, err)
 	_, err = s.StepReplays(t.Context(), 100, nil)
 	require.NoError(t, err)

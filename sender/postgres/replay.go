@@ -20,6 +20,7 @@ const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
 			boundary, at, at_subscription, not_before, turn, matched, more, created_at, next_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12, $13, $14, $15, $16, $16)`
+	countUnfinished = `SELECT count(*) FROM (SELECT 1 FROM surehook_replays WHERE subscriber = $1 AND status IN ('running', 'paused') LIMIT $2) x`
 	selectReplay    = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.id = $1`
 	selectReplays   = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.no < $1 ORDER BY r.no DESC LIMIT $2`
 	selectReplaysOf = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.subscriber = $3 AND r.no < $1 ORDER BY r.no DESC LIMIT $2`
@@ -69,7 +70,7 @@ func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 // then its members are counted, and then the replay is stored. For delivered deliveries
 // lockLate fixes the set when the replay is stored. Neither lock is held while they are
 // counted.
-func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bounds) (replay.Replay, error) {
 	set := replaySet{filter: r.Filter}
 	err := c.write(ctx, func(w *work) error {
 		if r.Filter.Status != sender.StatusDelivered {
@@ -85,19 +86,19 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", heldTable("surehook_ended", err))
 	}
-	survey, err := c.survey(ctx, set, most)
+	survey, err := c.survey(ctx, set, b.Look)
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", err)
 	}
-	if err := survey.Within(notBefore); err != nil {
+	if err := survey.Within(b.NotBefore); err != nil {
 		return replay.Replay{}, err
 	}
-	if f, must := survey.Aged(r.Filter, notBefore); must {
-		aged, err := c.surveyAged(ctx, set, f, most)
+	if f, must := survey.Aged(r.Filter, b.NotBefore); must {
+		aged, err := c.surveyAged(ctx, set, f, b.Look)
 		if err != nil {
 			return replay.Replay{}, fail("looking for what is too old to replay", err)
 		}
-		if err := aged.NoneAged(notBefore); err != nil {
+		if err := aged.NoneAged(b.NotBefore); err != nil {
 			return replay.Replay{}, err
 		}
 	}
@@ -109,6 +110,15 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 	r.Status = replay.Running
 	r.Admitted, r.Skipped, r.TooOld, r.FinishedAt = 0, 0, 0, time.Time{}
 	err = c.write(ctx, func(w *work) error {
+		if b.Unfinished > 0 {
+			unfinished := 0
+			if err := w.row(countUnfinished, r.Filter.Subscriber, b.Unfinished).Scan(&unfinished); err != nil {
+				return err
+			}
+			if err := b.Room(unfinished); err != nil {
+				return err
+			}
+		}
 		r.CreatedAt = w.now.time()
 		r.ID = newid.New("rpl_", r.CreatedAt)
 		if r.Filter.Status == sender.StatusDelivered {
@@ -123,8 +133,11 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, notBefore time
 			}
 		}
 		return w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
-			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, timestampOf(notBefore), c.turns.Add(1), r.Matched, r.More, w.now)
+			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, timestampOf(b.NotBefore), c.turns.Add(1), r.Matched, r.More, w.now)
 	})
+	if errors.Is(err, sender.ErrStatus) {
+		return replay.Replay{}, err
+	}
 	if err != nil {
 		return replay.Replay{}, fail("creating a replay", heldTable("surehook_replay_late", err))
 	}

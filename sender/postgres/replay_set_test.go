@@ -179,7 +179,7 @@ func (b *replaying) begin(do func() error) (end func()) {
 }
 
 func (b *replaying) create(s *postgres.Store[pgx.Tx], status sender.Status) (replay.Replay, error) {
-	return s.CreateReplay(b.t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, time.Time{}, 0)
+	return s.CreateReplay(b.t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, replay.Bounds{})
 }
 
 func (b *replaying) steps() dispatch.ReplayStep {
@@ -299,7 +299,7 @@ func TestReplaySaysWhoHoldsItsTable(t *testing.T) {
 		_, err = vacuum.Exec(t.Context(), `LOCK TABLE `+p.schema+`.`+table+` IN SHARE UPDATE EXCLUSIVE MODE`) // as VACUUM does
 		require.NoError(t, err)
 		create := func() error {
-			_, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, time.Time{}, 0)
+			_, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: status}}, replay.Bounds{})
 			return err
 		}
 		require.ErrorContains(t, create(), "another session holds the table "+table)

@@ -23,7 +23,7 @@ func parameterStatements() map[string]string {
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed, "selectFilters": selectFilters,
 		"selectUnexpandedSkips": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
-		"insertReplay": insertReplay, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
+		"insertReplay": insertReplay, "countUnfinished": countUnfinished, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
 		"updateReplay": updateReplay, "lastEnded": lastEnded, "lastPosition": lastPosition, "selectReplayDead": selectReplayDead,
 		"selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered, "deleteLate": deleteLate,
 		"selectReplayDeliveredOf": selectReplayDeliveredOf, "lockEnded": lockEnded,

@@ -20,9 +20,14 @@ type Owned struct {
 // such a subscriber. An empty id is no subscriber: everything is refused then.
 func (r *Replays) ForSubscriber(id string) *Owned { return &Owned{all: r, subscriber: id} }
 
+// MaxUnfinished is how many replays of a subscriber may be running or paused if it is to create
+// another one: each of delivered deliveries costs a little with every delivery, whosever that
+// is.
+const MaxUnfinished = 20
+
 // Create is [Replays.Create] for the subscriber's deliveries. Filter.Subscriber may be left
 // out. Only the operator can send again what is beyond the reach: Force is refused with
-// ErrInvalid.
+// ErrInvalid. ErrStatus: MaxUnfinished of the subscriber's replays are running or paused.
 func (o *Owned) Create(ctx context.Context, n Request) (Replay, error) {
 	if n.Force {
 		return Replay{}, fmt.Errorf("%w replay: Force is set: a subscriber cannot send again what is beyond the reach: leave Force out, or have the operator use Replays.Create", sender.ErrInvalid)
@@ -31,7 +36,7 @@ func (o *Owned) Create(ctx context.Context, n Request) (Replay, error) {
 	if n.Filter.Subscriber, err = o.bound(n.Filter.Subscriber); err != nil {
 		return Replay{}, err
 	}
-	return o.all.Create(ctx, n)
+	return o.all.create(ctx, n, MaxUnfinished)
 }
 
 // Preview is [Replays.Preview] for the subscriber's deliveries. Filter.Subscriber may be left

@@ -115,6 +115,17 @@ func TestOwnedReplays(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, step.status, r.Status)
 		}
+
+		for err == nil { // two of mine are running
+			_, err = mine.Create(ctx, replay.Request{})
+		}
+		require.ErrorIs(t, err, sender.ErrStatus)
+		require.ErrorContains(t, err, "20 replays of the subscriber are running or paused")
+		list, err = mine.List(ctx, replay.Query{Limit: 100})
+		require.NoError(t, err)
+		require.Len(t, list, replay.MaxUnfinished+1, "one was cancelled")
+		_, err = all.Create(ctx, replay.Request{Filter: replay.Filter{Subscriber: "sub_a"}})
+		require.NoError(t, err, "the operator may")
 	})
 }
 

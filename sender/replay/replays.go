@@ -86,16 +86,18 @@ func New(store Store, cfg *Config) (*Replays, error) {
 // old and that the filter may select. A later Filter.Since leaves them out. A replay that is
 // paused for long, or has a low rate, skips what is beyond the reach when its turn comes:
 // Replay.TooOld counts it.
-func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) {
+func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) { return r.create(ctx, n, 0) }
+
+func (r *Replays) create(ctx context.Context, n Request, unfinished int) (Replay, error) {
 	if err := n.validate(); err != nil {
 		return Replay{}, err
 	}
 	n.Filter = n.Filter.withDefaults()
-	var notBefore time.Time // zero: of any age
+	b := Bounds{Look: MaxCounted, Unfinished: unfinished}
 	if !n.Force {
-		notBefore = r.keeps.NotBefore(r.now())
+		b.NotBefore = r.keeps.NotBefore(r.now())
 	}
-	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, notBefore, MaxCounted)
+	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, b)
 }
 
 // MaxCounted is about how many deliveries Create looks at to count what a replay sends, and

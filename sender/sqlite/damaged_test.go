@@ -120,7 +120,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 			s.ResumeSubscriptionTx(t.Context(), tx, "wsub_1", sender.Resume{None: true}),
 			s.DeleteSubscriptionTx(t.Context(), tx, "wsub_2"))
 	}))
-	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, time.Time{}, 0)
+	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, replay.Bounds{})
 	require.NoError(t, err)
 
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
@@ -157,7 +157,7 @@ func TestReplayGoesOnWithoutASubscription(t *testing.T) {
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_subscriptions WHERE id = 'wsub_0'; UPDATE surehook_registry SET version = version + 1`)
 	require.NoError(t, err)
-	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, time.Time{}, 0)
+	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, replay.Bounds{})
 	require.NoError(t, err)
 	for more := true; more; {
 		step, err := s.StepReplays(t.Context(), 2*each, nil)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
@@ -19,6 +18,7 @@ const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
 			boundary, position, position_in, not_before, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0)`
+	countUnfinished  = `SELECT count(*) FROM (SELECT 1 FROM surehook_replays WHERE subscriber = ? AND status IN ('running', 'paused') LIMIT ? + 0)`
 	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
 	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
 	selectReplaysOf  = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE subscriber = ? AND no < ? ORDER BY no DESC LIMIT ? + 0`
@@ -61,25 +61,25 @@ func (w *work) replay(id string) (replayRow, error) {
 // CreateReplay implements replay.Store. It reads where the set of dead letters
 // ends, then counts the set, then stores the replay. A set of delivered deliveries is
 // fixed when the replay is stored.
-func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bounds) (replay.Replay, error) {
 	set := replaySet{filter: r.Filter}
 	err := s.read(ctx, func(w *work) error { return w.begin(&set) })
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", err)
 	}
-	survey, err := s.survey(ctx, set, most)
+	survey, err := s.survey(ctx, set, b.Look)
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", err)
 	}
-	if err := survey.Within(notBefore); err != nil {
+	if err := survey.Within(b.NotBefore); err != nil {
 		return replay.Replay{}, err
 	}
-	if f, must := survey.Aged(r.Filter, notBefore); must {
-		aged, err := s.surveyAged(ctx, set, f, most)
+	if f, must := survey.Aged(r.Filter, b.NotBefore); must {
+		aged, err := s.surveyAged(ctx, set, f, b.Look)
 		if err != nil {
 			return replay.Replay{}, fail("looking for what is too old to replay", err)
 		}
-		if err := aged.NoneAged(notBefore); err != nil {
+		if err := aged.NoneAged(b.NotBefore); err != nil {
 			return replay.Replay{}, err
 		}
 	}
@@ -93,13 +93,25 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, notBefore tim
 	r.ID = newid.New("rpl_", r.CreatedAt)
 	r.Admitted, r.Skipped, r.TooOld, r.FinishedAt = 0, 0, 0, timeOf(0)
 	err = s.write(ctx, func(w *work) error {
+		if b.Unfinished > 0 {
+			unfinished := 0
+			if err := w.row(countUnfinished, r.Filter.Subscriber, b.Unfinished).Scan(&unfinished); err != nil {
+				return err
+			}
+			if err := b.Room(unfinished); err != nil {
+				return err
+			}
+		}
 		err := w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
-			set.boundary, set.at.no, set.at.subscription, micros(notBefore), s.turns.Add(1), r.Matched, r.More, now, now)
+			set.boundary, set.at.no, set.at.subscription, micros(b.NotBefore), s.turns.Add(1), r.Matched, r.More, now, now)
 		if err != nil {
 			return err
 		}
 		return w.changed() // recordings heed replays of delivered deliveries
 	})
+	if errors.Is(err, sender.ErrStatus) {
+		return replay.Replay{}, err
+	}
 	if err != nil {
 		return replay.Replay{}, fail("creating a replay", err)
 	}

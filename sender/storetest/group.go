@@ -137,7 +137,7 @@ func replayGroups[Tx any](w *world[Tx]) {
 		_, err := w.Store.PreviewReplay(w.ctx, f, 0)
 		w.errorIs(err, sender.ErrNotFound, "previewing %+v", f)
 	}
-	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: replay.Filter{Status: dead, Groups: []replay.Group{group(a, 500), group(b, 503)}}}, time.Time{}, 0)
+	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: replay.Filter{Status: dead, Groups: []replay.Group{group(a, 500), group(b, 503)}}}, replay.Bounds{})
 	w.noError(err, "creating a replay of two groups")
 	w.equal(r.Matched, int64(3), "Matched")
 	_, err = w.Store.StepReplays(w.ctx, plenty, nil)
@@ -254,7 +254,7 @@ func queryKinds[Tx any](w *world[Tx]) {
 	d := w.draft("a.b")
 	w.publish(d)
 	w.expand()
-	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, time.Time{}, 0)
+	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, replay.Bounds{})
 	w.noError(err, "creating a replay")
 	for _, x := range []struct {
 		id     string

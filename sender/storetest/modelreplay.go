@@ -90,7 +90,7 @@ func (m *model[Tx]) startReplay() {
 			oldest = d.event.created
 		}
 	}
-	got, err := m.Store.CreateReplay(m.ctx, r.Replay, r.notBefore, 0)
+	got, err := m.Store.CreateReplay(m.ctx, r.Replay, replay.Bounds{NotBefore: r.notBefore})
 	switch {
 	case errors.Is(err, sender.ErrNotFound) && of != nil && of.deleted: // and pruned
 		return

@@ -81,7 +81,7 @@ func (w *world[Tx]) createReplay(r replay.Replay) replay.Replay {
 	if r.Filter.Status == "" {
 		r.Filter.Status = sender.StatusDeadLettered
 	}
-	created, err := w.Store.CreateReplay(w.ctx, r, time.Time{}, 0)
+	created, err := w.Store.CreateReplay(w.ctx, r, replay.Bounds{})
 	w.noError(err, "creating a replay")
 	w.sameReplay(created, w.readReplay(created.ID))
 	return created
@@ -149,7 +149,7 @@ func replayUnknown[Tx any](w *world[Tx]) {
 	_, sub := w.ended(1, sender.ClassStatus)
 	for _, f := range []replay.Filter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}, {Subscription: sub, Subscriber: w.subscriber()}} {
 		for _, f.Status = range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
-			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, time.Time{}, 0)
+			_, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, replay.Bounds{})
 			w.errorIs(err, sender.ErrNotFound, "creating a replay of %+v", f)
 			_, err = w.Store.PreviewReplay(w.ctx, f, 0)
 			w.errorIs(err, sender.ErrNotFound, "previewing a replay of %+v", f)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -12,6 +13,7 @@ import (
 
 func replayBoundRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
+		{"unfinished", "A replay of a subscriber that has as many running or paused ones as Unfinished says is ErrStatus and not stored. One that is finished or cancelled makes room, and others' take none.", replayUnfinished[Tx]},
 		{"beyond the bound", "A replay of which not all was looked at has More, and a Matched that is at least what is admitted and skipped; once it is finished Matched is that, and there is no More.", replayBeyond[Tx]},
 		{"dead letters beyond the retention and the bound", replayAgedRule, func(w *world[Tx]) { w.replayAged(endings[0]) }},
 		{"delivered ones beyond the retention and the bound", replayAgedRule, func(w *world[Tx]) { w.replayAged(endings[1]) }},
@@ -37,11 +39,57 @@ var endings = []ending{{sender.StatusDeadLettered, sender.ClassStatus}, {sender.
 // createBound creates a replay that looks at up to most deliveries.
 func (w *world[Tx]) createBound(f replay.Filter, notBefore time.Time, most int) (replay.Replay, error) {
 	w.Helper()
-	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, notBefore, most)
+	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, replay.Bounds{NotBefore: notBefore, Look: most})
 	if err == nil {
 		w.sameReplay(r, w.readReplay(r.ID))
 	}
 	return r, err
+}
+
+func replayUnfinished[Tx any](w *world[Tx]) {
+	_, sub := w.ended(2, sender.ClassStatus)
+	owner := w.read(sub).Subscriber
+	_, other := w.ended(1, sender.ClassStatus)
+	create := func(subscriber string, unfinished int) (replay.Replay, error) {
+		return w.Store.CreateReplay(w.ctx, replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered, Subscriber: subscriber}}, replay.Bounds{Unfinished: unfinished})
+	}
+	full := func(when string) {
+		w.Helper()
+		_, err := create(owner, 2)
+		w.errorIs(err, sender.ErrStatus, "creating a replay %s", when)
+		w.equal(fmt.Sprint(err), fmt.Sprint(replay.Bounds{Unfinished: 2}.Room(2)), "the error, which customers read")
+		list, err := w.Store.Replays(w.ctx, replay.Query{Subscriber: owner, Limit: 100})
+		w.noError(err, "listing replays")
+		unfinished := slices.DeleteFunc(list, func(r replay.Replay) bool { return r.Status != replay.Running && r.Status != replay.Paused })
+		w.equal(len(unfinished), 2, "replays that are running or paused")
+	}
+	made := func(subscriber string, unfinished int) string {
+		w.Helper()
+		r, err := create(subscriber, unfinished)
+		w.noError(err, "creating a replay")
+		return r.ID
+	}
+	become := func(id string, to replay.Status) {
+		w.Helper()
+		_, err := w.Store.SetReplayStatus(w.ctx, id, to)
+		w.noError(err, "changing a replay")
+	}
+	first, second := made(owner, 2), made(owner, 2)
+	full("beside two that run")
+	become(first, replay.Paused)
+	full("beside one that runs and one that is paused")
+	become(second, replay.Cancelled)
+	third := made(owner, 2)
+	full("again")
+	for w.readReplay(third).Status == replay.Running {
+		w.step(100)
+	}
+	last := made(owner, 2)
+	full("after one is finished")
+	made(w.read(other).Subscriber, 2)
+	become(made(owner, 0), replay.Cancelled)
+	become(last, replay.Cancelled)
+	become(first, replay.Cancelled)
 }
 
 func replayBeyond[Tx any](w *world[Tx]) {

@@ -76,7 +76,7 @@ func replayRetention[Tx any](w *world[Tx]) {
 		w.ended(1, end.class)
 		f := replay.Filter{Status: end.status}
 		create := func(notBefore time.Time) (replay.Replay, error) {
-			r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, notBefore, 0)
+			r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, replay.Bounds{NotBefore: notBefore})
 			if err == nil {
 				w.setReplay(r.ID, replay.Cancelled)
 			}

@@ -31,6 +31,7 @@ var replayBreakages = []breakage{
 	{"a replay beyond the retention", onReplay(func(_ *replay.Replay, notBefore *time.Time) { *notBefore = time.Time{} }), checks{"replay/beyond the retention"}},
 	{"what has grown too old replayed", func(s store) store { return replayAgeless{s} }, checks{"replay/grown too old"}},
 	{"what has grown too old skipped untold", func(s store) store { return replayUntold{s} }, checks{"replay/grown too old"}},
+	{"any number of replays of a subscriber", func(s store) store { return replayCrowded{s} }, checks{"replay/unfinished"}},
 	{"a replay's bound ignored", func(s store) store { return replayUnbound{s} }, checks{"replay/beyond the bound"}},
 	{"More of a replay forgotten", func(s store) store { return replayWhole{s} }, checks{"replay/beyond the bound"}},
 	{"Matched of a replay stays behind", func(s store) store { return replayBehind{s, map[string]int64{}} }, checks{"replay/beyond the bound"}},
@@ -76,15 +77,23 @@ func (b *replayUncounted) Counts(ctx context.Context) (history.Counts, error) {
 // replayAgeless heeds the age of events only when a replay is created.
 type replayAgeless struct{ store }
 
-func (b replayAgeless) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
-	made, err := b.store.CreateReplay(ctx, r, notBefore, most)
+func (b replayAgeless) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	made, err := b.store.CreateReplay(ctx, r, bounds)
 	if err != nil {
 		return made, err
 	}
 	if _, err := b.store.SetReplayStatus(ctx, made.ID, replay.Cancelled); err != nil {
 		return made, err
 	}
-	return b.store.CreateReplay(ctx, r, time.Time{}, most)
+	bounds.NotBefore = time.Time{}
+	return b.store.CreateReplay(ctx, r, bounds)
+}
+
+type replayCrowded struct{ store }
+
+func (b replayCrowded) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	bounds.Unfinished = 0
+	return b.store.CreateReplay(ctx, r, bounds)
 }
 
 type replayUntold struct{ store }
@@ -97,14 +106,15 @@ func (b replayUntold) Replay(ctx context.Context, id string) (replay.Replay, err
 
 type replayUnbound struct{ store }
 
-func (b replayUnbound) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, _ int) (replay.Replay, error) {
-	return b.store.CreateReplay(ctx, r, notBefore, 0)
+func (b replayUnbound) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	bounds.Look = 0
+	return b.store.CreateReplay(ctx, r, bounds)
 }
 
 type replayWhole struct{ store }
 
-func (b replayWhole) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
-	r, err := b.store.CreateReplay(ctx, r, notBefore, most)
+func (b replayWhole) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	r, err := b.store.CreateReplay(ctx, r, bounds)
 	r.More = false
 	return r, err
 }
@@ -121,8 +131,8 @@ type replayBehind struct {
 	matched map[string]int64
 }
 
-func (b replayBehind) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
-	r, err := b.store.CreateReplay(ctx, r, notBefore, most)
+func (b replayBehind) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	r, err := b.store.CreateReplay(ctx, r, bounds)
 	b.matched[r.ID] = r.Matched
 	return r, err
 }
@@ -138,11 +148,11 @@ func (b replayBehind) Replay(ctx context.Context, id string) (replay.Replay, err
 // replayAgedUnseen does not look for what is too old where not all was looked at.
 type replayAgedUnseen struct{ store }
 
-func (b replayAgedUnseen) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
-	if most > 0 {
-		notBefore = time.Time{}
+func (b replayAgedUnseen) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	if bounds.Look > 0 {
+		bounds.NotBefore = time.Time{}
 	}
-	return b.store.CreateReplay(ctx, r, notBefore, most)
+	return b.store.CreateReplay(ctx, r, bounds)
 }
 
 // replayedLate creates a replay anew when it is stepped.
@@ -151,8 +161,8 @@ type replayedLate struct {
 	created map[string]replay.Replay
 }
 
-func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
-	made, err := b.store.CreateReplay(ctx, r, notBefore, most)
+func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	made, err := b.store.CreateReplay(ctx, r, bounds)
 	b.created[made.ID] = r
 	return made, err
 }
@@ -160,7 +170,7 @@ func (b *replayedLate) CreateReplay(ctx context.Context, r replay.Replay, notBef
 func (b *replayedLate) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
 	for id, r := range b.created {
 		_, _ = b.store.SetReplayStatus(ctx, id, replay.Cancelled)
-		_, _ = b.store.CreateReplay(ctx, r, time.Time{}, 0)
+		_, _ = b.store.CreateReplay(ctx, r, replay.Bounds{})
 		delete(b.created, id)
 	}
 	return b.store.StepReplays(ctx, limit, announce)
@@ -242,10 +252,10 @@ func onReplay(change func(r *replay.Replay, notBefore *time.Time)) func(store) s
 	return func(s store) store { return otherReplay{s, change, map[string]replay.Replay{}} }
 }
 
-func (b otherReplay) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, most int) (replay.Replay, error) {
+func (b otherReplay) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
 	requested := r
-	b.change(&r, &notBefore)
-	made, err := b.store.CreateReplay(ctx, r, notBefore, most)
+	b.change(&r, &bounds.NotBefore)
+	made, err := b.store.CreateReplay(ctx, r, bounds)
 	b.requested[made.ID] = requested
 	return b.shown(made), err
 }

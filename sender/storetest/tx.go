@@ -204,7 +204,7 @@ func txContext[Tx any](w *world[Tx]) {
 		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, history.DeliveryQuery{}); return err },
 		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id, time.Time{}) },
 		"CreateReplay": func() error {
-			_, err := w.Store.CreateReplay(ctx, replay.Replay{Filter: replay.Filter{Status: sender.StatusDelivered}}, time.Time{}, 0)
+			_, err := w.Store.CreateReplay(ctx, replay.Replay{Filter: replay.Filter{Status: sender.StatusDelivered}}, replay.Bounds{})
 			return err
 		},
 		"StepReplays": func() error { _, err := w.Store.StepReplays(ctx, 1, nil); return err },

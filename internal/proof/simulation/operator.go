@@ -171,8 +171,9 @@ func (w *world) redeliver(d *delivery) {
 // many.
 type fewCounted struct{ replay.Store }
 
-func (s fewCounted) CreateReplay(ctx context.Context, r replay.Replay, notBefore time.Time, _ int) (replay.Replay, error) {
-	return s.Store.CreateReplay(ctx, r, notBefore, 3)
+func (s fewCounted) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bounds) (replay.Replay, error) {
+	b.Look = 3
+	return s.Store.CreateReplay(ctx, r, b)
 }
 
 // lookAtReplays checks the figures of the newest replays.

@@ -400,6 +400,7 @@ CREATE TABLE surehook_replays (
 CREATE INDEX surehook_replays_running ON surehook_replays (next_at, turn) WHERE status = 'running';
 CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
+CREATE INDEX surehook_replays_unfinished ON surehook_replays (subscriber) WHERE status IN ('running', 'paused');
 
 -- What became delivered since a replay of delivered ones was created, and lies
 -- between its position and its boundary. No time of an attempt could tell that
