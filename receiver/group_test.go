@@ -302,7 +302,7 @@ func TestGroupOutlivesItsLeader(t *testing.T) {
 	})
 }
 
-// When the time of a shared transaction is over, nobody is told that a function has ended it.
+// The error of a shared transaction whose time is over blames no function.
 // Those whose own time is not over are run again, also the one that fails because of it.
 func TestGroupTimeout(t *testing.T) {
 	run := func(t *testing.T, commit time.Duration, fns ...func(*script) error) []error {

@@ -224,7 +224,7 @@ func TestReplay(t *testing.T) {
 	require.Contains(t, b.get("/replays").text, "the endpoint is back")
 }
 
-// What was superseded is replayed from its list.
+// The list of superseded deliveries leads to a replay of these.
 func TestReplayOfSuperseded(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -171,7 +171,7 @@ func whatChanges(t *testing.T, tab *browsertest.Tab) {
 	says("body", "who are you?")
 }
 
-// Whoever clicks twice has asked once.
+// Two clicks on a button make one request.
 func twoClicks(t *testing.T, tab *browsertest.Tab) {
 	b := newBed(t)
 	var posts atomic.Int32

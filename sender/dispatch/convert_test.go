@@ -246,7 +246,7 @@ func (keepsNothing) KeepBodies(context.Context, []dispatch.KeptBody) (map[dispat
 	return nil, errors.New("the disk is full")
 }
 
-// What could not be kept is not sent. It is sent soon after the database keeps bodies again.
+// A body that could not be kept is not sent. It is sent soon after the database keeps bodies again.
 func TestBodyThatCannotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVersioned(t)

@@ -201,7 +201,7 @@ func TestRedeliverAndReplay(t *testing.T) {
 	require.Equal(t, http.StatusConflict, v.post(at+"/continue").status)
 }
 
-// What is sent again to an endpoint that holds its deliveries waits there, and the page says so.
+// A delivery that is sent again waits while its endpoint holds deliveries, and the page says so.
 // To one that was deleted nothing can be sent.
 func TestSendAgainToAnEndpointThatIsNotThere(t *testing.T) {
 	t.Parallel()

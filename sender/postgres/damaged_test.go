@@ -116,6 +116,16 @@ func TestLostAttemptOfNoEvent(t *testing.T) {
 	require.Len(t, out.Notices, 2)
 }
 
+// giveUp makes dead letters of what is due.
+func giveUp(t *testing.T, s *postgres.Store[pgx.Tx]) {
+	t.Helper()
+	dead := batchOf(exchange(t, s, batchOf(nil, 10)).Claimed, 0)
+	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
+	}
+	exchange(t, s, dead)
+}
+
 // Sweeps and replays go on for other subscriptions if the head of one is missing.
 func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	p := newPlace(t)
@@ -124,11 +134,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	register(t, s, 3, 1, sender.Settings{})
 	publish(t, s, 9, 3)
 	expandAll(t, s)
-	dead := batchOf(exchange(t, s, batchOf(nil, 10)).Claimed, 0)
-	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
-		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
-	}
-	exchange(t, s, dead)
+	giveUp(t, s)
 	publish(t, s, 9, 3)
 	expandAll(t, s)
 	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
@@ -166,11 +172,7 @@ func TestReplayGoesOnWithoutASubscription(t *testing.T) {
 	register(t, s, 2, 1, sender.Settings{})
 	publish(t, s, 6, 2)
 	expandAll(t, s)
-	dead := batchOf(exchange(t, s, batchOf(nil, 10)).Claimed, 0)
-	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
-		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
-	}
-	exchange(t, s, dead)
+	giveUp(t, s)
 	p.exec(t, `DELETE FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`'`)
 	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, replay.Bounds{})
 	require.NoError(t, err)

@@ -46,8 +46,8 @@ const (
 		AND (l.published_before IS NULL OR ev.created_at < l.published_before))`
 
 	// isTaken is the condition that no resume before has skipped a row x of a subscription s.
-	// What was skipped and is not swept has events up to left_to, and so has what was sent
-	// again since.
+	// A skipped delivery that is not swept has an event up to left_to, and so has one that was
+	// sent again since.
 	isTaken = `(x.event > s.left_to OR NOT EXISTS (SELECT 1 FROM surehook_left k WHERE k.subscription = s.no AND k.epoch > x.epoch AND k.event >= x.event))`
 
 	// oldestHeld returns when the oldest event before a time was published that a resume

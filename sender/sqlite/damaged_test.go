@@ -94,15 +94,10 @@ func TestDamagedRowsHarmTheirOwn(t *testing.T) {
 	}
 }
 
-// Sweeps and replays go on for other subscriptions if the head of one is missing.
-func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
-	db := open(t, path(t), fit)
-	s := newStore(t, db, time.Now)
-	subscribers := register(t, s, 3)
-	publish(t, s, 9, 0, subscribers)
-	expandAll(t, s)
-	b := batchOf(nil, 10)
-	_, claimed, err := s.Step(t.Context(), dispatch.ExpandParams{}, b)
+// giveUp makes dead letters of up to most deliveries that are due.
+func giveUp(t *testing.T, s *sqlite.Store, most int) {
+	t.Helper()
+	_, claimed, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, most))
 	require.NoError(t, err)
 	dead := batchOf(claimed.Claimed, 0)
 	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
@@ -110,6 +105,16 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	}
 	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{}, dead)
 	require.NoError(t, err)
+}
+
+// Sweeps and replays go on for other subscriptions if the head of one is missing.
+func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	subscribers := register(t, s, 3)
+	publish(t, s, 9, 0, subscribers)
+	expandAll(t, s)
+	giveUp(t, s, 10)
 	publish(t, s, 9, 0, subscribers)
 	expandAll(t, s)
 	require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error {
@@ -120,7 +125,7 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 			s.ResumeSubscriptionTx(t.Context(), tx, "wsub_1", sender.Resume{None: true}),
 			s.DeleteSubscriptionTx(t.Context(), tx, "wsub_2"))
 	}))
-	_, err = s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, replay.Bounds{})
+	_, err := s.CreateReplay(t.Context(), replay.Replay{ID: "rpl_1", Filter: replay.Filter{Status: sender.StatusDeadLettered}, Status: replay.Running}, replay.Bounds{})
 	require.NoError(t, err)
 
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
@@ -147,14 +152,7 @@ func TestReplayGoesOnWithoutASubscription(t *testing.T) {
 	const each = 550 // both together are more than a step looks at
 	publish(t, s, 2*each, 0, register(t, s, 2))
 	expandAll(t, s)
-	_, claimed, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 2*each))
-	require.NoError(t, err)
-	dead := batchOf(claimed.Claimed, 0)
-	dead.Decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
-		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
-	}
-	_, _, err = s.Step(t.Context(), dispatch.ExpandParams{}, dead)
-	require.NoError(t, err)
+	giveUp(t, s, 2*each)
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_subscriptions WHERE id = 'wsub_0'; UPDATE surehook_registry SET version = version + 1`)
 	require.NoError(t, err)
 	r, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, replay.Bounds{})

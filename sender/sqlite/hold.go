@@ -23,8 +23,8 @@ const (
 			AND e.seq > (SELECT coalesce(min(since), 0) FROM surehook_patterns WHERE subscription = ?1)
 			AND e.seq > ?2 AND e.created_at < ?3 AND length(e.body) > 0 ORDER BY e.seq`
 
-	// isTaken is the condition that no resume before has skipped a row x. What was skipped and
-	// is not swept has events up to ?3, and so has what was sent again since.
+	// isTaken is the condition that no resume before has skipped a row x. A skipped delivery
+	// that is not swept has an event up to ?3, and so has one that was sent again since.
 	isTaken    = `(x.event > ?3 OR NOT EXISTS (SELECT 1 FROM surehook_left k WHERE k.subscription = ?1 AND k.epoch > x.epoch AND k.event >= x.event))`
 	isRedacted = `EXISTS (SELECT 1 FROM surehook_events v WHERE v.seq = x.event AND length(v.body) = 0)`
 

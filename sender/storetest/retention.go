@@ -77,7 +77,7 @@ func resumeRetentionInFlight[Tx any](w *world[Tx]) {
 	w.resume(sub, sender.Resume{NotBefore: published})
 }
 
-// What a resume has skipped is in flight, so the store remembers the resume for longer.
+// A skipped delivery is in flight, so the store remembers the resume for longer.
 func resumeRetentionAgain[Tx any](w *world[Tx]) {
 	owner := w.subscriber()
 	for _, order := range []sender.Order{sender.OrderRelaxed, sender.OrderObject} {

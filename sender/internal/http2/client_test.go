@@ -339,7 +339,7 @@ func TestServerThatReadsNoMore(t *testing.T) {
 	}
 }
 
-// What a server sends, and nobody reads, is kept in memory: there is not much of it.
+// The client keeps little of an answer in memory that nobody reads.
 func TestServerIsNotFarAhead(t *testing.T) {
 	sent := make(chan int, 1)
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
