@@ -51,6 +51,8 @@ type live struct {
 	dropped bool
 	// behind: it waits for an earlier one about its object, and stands in no queue.
 	behind bool
+	// resumed: its subscription was resumed, with it, since the attempt in hand was claimed.
+	resumed bool
 }
 
 // renewed returns a row whose schedule starts anew. An attempt in hand becomes the first
@@ -120,7 +122,7 @@ func (d *delivery) forDecision() dispatch.Live {
 
 // take sets the fields that the rules decide.
 func (l *live) take(v *dispatch.Live) {
-	l.number, l.tries, l.first, l.stood, l.spared = v.Number, v.Tries, v.First, v.Stood, v.Spared
+	l.number, l.tries, l.first, l.stood, l.spared, l.resumed = v.Number, v.Tries, v.First, v.Stood, v.Spared, false
 }
 
 func (d *delivery) status() sender.Status {

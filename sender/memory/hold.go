@@ -122,7 +122,9 @@ func (s *Store) checkRetention(sub *subscription, held []*delivery, r sender.Res
 func (tx *Tx) resume(d *delivery, taken bool, now time.Time) {
 	switch {
 	case taken:
-		tx.setLive(d, d.live.renewed(now))
+		row := d.live.renewed(now)
+		row.resumed = !row.leased.IsZero()
+		tx.setLive(d, row)
 	case d.live.leased.IsZero():
 		tx.end(d, rules.Cancelled(d.live.single))
 	default:

@@ -90,7 +90,7 @@ func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error
 	line := d.line()
 	v, err := rules.Settle(d.forDecision(), sub.Health, r, rules.Standing{
 		Claimed: row.leased, Gone: sub.deleted, Skipped: row.dropped, Redacted: d.event.redacted,
-		Settings: &sub.Settings, Newer: line.Overtaken(sub.Settings.Order, d.event.no),
+		Settings: &sub.Settings, Newer: line.Overtaken(sub.Settings.Order, d.event.no), Resumed: row.resumed,
 		Active: sub.Status == sender.SubscriptionActive && !sub.deleted, Closing: sub.Status == sender.SubscriptionClosing,
 	}, w.Decide, w.now)
 	if err != nil {

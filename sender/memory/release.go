@@ -43,7 +43,7 @@ func (s *Store) Release(ctx context.Context, rs []dispatch.Release) error {
 				set(tx, &d.kept, nil)
 			}
 			var back dispatch.Live
-			back, row.due = rules.TakeBack(d.forDecision(), row.leased, d.event.info.CreatedAt, false, r.Due, now)
+			back, row.due = rules.TakeBack(d.forDecision(), row.leased, d.event.info.CreatedAt, row.resumed, r.Due, now)
 			row.take(&back)
 			row.returned = r.Due.IsZero() && row.number == 0
 			row.leased = time.Time{}

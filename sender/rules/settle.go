@@ -19,7 +19,7 @@ type Standing struct {
 	Redacted bool // its event's body was removed
 
 	// Resumed tells that its subscription was resumed, with it, since the attempt was
-	// claimed. A store that has its schedule start anew at the resume itself leaves it out.
+	// claimed.
 	Resumed bool
 
 	// Settings are its subscription's; nil: all zero.
@@ -61,8 +61,9 @@ type Verdict struct {
 // overtaken does not go on.
 //
 // A schedule that starts anew by a resume takes the attempt in hand for its first: the
-// horizon begins with it, and what was spared before is forgotten. Attempt numbers go on
-// (I7). An attempt that is uncounted leaves the schedule as it was, except that it stood
+// horizon begins with it, and what was spared before is forgotten. If that attempt was lost,
+// the horizon begins now: the lease may have ended long before the resume. Attempt numbers go
+// on (I7). An attempt that is uncounted leaves the schedule as it was, except that it stood
 // still for a while.
 //
 // decide is asked about every attempt, even of a subscription that was deleted. It may be
@@ -76,6 +77,9 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 ) (v Verdict, err error) {
 	if s.Resumed {
 		l.Tries, l.First, l.Stood, l.Spared = 1, s.Claimed, 0, false
+		if r.Class == sender.ClassInterrupted {
+			l.First = now
+		}
 	}
 	if s.Redacted {
 		r.Snippet, r.Headers = nil, ""

@@ -1,10 +1,11 @@
 package rules_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
@@ -76,8 +77,11 @@ func TestWhatTheRowRemembers(t *testing.T) {
 		change(&l)
 		return l
 	}
+	lost := anew
+	lost.First = now
 	for name, c := range map[string]struct {
 		resumed bool
+		class   sender.Class // "": it timed out
 		decided dispatch.Decision
 		want    dispatch.Live
 	}{
@@ -88,6 +92,8 @@ func TestWhatTheRowRemembers(t *testing.T) {
 		"resumed":                  {resumed: true, want: anew},
 		"resumed, and uncounted":   {resumed: true, decided: dispatch.Decision{Uncounted: true}, want: with(anew, func(l *dispatch.Live) { l.Tries = 0 })},
 		"resumed, and stood still": {resumed: true, decided: dispatch.Decision{Stands: time.Second}, want: with(anew, func(l *dispatch.Live) { l.Stood = time.Second })},
+		"lost":                     {class: sender.ClassInterrupted, want: with(stored, func(l *dispatch.Live) { l.Spared = false })},
+		"resumed, and lost":        {resumed: true, class: sender.ClassInterrupted, want: lost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.decided.Status = sender.StatusAwaitingRetry
@@ -95,14 +101,15 @@ func TestWhatTheRowRemembers(t *testing.T) {
 				before := stored
 				if c.resumed {
 					before = anew
+					before.First = c.want.First
 				}
 				require.Equal(t, before, l, "what is decided about")
 				require.Equal(t, now, at)
 				return c.decided
 			}
-			v, err := rules.Settle(stored, sender.Health{}, dispatch.Result{Class: sender.ClassTimeout}, rules.Standing{Claimed: claimed, Resumed: c.resumed}, decide, now)
+			v, err := rules.Settle(stored, sender.Health{}, dispatch.Result{Class: cmp.Or(c.class, sender.ClassTimeout)}, rules.Standing{Claimed: claimed, Resumed: c.resumed}, decide, now)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(c.want, v.Live))
+			require.Empty(t, gocmp.Diff(c.want, v.Live))
 		})
 	}
 }
@@ -199,7 +206,7 @@ func TestStatus(t *testing.T) {
 func TestLost(t *testing.T) {
 	l := dispatch.Live{Key: dispatch.DeliveryKey{Event: 7, Subscription: 8}, Number: 3, Tries: 2}
 	published, claimed := now.Add(-time.Minute), now.Add(-time.Second)
-	require.Empty(t, cmp.Diff(dispatch.Result{
+	require.Empty(t, gocmp.Diff(dispatch.Result{
 		Key: l.Key, Token: 99, Number: 3, StartedAt: claimed, Published: published, Class: sender.ClassInterrupted,
 		Error: "the process was lost; whether the request arrived is not known", Chance: 0.5,
 	}, rules.Lost(l, 99, claimed, published, 0.5)))

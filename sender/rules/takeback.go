@@ -22,7 +22,7 @@ func TakeBack(l dispatch.Live, claimed, created time.Time, resumed bool, due, no
 	if resumed {
 		l.Tries, l.First, l.Stood, l.Spared = 0, time.Time{}, 0, false
 	}
-	if l.First.Equal(claimed) {
+	if l.Tries == 0 && l.First.Equal(claimed) {
 		l.First = time.Time{}
 	}
 	switch {

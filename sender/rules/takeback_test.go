@@ -52,6 +52,11 @@ func TestTakeBack(t *testing.T) {
 			want:  dispatch.Live{Number: 4},
 			at:    now,
 		},
+		"one before it was found lost at the claim, and was the first": {
+			given: dispatch.Live{Number: 5, Tries: 2, First: claimed},
+			want:  dispatch.Live{Number: 4, Tries: 1, First: claimed},
+			at:    now,
+		},
 		"one before it did not count": {
 			given: dispatch.Live{Number: 2, Tries: 1, First: earlier, Stood: time.Second},
 			want:  dispatch.Live{Number: 1, First: earlier, Stood: time.Second},

@@ -99,6 +99,7 @@ type modelDelivery struct {
 	tries     int
 	uncounted bool // an attempt of the present schedule did not count
 	vague     bool // the contract does not say whether first begins anew
+	resumed   bool // its subscription was resumed while an attempt was in flight
 	stood     time.Duration
 	single    bool
 	spared    bool
@@ -278,7 +279,7 @@ func (m *model[Tx]) cancel(d *modelDelivery) {
 
 // renew starts a live delivery's schedule anew.
 func (d *modelDelivery) renew(now time.Time) {
-	d.tries, d.first, d.stood, d.spared, d.uncounted, d.vague = 0, time.Time{}, 0, false, false, false
+	d.tries, d.first, d.stood, d.spared, d.uncounted, d.vague, d.resumed = 0, time.Time{}, 0, false, false, false, false
 	if d.leased.IsZero() {
 		d.due = now
 	} else {

@@ -214,6 +214,10 @@ func (m *model[Tx]) settled(results []dispatch.Result, recorded []dispatch.Outco
 // compares the decision.
 func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.Decision) {
 	d.attempted(class)
+	if d.resumed && class == sender.ClassInterrupted {
+		d.first = m.clock
+	}
+	d.resumed = false
 	if d.cancelled() {
 		// The contract does not say whether such an attempt counts for the
 		// health.
@@ -310,6 +314,7 @@ func (m *model[Tx]) release() {
 	if d := m.byKey[c.Key]; d.live && !d.leased.IsZero() && d.token == c.Token {
 		d.number--
 		d.tries--
+		d.resumed = false
 		if d.number == 0 && r.Due.IsZero() {
 			due = d.event.created
 		}

@@ -156,6 +156,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 		case d.sub != s || !d.live || d.cancelled():
 		case takes(r, d.event) || behind[d.event.draft.ID]:
 			d.renew(m.clock)
+			d.resumed = !d.leased.IsZero()
 		case d.leased.IsZero():
 			m.cancel(d)
 			defer m.comeOut(d)

@@ -10,6 +10,7 @@ import (
 func resumeInFlightRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"resume, in flight and taken", "An attempt that is in flight at a resume that takes its delivery becomes the first of the new schedule.", resumeInFlightTaken[Tx]},
+		{"resume, lost before", "An attempt that was lost while its subscription was held takes nothing of the horizon of the new schedule, which begins when the attempt is found lost.", resumeLostBefore[Tx]},
 		{"resume, in flight and succeeds", "An attempt that is in flight at a resume without its delivery, and succeeds, makes it delivered.", resumeInFlightSucceeds[Tx]},
 		{"resume, in flight and fails", "An attempt that is in flight at a resume without its delivery, and fails, is stored and leaves it cancelled, whatever Decide says.", resumeInFlightFails[Tx]},
 		{"resume, in flight and lost", "An attempt that is in flight at a resume without its delivery, and is lost, is stored as interrupted and leaves it cancelled.", resumeInFlightLost[Tx]},
@@ -44,6 +45,41 @@ func resumeInFlightTaken[Tx any](w *world[Tx]) {
 	w.equal([]int{live.Number, live.Tries}, []int{3, 1}, "number and tries at the decision about the lost one")
 	w.record(result(claims.Claimed[0], sender.ClassNone))
 	w.equal([]any{w.delivery(d.ID, sub).Status, w.delivery(d.ID, sub).AttemptCount}, []any{sender.StatusDelivered, 4}, "status and attempts")
+}
+
+func resumeLostBefore[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	live := w.watch()
+	w.claimOne()
+	w.pause(sub)
+	w.Advance(100 * time.Hour)
+	w.resume(sub, takeAll)
+	claims := w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, after the resume")
+	w.equal([]int{live.Number, live.Tries}, []int{1, 1}, "number and tries at the decision about the lost one")
+	w.sameTime(live.First, claims.Now, "First at the decision about the lost one")
+	w.record(result(claims.Claimed[0], sender.ClassTimeout))
+	w.equal([]int{live.Number, live.Tries}, []int{2, 2}, "number and tries at the decision about the next one")
+	w.sameTime(live.First, claims.Now, "First at the decision about the next one")
+	w.equal(w.delivery(d.ID, sub).Status, sender.StatusAwaitingRetry, "status")
+
+	// A lease that runs on beyond the resume is lost later.
+	w.Advance(retryDelay(2))
+	w.claimOne()
+	w.pause(sub)
+	w.resume(sub, takeAll)
+	w.Advance(lease + time.Second)
+	claims = w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, once the lease has ended")
+	w.sameTime(live.First, claims.Now, "First at the decision about the one that was lost after the resume")
+
+	// What is sent again has the attempt in flight for its first, lost or not.
+	w.redeliver(w.delivery(d.ID, sub).ID)
+	again := claims.Claimed[0].At
+	w.Advance(lease + time.Second)
+	claims = w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
+	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, of what was sent again")
+	w.sameTime(live.First, again, "First of what was sent again")
 }
 
 // skippedInFlight makes a delivery that a resume has skipped while an attempt was in

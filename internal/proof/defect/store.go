@@ -52,6 +52,11 @@ var ofStores = []Defect{
 		Old: "e.Result.Class == sender.ClassNone && !e.Single", New: "e.Result.Class == sender.ClassNone",
 	},
 	{
+		Name: "an attempt that was lost while its subscription was held takes of the horizon of the new schedule",
+		File: "sender/rules/settle.go", Tests: []string{"./sender/memory"}, Run: "^TestStore$/^life$",
+		Old: "l.First = now", New: "l.First = s.Claimed",
+	},
+	{
 		Name: "an interrupted attempt is charged to the endpoint",
 		File: "sender/rules/settle.go", Tests: []string{"./sender/rules"},
 		Old: "r.Class == sender.ClassInterrupted || d.Uncounted", New: "d.Uncounted",
