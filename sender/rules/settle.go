@@ -141,10 +141,10 @@ func outcome(r *dispatch.Result, d *dispatch.Decision) sender.Outcome {
 	switch {
 	case r.Class == sender.ClassNone:
 		return sender.OutcomeSucceeded
+	case r.Class == sender.ClassInterrupted || d.Uncounted || r.OwnNetwork || r.ProxyFailed:
+		return sender.OutcomeNone
 	case d.Status == sender.StatusDeadLettered:
 		return sender.OutcomeDeadLettered
-	case r.Class == sender.ClassInterrupted || d.Uncounted:
-		return sender.OutcomeNone
 	}
 	return sender.OutcomeFailed
 }

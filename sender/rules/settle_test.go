@@ -216,17 +216,23 @@ func TestLost(t *testing.T) {
 func TestSettleRemembersOutcomes(t *testing.T) {
 	before := sender.Health{Recent: sender.Recent(0).Add(sender.OutcomeFailed)}
 	for name, c := range map[string]struct {
-		class    sender.Class
+		result   dispatch.Result
 		decision dispatch.Decision
 		want     []sender.Outcome
 	}{
-		"success":         {sender.ClassNone, dispatch.Decision{Status: sender.StatusDelivered}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeSucceeded}},
-		"failure":         {sender.ClassStatus, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeFailed}},
-		"dead letter":     {sender.ClassStatus, dispatch.Decision{Status: sender.StatusDeadLettered}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeDeadLettered}},
-		"interrupted":     {sender.ClassInterrupted, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed}},
-		"our own network": {sender.ClassConnect, dispatch.Decision{Status: sender.StatusAwaitingRetry, Uncounted: true}, []sender.Outcome{sender.OutcomeFailed}},
+		"success":         {dispatch.Result{Class: sender.ClassNone}, dispatch.Decision{Status: sender.StatusDelivered}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeSucceeded}},
+		"failure":         {dispatch.Result{Class: sender.ClassStatus}, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeFailed}},
+		"dead letter":     {dispatch.Result{Class: sender.ClassStatus}, dispatch.Decision{Status: sender.StatusDeadLettered}, []sender.Outcome{sender.OutcomeFailed, sender.OutcomeDeadLettered}},
+		"interrupted":     {dispatch.Result{Class: sender.ClassInterrupted}, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed}},
+		"our own network": {dispatch.Result{Class: sender.ClassConnect}, dispatch.Decision{Status: sender.StatusAwaitingRetry, Uncounted: true}, []sender.Outcome{sender.OutcomeFailed}},
+
+		"lost at the end":                   {dispatch.Result{Class: sender.ClassInterrupted}, dispatch.Decision{Status: sender.StatusDeadLettered}, []sender.Outcome{sender.OutcomeFailed}},
+		"our own network, of a single one":  {dispatch.Result{Class: sender.ClassConnect, OwnNetwork: true}, dispatch.Decision{Status: sender.StatusDelivered}, []sender.Outcome{sender.OutcomeFailed}},
+		"our own network, for all too long": {dispatch.Result{Class: sender.ClassConnect, OwnNetwork: true}, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed}},
+		"our own proxy, for all too long":   {dispatch.Result{Class: sender.ClassConnect, ProxyFailed: true}, dispatch.Decision{Status: sender.StatusAwaitingRetry}, []sender.Outcome{sender.OutcomeFailed}},
+		"our own proxy, to the very last":   {dispatch.Result{Class: sender.ClassConnect, ProxyFailed: true}, dispatch.Decision{Status: sender.StatusDeadLettered}, []sender.Outcome{sender.OutcomeFailed}},
 	} {
-		v, err := rules.Settle(dispatch.Live{}, before, dispatch.Result{Class: c.class}, rules.Standing{Active: true},
+		v, err := rules.Settle(dispatch.Live{}, before, c.result, rules.Standing{Active: true},
 			func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision { return c.decision }, time.Now())
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, v.Health.Recent.Outcomes(), name)
