@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -10,14 +9,9 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// Lists have the bounds of a page and the texts of cursors in common. A text is opaque to
-// callers, and each cursor has exactly one. No text is the beginning of another one, so a
-// text that was cut off is refused and does not lead elsewhere. Cursors are not secret, and
-// give no rights.
-const (
-	defaultLimit = 50
-	maxLimit     = 200
-)
+// Lists have the texts of cursors in common. A text is opaque to callers, and each cursor has
+// exactly one. No text is the beginning of another one, so a text that was cut off is refused
+// and does not lead elsewhere. Cursors are not secret, and give no rights.
 
 // NumberCursor is the cursor of a list that is ordered by a number, from 1.
 func NumberCursor(no int64) string { return write(no) }
@@ -25,7 +19,7 @@ func NumberCursor(no int64) string { return write(no) }
 // Number reads a query of such a list: its limit, and the number at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
 func Number(asked int, text string, first int64) (limit int, from int64, err error) {
-	if limit, err = limitOf(asked); err != nil || text == "" {
+	if limit, err = sender.PageSize(asked); err != nil || text == "" {
 		return limit, first, err
 	}
 	if !read(text, &from) || from < 1 {
@@ -41,7 +35,7 @@ func FailingCursor(since, no int64) string { return write(since, no) }
 // Failing reads a query of such a list: its limit, and the time and the number at which the
 // page begins. The error matches sender.ErrInvalid.
 func Failing(asked int, text string) (limit int, since, no int64, err error) {
-	if limit, err = limitOf(asked); err != nil || text == "" {
+	if limit, err = sender.PageSize(asked); err != nil || text == "" {
 		return limit, 0, 0, err
 	}
 	if !read(text, &since, &no) || since < 1 || no < 1 {
@@ -56,7 +50,7 @@ func DeliveryCursor(k dispatch.DeliveryKey) string { return write(k.Event, k.Sub
 // Delivery reads a query of such a list: its limit, and the key at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
 func Delivery(asked int, text string, first dispatch.DeliveryKey) (limit int, from dispatch.DeliveryKey, err error) {
-	if limit, err = limitOf(asked); err != nil || text == "" {
+	if limit, err = sender.PageSize(asked); err != nil || text == "" {
 		return limit, first, err
 	}
 	if !read(text, &from.Event, &from.Subscription) || from.Event < 1 || from.Subscription < 1 {
@@ -66,14 +60,6 @@ func Delivery(asked int, text string, first dispatch.DeliveryKey) (limit int, fr
 }
 
 var errCursor = fmt.Errorf("%w cursor: it must be one that a page before came with", sender.ErrInvalid)
-
-func limitOf(asked int) (int, error) {
-	limit := cmp.Or(asked, defaultLimit)
-	if limit < 1 || limit > maxLimit {
-		return 0, fmt.Errorf("%w limit %d: it must be from 1 to %d", sender.ErrInvalid, asked, maxLimit)
-	}
-	return limit, nil
-}
 
 // encoding ignores line ends although it is strict: read refuses them.
 var encoding = base64.RawURLEncoding.Strict()
