@@ -116,6 +116,24 @@ func TestOwnPolicyParts(t *testing.T) {
 	}
 }
 
+// However soon a subscription's own schedule ends: an outage of ours is charged to no endpoint
+// before it has lasted for twice the horizon of all.
+func TestOwnHorizonChargesNoOutage(t *testing.T) {
+	p := dispatch.Policy{Backoff: backoff.Policy{Jitter: backoff.None()}, Own: sender.PolicyBounds{Allowed: true}}
+	own := &sender.Settings{Horizon: m, DisableAfter: h}
+	failing := sender.Health{Lane: sender.LaneProven, Streak: 9, FailingSince: t0.Add(-2 * h), LastFailure: t0.Add(-m), Warned: 90, WarnedAt: t0.Add(-h)}
+	r := dispatch.Result{Class: sender.ClassConnect, OwnNetwork: true, StartedAt: t0}
+	live := dispatch.Live{First: t0.Add(-3 * m), Tries: 2, Stood: 2 * m, Own: own}
+	d := p.Decide(live, failing, r, t0)
+	require.Equal(t, sender.StatusDeadLettered, d.Status, "it stands still for twice its own horizon at most")
+	require.Equal(t, failing, d.Health)
+	require.Empty(t, d.Disable)
+	require.Len(t, d.Notices, 1, "of the dead letter")
+
+	live.Stood, live.First = 2*72*h, t0.Add(-145*h)
+	require.NotEmpty(t, p.Decide(live, failing, r, t0).Disable, "it has lasted for too long to be ours")
+}
+
 func TestGoneStops(t *testing.T) {
 	p := dispatch.Policy{Backoff: backoff.Policy{Jitter: backoff.None()}}
 	gone := dispatch.Result{Class: sender.ClassStatus, StatusCode: 410}

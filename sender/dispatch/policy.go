@@ -63,6 +63,7 @@ const mostHorizonsStood = 2
 
 // Decide is the function that a Batch carries. now is the database's time.
 func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decision {
+	common, ours := p, r.ProxyFailed
 	if l.Own != nil {
 		p = p.within(l.Own)
 	}
@@ -70,13 +71,17 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 		if d, ok := p.standStill(l, h, r, now); ok {
 			return d
 		}
+		// A horizon of the subscription's own may end the delivery before that of all would.
+		// The failure is not the endpoint's for that.
+		_, stands := common.standStill(l, h, r, now)
+		ours = ours || stands
 	}
 	if spared(l.Spared, &r) {
 		return spare(h, r, now)
 	}
 	d := p.deliver(l, r, now)
 	d.Health = h
-	if !r.ProxyFailed || r.Class == sender.ClassNone {
+	if !ours || r.Class == sender.ClassNone {
 		d.Health = p.health(h, r, now)
 	}
 	if l.GoneStops && gone(r) {
@@ -88,7 +93,7 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Detail: fmt.Sprintf(
 			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
 	}
-	if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted && !r.ProxyFailed {
+	if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted && !ours {
 		p.warn(&d, r, now)
 	}
 	return d
