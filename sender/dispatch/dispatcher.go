@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -296,7 +297,7 @@ func (c Config) problems() []error {
 
 // Run dispatches until ctx ends, and then drains: it claims nothing more, gives back the
 // deliveries that were claimed and not begun, waits for the attempts in flight for up to
-// DrainTimeout, and records them. It returns nil, or ErrDrainTimeout if it gave up some
+// DrainTimeout, and records them. It also waits for the Notifier. It returns nil, or ErrDrainTimeout if it gave up some
 // attempts. Their deliveries become due again when a dispatcher finds that the process is
 // gone, or when their leases end. It returns an error at once if the database is not fit
 // (ErrUnfit), secrets are sealed with a key that it was not given (ErrSealed), or the
@@ -313,8 +314,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	d.logStart(ctx)
 	p := newPump(d)
+	var notifying sync.WaitGroup
 	if d.cfg.Notifier != nil {
-		p.workers.Go(func() { d.notifying(ctx, p.noticed) })
+		notifying.Go(func() { d.notifying(ctx, p.noticed) })
 	}
 	if l, ok := d.store.(Listener); ok {
 		p.workers.Go(func() { l.Listen(ctx) })
@@ -323,7 +325,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer p.present.live(ctx)()
 	p.run(ctx)
 	defer d.post.CloseIdle()
-	return d.logEnd(ctx, p.drain(ctx))
+	err := p.drain(ctx)
+	notifying.Wait() // a Notifier that does not heed its context is no attempt that was given up
+	return d.logEnd(ctx, err)
 }
 
 // Stats counts what RunOnce did.

@@ -109,6 +109,30 @@ func TestNoticesOfARunThatEnds(t *testing.T) {
 	})
 }
 
+// A Notifier that does not heed its context is no attempt: a run that ends waits for it, and
+// has given up none.
+func TestNotifierThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://dead/")
+		told := make(chan struct{})
+		stop := b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), DrainTimeout: time.Second,
+			Notifier: func(context.Context, sender.Notice) error {
+				close(told)
+				time.Sleep(30 * time.Second)
+				return nil
+			},
+		}))
+		b.Publish("sub_a")
+		<-told
+		require.NoError(t, stop())
+		list, _, err := b.History.Notices(t.Context(), history.NoticeQuery{})
+		require.NoError(t, err)
+		require.False(t, list[0].NotifiedAt.IsZero())
+	})
+}
+
 // A dead letter is announced to its owner and to the operator, who ask for it, and to
 // nobody else. The deliveries of these announcements fail too, and raise no further
 // announcements.
