@@ -53,17 +53,18 @@ func (x *presence) resolve(ctx context.Context) (found bool) {
 	return err == nil && x.p.giveBackLater(leases)
 }
 
-// giveBackLater makes the next step give back these leases, unless the step has others to
-// give back already.
+// giveBackLater makes the next step give back these leases, and reports whether there are
+// any. If the step has some to give back already, these may be the same: they are found again.
 func (p *pump) giveBackLater(leases []Release) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(leases) == 0 || len(p.back) > 0 {
-		return false
+	if len(p.back) == 0 {
+		for _, l := range leases {
+			p.back = append(p.back, givenBack{a: &attempt{Claimed: Claimed{Key: l.Key, Token: l.Token}}})
+		}
 	}
-	for _, l := range leases {
-		p.back = append(p.back, givenBack{a: &attempt{Claimed: Claimed{Key: l.Key, Token: l.Token}}})
+	if len(leases) > 0 {
+		p.signal()
 	}
-	p.signal()
-	return true
+	return len(leases) > 0
 }

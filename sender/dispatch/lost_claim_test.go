@@ -82,3 +82,39 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 		})
 	}
 }
+
+// slowEndStore takes a second for the last figures of a run, and shows leases only then.
+type slowEndStore struct {
+	dispatch.Store
+	ending *atomic.Bool
+}
+
+func (s slowEndStore) LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]dispatch.Release, error) {
+	if !s.ending.Load() {
+		return nil, nil
+	}
+	return s.Store.LeasedUnder(ctx, tokens, limit)
+}
+
+func (s slowEndStore) Sweep(ctx context.Context, limit int) (int, error) {
+	if limit == 0 {
+		s.ending.Store(true)
+		time.Sleep(time.Second)
+	}
+	return s.Store.Sweep(ctx, limit)
+}
+
+// What is found of such a claim while the run ends is given back all the same.
+func TestClaimWhoseAnswerWasLostAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Publish("sub_a")
+		store := &lostAnswerStore{slowEndStore{b.Store, new(atomic.Bool)}, func(claimed dispatch.Claims) bool { return len(claimed.Claimed) > 0 }}
+		stop := b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		time.Sleep(10 * time.Millisecond)
+		require.True(t, b.Delivery().InFlight)
+		require.NoError(t, stop())
+		require.False(t, b.Delivery().InFlight)
+	})
+}
