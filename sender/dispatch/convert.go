@@ -36,6 +36,7 @@ func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time
 	if len(all) == 0 {
 		return claimed
 	}
+	p.present.aside.Store(true) // until the claims are accepted
 	kept, err := p.d.store.KeepBodies(ctx, asks)
 	out := map[DeliveryKey]bool{}
 	for i := range all {

@@ -109,6 +109,25 @@ func TestPayloadVersions(t *testing.T) {
 	})
 }
 
+// slowKeepStore takes longer to keep a body than a process may say nothing.
+type slowKeepStore struct{ dispatch.Store }
+
+func (s slowKeepStore) KeepBodies(ctx context.Context, all []dispatch.KeptBody) (map[dispatch.DeliveryKey][]byte, error) {
+	time.Sleep(7 * time.Second)
+	return s.Store.KeepBodies(ctx, all)
+}
+
+// A process lives while the body of what it has claimed is kept, however long that takes.
+func TestSlowlyKeptBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		v.subscribe("old", shop.First)
+		v.publish(newestData)
+		got := v.run(v.convert, slowKeepStore{v.Store}, 10*time.Second, http.StatusOK)
+		require.Len(t, got["old"], 1)
+	})
+}
+
 // The bytes of a delivery do not change between its attempts: not if another converter is
 // deployed, not if the subscription is pinned to a newer version, not if a process has no
 // catalogue, and not if the delivery is sent again after its end.

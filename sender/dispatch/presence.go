@@ -38,7 +38,7 @@ type presence struct {
 	timeout time.Duration // of a call of the store; zero: none
 	watch   watch
 	claims  chan struct{} // capacity 1: something was claimed, or may have been
-	aside   atomic.Bool   // the run holds claims whose events it could not read
+	aside   atomic.Bool   // the run holds claims whose events it could not read, or whose bodies are being kept
 
 	mu       sync.Mutex
 	process  int64

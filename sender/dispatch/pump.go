@@ -265,6 +265,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 		p.lastStep = asked
 	}
 	p.accept(p.converted(ctx, p.withoutUnread(claims.Claimed, asked, heard), asked), asked, heard)
+	p.present.aside.Store(len(p.unread.claims) > 0)
 	if err := p.readUnread(ctx); err != nil {
 		return s, err
 	}
