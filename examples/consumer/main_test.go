@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -292,6 +293,15 @@ func TestServerAway(t *testing.T) {
 	p.consumer.stop()
 	p.consumer = p.consume(addr)
 	p.consumer.says("applied subscriber.created sub_ada, version 1", 1)
+	require.Equal(t, []string{`sub_ada Ada {} 1`}, p.copies())
+
+	// Nor does somebody else's 404 say that what it has is gone.
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	p.consumer.stop()
+	p.consumer = p.consume(addr, "-server", other.URL, "-secret", secret)
+	p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "Ada L."})
+	eventually(t, "an answer", func() bool { return attempted("503")() || attempted("200")() })
 	require.Equal(t, []string{`sub_ada Ada {} 1`}, p.copies())
 }
 

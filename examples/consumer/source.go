@@ -34,7 +34,8 @@ func newSource(base, token string) (*source, error) {
 	return &source{base: strings.TrimSuffix(base, "/"), token: token, client: &http.Client{Timeout: 5 * time.Second}}, nil
 }
 
-// get reads JSON. Found is false for 404.
+// get reads JSON. Found is false for a 404 of the reference server: one of somebody else, as of
+// a proxy before it, does not say that anything is gone.
 func (s *source) get(ctx context.Context, path string, into any) (found bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
 	if err != nil {
@@ -46,10 +47,10 @@ func (s *source) get(ctx context.Context, path string, into any) (found bool, er
 		return false, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	switch res.StatusCode {
-	case http.StatusOK:
+	switch media := res.Header.Get("Content-Type"); {
+	case res.StatusCode == http.StatusOK:
 		return true, json.NewDecoder(res.Body).Decode(into)
-	case http.StatusNotFound:
+	case res.StatusCode == http.StatusNotFound && media == "application/problem+json":
 		return false, nil
 	}
 	return false, fmt.Errorf("GET %s was answered with %s", path, res.Status)
