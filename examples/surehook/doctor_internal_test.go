@@ -1,13 +1,46 @@
 package main
 
 import (
+	"database/sql"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender/history"
 )
+
+// A forgotten transaction is found also while it is idle, and after the first phase of its
+// commit.
+func TestOldestTransaction(t *testing.T) {
+	t.Parallel()
+	pgtest.DSN(t) // skips without an installed server
+	server, err := pgtest.Start(pgtest.Options{Settings: map[string]string{"max_prepared_transactions": "1"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	db, err := sql.Open("pgx", server.DSN())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	oldest := func() time.Duration {
+		age, err := oldestTransaction(t.Context(), db)
+		require.NoError(t, err)
+		return age
+	}
+	require.Zero(t, oldest())
+	forgotten, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer forgotten.Close()
+	_, err = forgotten.ExecContext(t.Context(), "BEGIN; CREATE TABLE a ()")
+	require.NoError(t, err)
+	require.Positive(t, oldest())
+	_, err = forgotten.ExecContext(t.Context(), "PREPARE TRANSACTION 'a'")
+	require.NoError(t, err)
+	require.Positive(t, oldest())
+	_, err = forgotten.ExecContext(t.Context(), "COMMIT PREPARED 'a'")
+	require.NoError(t, err)
+	require.Zero(t, oldest())
+}
 
 // A delivery that is due may wait for its first attempt or for a later one.
 func TestJudgeWork(t *testing.T) {

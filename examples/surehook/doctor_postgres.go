@@ -108,15 +108,24 @@ func judgeClock(found *findings, off time.Duration, whose string, doubt time.Dur
 // checkTransactions finds the forgotten transaction that keeps dead rows from being
 // removed.
 func checkTransactions(ctx context.Context, db *sql.DB, found *findings) {
-	var seconds float64
-	err := db.QueryRowContext(ctx, `SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
-		WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&seconds)
-	switch oldest := (time.Duration(seconds) * time.Second).Round(time.Second); {
+	switch oldest, err := oldestTransaction(ctx, db); {
 	case err != nil:
 		found.failed("transactions", err)
 	case oldest > 10*time.Minute:
-		found.add("transactions", warn, fmt.Sprintf("one is open for %v: it keeps dead rows from being removed, and events from being expanded", oldest), "find it in pg_stat_activity (state, xact_start), and end it")
+		found.add("transactions", warn, fmt.Sprintf("one is open for %v: it keeps dead rows from being removed, and others wait for its locks", oldest.Round(time.Second)),
+			"find it in pg_stat_activity (state, xact_start) or pg_prepared_xacts, and end it")
 	default:
 		found.add("transactions", ok, "none that this role can see is open for long", "")
 	}
+}
+
+// oldestTransaction is for how long one is open that keeps dead rows; 0: none is. One that
+// waits for its next statement has an id if it has written, and most often no snapshot.
+func oldestTransaction(ctx context.Context, db *sql.DB) (time.Duration, error) {
+	var seconds float64
+	err := db.QueryRowContext(ctx, `SELECT coalesce(extract(epoch FROM clock_timestamp() - min(since)), 0)::float8 FROM (
+		SELECT xact_start AS since FROM pg_stat_activity
+			WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+		UNION ALL SELECT prepared FROM pg_prepared_xacts) AS open`).Scan(&seconds)
+	return time.Duration(seconds * float64(time.Second)), err
 }
