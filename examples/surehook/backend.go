@@ -92,6 +92,9 @@ type (
 		Payload  string    `json:"payload"`
 		Attempts []attempt `json:"attempts"`
 		Why      string    `json:"why"`
+
+		WaitsFor  *string `json:"waits_for"`
+		HoldsBack bool    `json:"holds_back"`
 	}
 	page struct {
 		Data       []delivery `json:"data"`

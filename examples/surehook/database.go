@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type databasePlace struct {
 }
 
 func (o *databasePlace) flags(f *flag.FlagSet) {
-	f.StringVar(&o.database, "database", "", "the service's database: an SQLite `file` or a postgres:// URL (or SUREHOOK_DATABASE). Others can see it in the list of processes: give the password by PGPASSWORD, or the URL by -database-file")
+	f.StringVar(&o.database, "database", "", "the service's database: an SQLite `file`, a postgres:// URL or host=… dbname=… (or SUREHOOK_DATABASE). Others can see it in the list of processes: give the password by PGPASSWORD, or the URL by -database-file")
 	f.StringVar(&o.file, "database-file", "", "a `file` that has in it what -database would say")
 	f.StringVar(&o.schema, "schema", "", "the `schema` of the tables in PostgreSQL (default: by the search_path)")
 }
@@ -75,7 +76,7 @@ func (o *databasePlace) open(ctx context.Context, env func(string) string, make 
 	switch {
 	case where == "":
 		return nil, errors.New("which database? Give -database FILE, -database postgres://…, -database-file or SUREHOOK_DATABASE")
-	case strings.HasPrefix(where, "postgres://"), strings.HasPrefix(where, "postgresql://"):
+	case strings.HasPrefix(where, "postgres://"), strings.HasPrefix(where, "postgresql://"), keywords.MatchString(where):
 		return openPostgres(ctx, where, o.schema)
 	case strings.Contains(where, "://"):
 		return nil, errors.New("the database must be an SQLite file or a URL that begins with postgres://")
@@ -84,6 +85,10 @@ func (o *databasePlace) open(ctx context.Context, env func(string) string, make 
 	}
 	return openSQLite(ctx, where, make)
 }
+
+// keywords is how a connection string begins that is no URL (PostgreSQL, section 34.1.1.1). It
+// may have a password, which no error is to show as the name of a file.
+var keywords = regexp.MustCompile(`^\s*(host|port|user|password|dbname|database|service|sslmode|passfile|connect_timeout|application_name|target_session_attrs|search_path)\s*=`)
 
 // noFile is the error that an SQLite file is not there.
 type noFile string

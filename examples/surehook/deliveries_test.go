@@ -77,7 +77,11 @@ func TestDeliveries(t *testing.T) {
 		headers := same("why", id, "-headers")
 		require.Contains(t, headers, "  > Webhook-Signature: redacted\n")
 		require.Contains(t, headers, "  < Content-Length: 0\n")
-		require.JSONEq(t, u.does("why", id, "-json"), u.does(append([]string{"why", id, "-json"}, stored...)...))
+		record, err := json.Marshal(u.gets("/deliveries/" + id))
+		require.NoError(t, err)
+		for _, source := range [][]string{nil, stored} {
+			require.JSONEq(t, string(record), u.does(append([]string{"why", id, "-json"}, source...)...))
+		}
 
 		e.answers(http.StatusOK)
 		for _, source := range [][]string{nil, stored} {
@@ -140,6 +144,9 @@ func TestReplay(t *testing.T) {
 			require.Equal(t, 1, a.code, "it has ended")
 			a = u.run(append([]string{"replay", "-follow", "nope"}, source...)...)
 			require.Equal(t, 1, a.code, a.errs)
+			a = u.run(append([]string{"replay", "-subscription", "wsub_nope"}, source...)...)
+			require.Equal(t, 1, a.code)
+			require.Contains(t, a.errs, map[bool]string{true: "there is no such subscription\n", false: `surehook replay: not found: subscription "wsub_nope"`}[source == nil])
 		}
 		other := u.submit("export_events", map[string]any{})
 		for _, does := range []string{"-follow", "-cancel"} {
@@ -199,6 +206,7 @@ func TestDeliveriesRefuse(t *testing.T) {
 		{2, "both a server", []string{"deliveries", "-database", "x.db", "-server", "http://localhost"}},
 		{2, "-schema is for PostgreSQL", []string{"deliveries", "-database", "x.db", "-schema", "hooks"}},
 		{2, "PostgreSQL does not answer", []string{"deliveries", "-database", "postgres://u:pass-word@127.0.0.1:1/x"}},
+		{2, "PostgreSQL does not answer", []string{"deliveries", "-database", "host=127.0.0.1 port=1 user=u password=pass-word dbname=x"}},
 		{2, "URL is not one that PostgreSQL understands", []string{"deliveries", "-database", "postgres://u:pass-word@h:port/x"}},
 		{2, "URL that begins with postgres://", []string{"deliveries", "-database", "mysql://u:pass-word@h/x"}},
 		{2, "it needs ID", []string{"why"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -16,7 +17,7 @@ func (s *server) doctor(ctx context.Context, found *findings) {
 	before := time.Now()
 	res, err := s.http.Do(req)
 	if err != nil {
-		found.add("server", fail, "nobody answers at "+s.base, "start it, or give another -server")
+		found.add("server", fail, fmt.Sprintf("%s does not answer: %v", s.base, withoutURL(err)), "start it, or give another -server")
 		return
 	}
 	_ = res.Body.Close()

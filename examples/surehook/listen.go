@@ -57,6 +57,8 @@ func listen(ctx context.Context, t *terminal, o *listenOptions) error {
 		return errors.New("where to? Give -to http://127.0.0.1:PORT/PATH")
 	case err == nil && !o.anyHost && !local(u.Hostname()):
 		return fmt.Errorf("-to %s is not this machine: the events would leave it (-any-host allows that)", u.Redacted())
+	case o.from == "":
+		return errors.New("-from is empty: it must be now, beginning or a cursor that listen has printed")
 	case o.attempts < 0:
 		return fmt.Errorf("-attempts is %d: it must be 1 or more, or 0 to try until it succeeds", o.attempts)
 	}
@@ -170,7 +172,7 @@ func (l *listener) begin(ctx context.Context, from string) error {
 // refusedFeed tells what the service refuses from what another try may change.
 func refusedFeed(err error) error {
 	var refused *catchup.StatusError
-	if !errors.As(err, &refused) {
+	if !errors.As(err, &refused) || answersLater(refused.Status) {
 		return err
 	}
 	switch refused.Status {
@@ -192,7 +194,7 @@ func (l *listener) run(ctx context.Context) error {
 			if err := l.expired(expired.Next); err != nil {
 				return err
 			}
-		case err != nil && (isNo(err) || isNo(refusedFeed(err)) && !temporary(err)):
+		case isNo(refusedFeed(err)):
 			return errors.Join(refusedFeed(err), l.end())
 		case err != nil:
 			again := delay(failed)
@@ -207,22 +209,19 @@ func (l *listener) run(ctx context.Context) error {
 	return l.end()
 }
 
-func temporary(err error) bool {
-	var refused *catchup.StatusError
-	return errors.As(err, &refused) && (refused.Status >= 500 || refused.Status == 429)
-}
-
 // delay is how long to wait after so many failures before: 1 s, doubled up to 30 s.
 func delay(failed int) time.Duration { return min(time.Second<<min(failed, 5), 30*time.Second) }
 
 func (l *listener) expired(next string) error {
+	if l.t.json {
+		if err := l.t.encode(gone{"expired", next}); err != nil {
+			return err
+		}
+	}
 	if l.stopExpired {
 		return no("the cursor has expired: events that follow it are not kept any more. Make sure of the state that they would have brought, then go on with the oldest that is kept: -from %s", next)
 	}
 	l.cursor = next
-	if l.t.json {
-		return l.t.encode(gone{"expired", next})
-	}
 	l.t.say("the cursor has expired: events that follow it are not kept any more, and are missing here. It goes on with the oldest that is kept")
 	return nil
 }
@@ -256,7 +255,11 @@ func (l *listener) event(ctx context.Context, body []byte) (done bool) {
 		sentEvent
 		Redacted bool `json:"redacted"`
 	}
-	if err := json.Unmarshal(body, &e); err != nil || e.ID == "" {
+	err := json.Unmarshal(body, &e)
+	if err == nil && e.ID == "" {
+		err = errors.New("it has no id")
+	}
+	if err != nil {
 		l.t.note("an event that is none is passed over: %v", err)
 		l.passedOver++
 		return true

@@ -153,6 +153,9 @@ func TestListenWithAnExpiredCursor(t *testing.T) {
 	a := fresh.run("listen", "-to", e.URL, "-from", cursor, "-stop-if-expired")
 	require.Equal(t, 1, a.code)
 	require.Contains(t, a.errs, "the cursor has expired: events that follow it are not kept any more")
+	a = fresh.run("listen", "-to", e.URL, "-from", cursor, "-stop-if-expired", "-json")
+	require.Equal(t, 1, a.code)
+	require.Contains(t, a.out, `{"kind":"expired","cursor":"`)
 	l = launch(t, fresh.command("listen", "-to", e.URL, "-from", cursor))
 	l.says(t, "order.created")
 	said, code := l.interrupt(t)
@@ -171,6 +174,7 @@ func TestListenRefuses(t *testing.T) {
 		{2, "where to?", nil},
 		{2, "is not this machine", []string{"-to", "http://example.com/"}},
 		{2, "-to must be like", []string{"-to", "localhost:3000", "-any-host"}},
+		{2, "-from is empty", []string{"-to", "http://localhost/", "-from", ""}},
 		{2, "-attempts is -1", []string{"-to", "http://localhost/", "-attempts", "-1"}},
 		{2, "-timeout is 0s", []string{"-to", "http://localhost/", "-timeout", "0s"}},
 		{2, "-types has", []string{"-to", "http://localhost/", "-types", "a,,b"}},

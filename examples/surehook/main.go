@@ -30,10 +30,37 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal does not wait
-	os.Exit(program(ctx, os.Args[1:], &terminal{
+	os.Exit(run(ctx, os.Args[1:], &terminal{
 		in: os.Stdin, out: os.Stdout, problems: os.Stderr, env: os.Getenv,
 		asks: isTerminal(os.Stdin), watched: isTerminal(os.Stderr),
 	}))
+}
+
+// output remembers the first error of writing, so that the commands need not look.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// run is program, which has not done what it was to do if its output is not whole.
+func run(ctx context.Context, args []string, t *terminal) int {
+	out := &output{Writer: t.out}
+	t.out = out
+	code := program(ctx, args, t)
+	if out.err != nil {
+		fmt.Fprintf(t.problems, "surehook: the output is not whole: %v\n", out.err)
+		return exitUntried
+	}
+	return code
 }
 
 // isTerminal tells whether a person is at the other end. The null device is like a terminal

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -232,11 +233,21 @@ func (u *user) submit(kind string, input any) string {
 }
 
 // posts makes a call of the server's API.
-func (u *user) posts(path string, status int, body any) (answer map[string]any) {
+func (u *user) posts(path string, status int, body any) map[string]any {
 	u.t.Helper()
 	text, err := json.Marshal(body)
 	require.NoError(u.t, err)
-	req, err := http.NewRequestWithContext(u.t.Context(), http.MethodPost, strings.TrimPrefix(u.env[0], "SUREHOOK_SERVER=")+path, bytes.NewReader(text))
+	return u.calls(http.MethodPost, path, status, text)
+}
+
+func (u *user) gets(path string) map[string]any {
+	u.t.Helper()
+	return u.calls(http.MethodGet, path, http.StatusOK, nil)
+}
+
+func (u *user) calls(method, path string, status int, body []byte) (answer map[string]any) {
+	u.t.Helper()
+	req, err := http.NewRequestWithContext(u.t.Context(), method, strings.TrimPrefix(u.env[0], "SUREHOOK_SERVER=")+path, bytes.NewReader(body))
 	require.NoError(u.t, err)
 	req.Header.Set("Authorization", "Bearer "+operatorToken)
 	req.Header.Set("Content-Type", "application/json")
@@ -307,4 +318,54 @@ func eventually[T any](t *testing.T, what string, ask func() T, right func(T) bo
 		}
 		time.Sleep(10 * time.Millisecond) // between two questions; nothing depends on how long
 	}
+}
+
+// answering is a server that gives these answers in turn, and the last of them for ever, and
+// the user of it.
+func answering(t *testing.T, answers ...string) *user {
+	t.Helper()
+	var mu sync.Mutex
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		status, body, _ := strings.Cut(answers[0], " ")
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		code, err := strconv.Atoi(status)
+		if err != nil {
+			panic(err)
+		}
+		if code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return newUser(t, "SUREHOOK_SERVER="+s.URL, "SUREHOOK_TOKEN="+operatorToken)
+}
+
+// A server that is busy, or away for a moment, has not said no.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	const away = `503 {"title":"Service Unavailable","detail":"the database does not answer just now: try again"}`
+	a := answering(t, away).run("deliveries")
+	require.Equal(t, 2, a.code)
+	require.Contains(t, a.errs, "the server answered 503: the database does not answer just now")
+	a = answering(t, away).run("redeliver", "dlv_1", "dlv_2")
+	require.Equal(t, 2, a.code)
+	require.Contains(t, a.errs, "dlv_1 is not sent again: the server answered 503")
+	a = answering(t, away).run("listen", "-to", "http://localhost/")
+	require.Equal(t, 2, a.code)
+	a = answering(t, "429", `200 {"data":[]}`).run("deliveries")
+	require.Equal(t, answer{0, "there are none\n", ""}, a)
+	a = answering(t, away).run("replay", "-follow", "job_1")
+	require.Equal(t, 2, a.code)
+	require.Contains(t, a.errs, "surehook replay -follow job_1 looks on")
+
+	const job = `200 {"id":"job_1","kind":"replay",`
+	a = answering(t, job+`"status":"running"}`, away, job+`"status":"succeeded","result":{"matched":3,"replayed":3}}`).run("replay", "-follow", "job_1")
+	require.Equal(t, answer{0, "finished: 3 of 3 are sent again, 0 skipped\n", a.errs}, a)
+	require.Contains(t, a.errs, "try again): again in 1s\n")
 }

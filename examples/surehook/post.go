@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,11 +74,7 @@ func (p *poster) post(ctx context.Context, id string, body []byte, attempt int) 
 	}
 	res, err := p.http.Do(req)
 	if err != nil {
-		var at *url.Error
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return answer{err: err, took: time.Since(begun)}
+		return answer{err: withoutURL(err), took: time.Since(begun)}
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 16<<10))

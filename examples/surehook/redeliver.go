@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 )
 
 func redeliverCommand() command {
@@ -28,7 +29,7 @@ anew; one that is delivered gets a single attempt.`,
 				for _, id := range args {
 					err := b.redeliver(ctx, id, force)
 					if err != nil && !isNo(err) {
-						return err
+						return fmt.Errorf("%s is not sent again: %w", id, err)
 					}
 					failed = failed || err != nil
 					if err := redelivered(t, id, err); err != nil {

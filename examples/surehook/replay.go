@@ -149,13 +149,23 @@ func (o *replayOptions) confirm(ctx context.Context, t *terminal, count int64) e
 	return no("nothing was sent")
 }
 
+// followTries is how often a replay that was read before is tried to be read again, which
+// takes half a minute: a server may be started anew meanwhile.
+const followTries = 5
+
 // follow waits for the end of a replay.
 func follow(ctx context.Context, t *terminal, b backend, id string) error {
-	for {
+	for left := 0; ; {
 		r, err := b.replayed(ctx, id)
 		switch {
 		case ctx.Err() != nil:
 			return no("the replay goes on: surehook replay -follow %s looks on, -cancel %s ends it", id, id)
+		case err != nil && !isNo(err) && left > 0:
+			again := delay(followTries - left)
+			left--
+			t.note("the replay cannot be read (%v): again in %v", err, again)
+			_ = pause(ctx, again) // the loop looks at ctx
+			continue
 		case err != nil && !isNo(err):
 			return fmt.Errorf("%w; a replay goes on without this program: surehook replay -follow %s looks on", err, id)
 		case err != nil:
@@ -163,6 +173,7 @@ func follow(ctx context.Context, t *terminal, b backend, id string) error {
 		case r.Ended:
 			return ended(t, &r)
 		}
+		left = followTries
 		t.progress("%s: %s sent", r.Status, r.sentOf())
 		_ = pause(ctx, 300*time.Millisecond) // the loop looks at ctx
 	}

@@ -4,10 +4,37 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// An output that could not be written is not taken for one that is whole.
+func TestOutputIsNotWhole(t *testing.T) {
+	t.Parallel()
+	var problems bytes.Buffer
+	_, full := io.Pipe()
+	require.NoError(t, full.Close())
+	code := run(t.Context(), []string{"trigger", "-list"}, &terminal{out: full, problems: &problems})
+	require.Equal(t, exitUntried, code)
+	require.Equal(t, "surehook: the output is not whole: io: read/write on closed pipe\n", problems.String())
+}
+
+// How much there is to be done is not known of a job that has not begun.
+func TestReplayHasNotBegun(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"id":"job_1","kind":"replay","status":"queued","progress":null}`)
+	}))
+	t.Cleanup(web.Close)
+	s, err := newServer(web.URL, "a token")
+	require.NoError(t, err)
+	r, err := s.replayed(t.Context(), "job_1")
+	require.NoError(t, err)
+	require.Equal(t, "0", r.sentOf())
+}
 
 // Whoever is asked can answer by Ctrl-C, too.
 func TestConfirm(t *testing.T) {

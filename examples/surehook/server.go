@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/receiver/catchup"
 	"github.com/surehook/surehook/sender"
 )
@@ -52,8 +53,28 @@ func local(host string) bool {
 
 func (s *server) close() {}
 
+// A server that is asked too often has done nothing. It is asked again if it says that there
+// is room soon.
+const (
+	askedTries = 5
+	askedWait  = 2 * time.Second // what is longer is for the user to wait
+)
+
 // call makes a request, and reads the answer into out, unless that is nil.
 func (s *server) call(ctx context.Context, method, path string, in, out any) error {
+	for tries := 1; ; tries++ {
+		err := s.ask(ctx, method, path, in, out)
+		busy, is := errors.AsType[*busyError](err)
+		if !is || busy.after == 0 || busy.after > askedWait || tries == askedTries {
+			return err
+		}
+		if err := pause(ctx, busy.after); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *server) ask(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -72,10 +93,7 @@ func (s *server) call(ctx context.Context, method, path string, in, out any) err
 	}
 	res, err := s.http.Do(req)
 	if err != nil {
-		var at *url.Error
-		if errors.As(err, &at) {
-			err = at.Err
-		}
+		err = withoutURL(err)
 		var dial *net.OpError
 		if errors.As(err, &dial) && dial.Op == "dial" {
 			return fmt.Errorf("nobody answers at %s (%w): is the server running? -server says another one", s.base, err)
@@ -88,7 +106,7 @@ func (s *server) call(ctx context.Context, method, path string, in, out any) err
 		return fmt.Errorf("reading the answer of %s: %w", s.base, err)
 	}
 	if res.StatusCode >= 300 {
-		return refusal(res.StatusCode, text)
+		return refusal(res, text)
 	}
 	if out == nil {
 		return nil
@@ -99,14 +117,46 @@ func (s *server) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
+// withoutURL is the cause of a request's error.
+func withoutURL(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// busyError is the answer of a server that has no other just now.
+type busyError struct {
+	said  string
+	after time.Duration // of a 429: when there is room again; 0: not known
+}
+
+func (e *busyError) Error() string { return e.said }
+
+// answersLater tells whether a status says nothing about what was asked.
+func answersLater(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
 // refusal words a problem document (RFC 9457).
-func refusal(status int, text []byte) error {
+func refusal(res *http.Response, text []byte) error {
+	err := refused(res.StatusCode, text)
+	if !answersLater(res.StatusCode) {
+		return &noError{err}
+	}
+	busy := &busyError{said: err.Error()}
+	if res.StatusCode == http.StatusTooManyRequests {
+		busy.after, _ = backoff.ParseRetryAfter(res.Header.Get("Retry-After"), time.Now())
+	}
+	return busy
+}
+
+func refused(status int, text []byte) error {
 	var p struct {
 		Title, Detail string
 		Errors        []struct{ Location, Message string }
 	}
 	if json.Unmarshal(text, &p) != nil || p.Title+p.Detail == "" {
-		return no("the server answered %d: is it a reference server?", status)
+		return fmt.Errorf("the server answered %d: is it a reference server?", status)
 	}
 	said := cmp.Or(p.Detail, p.Title)
 	for _, e := range p.Errors {
@@ -118,7 +168,7 @@ func refusal(status int, text []byte) error {
 	if status == http.StatusUnauthorized {
 		said += " (SUREHOOK_TOKEN or -token-file)"
 	}
-	return no("the server answered %d: %s", status, said)
+	return fmt.Errorf("the server answered %d: %s", status, said)
 }
 
 func (s *server) deliveries(ctx context.Context, f filter, cursor string, limit int) (p page, err error) {
@@ -252,7 +302,7 @@ func (s *server) replayed(ctx context.Context, id string) (replayState, error) {
 	if err != nil {
 		return replayState{}, err
 	}
-	r := replayState{ID: j.ID, Status: j.Status, Ended: j.ended()}
+	r := replayState{ID: j.ID, Status: j.Status, Ended: j.ended(), More: j.Status == "queued" || j.Status == "running"}
 	if j.Progress != nil {
 		r.Sent, r.Matched, r.More = j.Progress.Done, j.Progress.Total, j.Progress.Total == 0
 	}

@@ -32,8 +32,15 @@ func newStored(db *database) (backend, error) {
 
 func (s *stored) close() { s.db.close() }
 
-// inner are the names of packages in front of their errors.
-var inner = strings.NewReplacer("sender: ", "", "postgres: ", "", "sqlite: ", "", "history: ", "", "replay: ", "", "feed: ", "")
+// plain is an error of the library without the names of packages, and without the words before
+// the library's own, which say where in it the error was met.
+func plain(err error) string {
+	text := err.Error()
+	if _, own, met := strings.Cut(text, "sender: "); met {
+		text = own
+	}
+	return strings.NewReplacer("sender: ", "", "postgres: ", "", "sqlite: ", "", "history: ", "", "replay: ", "", "feed: ", "").Replace(text)
+}
 
 // ofDelivery words that there is none.
 func ofDelivery(id string, err error) error {
@@ -53,7 +60,7 @@ func answered(err error) error {
 		sender.ErrInvalidEvent, sender.ErrVersion, sender.ErrUnfit,
 	} {
 		if errors.Is(err, refused) {
-			return no("%s", inner.Replace(err.Error()))
+			return no("%s", plain(err))
 		}
 	}
 	return err
@@ -83,7 +90,7 @@ func (s *stored) delivery(ctx context.Context, id string) (record, error) {
 	if err != nil {
 		return record{}, answered(err)
 	}
-	r := record{delivery: viewDelivery(d), Payload: string(d.Body), Attempts: []attempt{}, Why: why.Sentence}
+	r := record{delivery: viewDelivery(d), Payload: string(d.Body), Attempts: []attempt{}, Why: why.Sentence, WaitsFor: orNull(why.Behind), HoldsBack: why.HoldsBack}
 	for _, a := range d.Attempts {
 		r.Attempts = append(r.Attempts, attempt{
 			Number: a.Number, StartedAt: a.StartedAt.UTC(), DurationMS: a.Duration.Milliseconds(), StatusCode: orNull(a.StatusCode),
