@@ -33,10 +33,13 @@ func (s *server) doctor(ctx context.Context, found *findings) {
 	if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		judgeClock(found, at.Add(time.Second/2).Sub(before.Add(took/2)), "the server's", time.Second+took) // whole seconds
 	}
-	if _, err := s.deliveries(ctx, filter{}, "", 1); err != nil {
-		found.add("token", fail, err.Error(), "SUREHOOK_TOKEN or -token-file")
-	} else {
+	switch _, err := s.deliveries(ctx, filter{}, "", 1); {
+	case err == nil:
 		found.add("token", ok, "the server takes it", "")
+	case isNo(err):
+		found.add("token", fail, err.Error(), "SUREHOOK_TOKEN or -token-file")
+	default:
+		found.add("token", warn, "not tried: "+err.Error(), "mend that first")
 	}
 	found.add("database", ok, "not looked at: surehook doctor -database checks it", "")
 }

@@ -360,6 +360,7 @@ func TestBusyServer(t *testing.T) {
 	require.Equal(t, 2, a.code)
 	a = answering(t, "429", `200 {"data":[]}`).run("deliveries")
 	require.Equal(t, answer{0, "there are none\n", ""}, a)
+	require.Equal(t, "warn", answering(t, away).doctor().of("token"), "nothing is known of it")
 	a = answering(t, away).run("replay", "-follow", "job_1")
 	require.Equal(t, 2, a.code)
 	require.Contains(t, a.errs, "surehook replay -follow job_1 looks on")
