@@ -41,6 +41,16 @@ func TestChoose(t *testing.T) {
 	require.ErrorContains(t, err, `"nothing"`)
 }
 
+func TestQuantile(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[len(hundred)-1-i] = float64(i + 1)
+	}
+	require.Equal(t, []float64{1, 50, 99, 100}, []float64{quantile(hundred, 0), median(hundred), quantile(hundred, 0.99), quantile(hundred, 1)})
+	require.Equal(t, 2.0, median([]float64{3, 1, 2}))
+	require.Zero(t, median(nil))
+}
+
 func TestCompare(t *testing.T) {
 	round := func(a, b, c float64) []sample {
 		return slices.Concat(one("a", map[string]float64{"x/s": a}), one("b", map[string]float64{"x/s": b}), one("c", map[string]float64{"x/s": c}))

@@ -35,6 +35,11 @@ func blocked[Tx any](k kind[Tx]) scenario {
 				return nil, alone.close, err
 			}
 			closeBoth := func() error { return errors.Join(alone.close(), beside.close()) }
+			// The other one is settled at the end of block: this one too, so that both
+			// have statistics.
+			if err := alone.settle(ctx); err != nil {
+				return nil, closeBoth, err
+			}
 			if err := beside.block(ctx, b.of(1000, 100)); err != nil {
 				return nil, closeBoth, err
 			}

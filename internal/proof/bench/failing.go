@@ -21,28 +21,43 @@ func failing[Tx any](k kind[Tx]) scenario {
 			{figure: arriveP99, of: beside, over: []string{without}, least: 1.2, aim: 1, smallerBetter: true},
 			{figure: arriveP50, of: beside, over: []string{without}, smallerBetter: true},
 		},
-		open: func(ctx context.Context, b *bench) ([]measure, func() error, error) {
-			l, err := openLineAs(ctx, b, k, sender.Settings{Order: sender.OrderObject})
-			if err != nil {
-				return nil, nil, err
-			}
-			if err := l.dispatch(ctx, b); err != nil {
-				return nil, l.close, err
-			}
+		open: func(_ context.Context, b *bench) ([]measure, func() error, error) {
 			during := time.Duration(b.of(15, 3)) * time.Second
 			return []measure{
-				func(ctx context.Context) ([]sample, error) { return l.measured(ctx, without, during) },
-				func(ctx context.Context) (figures []sample, err error) {
-					ctx, cancel := context.WithCancel(ctx)
-					ended := make(chan error, 1)
-					go func() { ended <- l.fail(ctx) }()
-					figures, err = l.measured(ctx, beside, during)
-					cancel()
-					return figures, errors.Join(err, <-ended)
-				},
-			}, l.close, nil
+				func(ctx context.Context) ([]sample, error) { return besideFailing(ctx, b, k, without, false, during) },
+				func(ctx context.Context) ([]sample, error) { return besideFailing(ctx, b, k, beside, true, during) },
+			}, nil, nil
 		},
 	}
+}
+
+// besideFailing measures a line of its own: what has failed in one measurement waits for
+// hours, and would be tried again in the next.
+func besideFailing[Tx any](ctx context.Context, b *bench, k kind[Tx], variant string, failing bool, during time.Duration) (_ []sample, err error) {
+	l, err := openLineAs(ctx, b, k, sender.Settings{Order: sender.OrderObject})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.close()) }()
+	if err := l.dispatch(ctx, b); err != nil {
+		return nil, err
+	}
+	// All have answered fast before anything fails.
+	if err := l.warmUp(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.settle(ctx); err != nil {
+		return nil, err
+	}
+	if !failing {
+		return l.measured(ctx, variant, during)
+	}
+	failed, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- l.fail(failed) }()
+	figures, err := l.measured(ctx, variant, during)
+	stop()
+	return figures, errors.Join(err, <-ended)
 }
 
 // fail publishes versions of an object whose events are answered with 503, to the healthy

@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 func median(v []float64) float64 { return quantile(v, 0.5) }
 
@@ -10,5 +13,5 @@ func quantile(v []float64, q float64) float64 {
 		return 0
 	}
 	v = slices.Sorted(slices.Values(v))
-	return v[min(len(v)-1, int(q*float64(len(v))))]
+	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
 }
