@@ -65,6 +65,9 @@ var errTooLarge = errors.New("the body is too large")
 // read takes the body whole.
 func read(w http.ResponseWriter, r *http.Request, within time.Duration) (body []byte, p *Problem) {
 	err := inTime(w, within, func() (err error) {
+		if r.ContentLength > maxBody && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+			return errTooLarge // the client asks before it sends, so it sends nothing
+		}
 		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); len(body) > maxBody {
 			// A client that is cut off in the middle of sending does not see the answer.
 			_, _ = io.CopyN(io.Discard, r.Body, maxDrained)

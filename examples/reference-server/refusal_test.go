@@ -145,6 +145,7 @@ func TestRefusals(t *testing.T) {
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"url": "https://127.0.0.1/", "status": "paused"}, 422, "body.url", nil},
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "disabled"}, 422, "body.status", nil},
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "active", "resume": "yesterday"}, 422, "body.resume", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "active", "resume": ""}, 422, "body.resume", nil},
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "paused", "resume": "all"}, 422, "body.resume", nil},
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"resume": "all"}, 422, "body.resume", nil},
 

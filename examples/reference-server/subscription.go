@@ -95,7 +95,7 @@ type SubscriptionChange struct {
 	Ordering
 	Failing
 	Status string `json:"status,omitempty" enum:"active,paused" doc:"active also enables a disabled one."`
-	Resume string `json:"resume,omitempty" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
+	Resume string `json:"resume,omitempty" minLength:"1" doc:"With the status active: which of the held deliveries are sent, all (the default), none, or those published since a time (RFC 3339)."`
 }
 
 // TestSent is the answer to a request for a test event.
