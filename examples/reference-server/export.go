@@ -96,7 +96,7 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 		return json.Marshal(ExportLink{URL: "/jobs/" + j.ID + "/events", Events: state.Events})
 	}
 	var out bytes.Buffer
-	err = s.export(ctx, j.ID, &out)
+	err = s.export(ctx, j.ID, state.Part, &out)
 	return out.Bytes(), err
 }
 
@@ -130,19 +130,25 @@ func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], query 
 	})
 }
 
-// export writes an export as a JSON list.
-func (s *service) export(ctx context.Context, job string, to interface{ Write(b []byte) (int, error) }) error {
+// keptParts is how many parts a job's export has. Once the first of them are forgotten,
+// it is not there any more: what remains would pass for all of it.
+func (s *service) keptParts(ctx context.Context, j jobs.Job) (last int, err error) {
+	var kept int
+	err = s.db.row(ctx, nil, "SELECT count(*), coalesce(max(part), 0) FROM server_exports WHERE job = $1", j.ID).Scan(&kept, &last)
+	if err == nil && (kept < last || kept == 0 && string(j.Result) != "[]") {
+		err = problem(http.StatusGone, "what the job has found is not kept any more: submit another job")
+	}
+	return last, err
+}
+
+// export writes an export with a number of parts as a JSON list.
+func (s *service) export(ctx context.Context, job string, parts int, to interface{ Write(b []byte) (int, error) }) error {
 	if _, err := to.Write([]byte("[")); err != nil {
 		return err
 	}
-	for part := 1; ; part++ {
+	for part := 1; part <= parts; part++ {
 		var events string
-		err := s.db.row(ctx, nil, "SELECT events FROM server_exports WHERE job = $1 AND part = $2", job, part).Scan(&events)
-		if errors.Is(err, sql.ErrNoRows) {
-			_, err := to.Write([]byte("]"))
-			return err
-		}
-		if err != nil {
+		if err := s.db.row(ctx, nil, "SELECT events FROM server_exports WHERE job = $1 AND part = $2", job, part).Scan(&events); err != nil {
 			return err
 		}
 		if part > 1 {
@@ -152,10 +158,12 @@ func (s *service) export(ctx context.Context, job string, to interface{ Write(b 
 			return err
 		}
 	}
+	_, err := to.Write([]byte("]"))
+	return err
 }
 
 func (s *server) exportOperations() {
-	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}/events", id: "get-export", summary: "Read what a job of the kind export_events has found", tag: "Jobs", errors: []int{http.StatusConflict}}, s.getExport)
+	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}/events", id: "get-export", summary: "Read what a job of the kind export_events has found", tag: "Jobs", errors: []int{http.StatusConflict, http.StatusGone}}, s.getExport)
 	// The answer is written piece by piece, so that its type says nothing of it.
 	events := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[[]Event](), true, "")
 	s.api.OpenAPI().Paths["/jobs/{id}/events"].Get.Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: events}}
@@ -176,9 +184,13 @@ func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAns
 	if j.Status != jobs.Succeeded {
 		return nil, problem(http.StatusConflict, "the job has not succeeded: its status is "+string(j.Status))
 	}
+	parts, err := s.keptParts(ctx, j)
+	if err != nil {
+		return nil, err
+	}
 	return &exportAnswer{func(hc huma.Context) {
 		hc.SetHeader("Content-Type", "application/json")
-		if err := s.export(ctx, j.ID, hc.BodyWriter()); err != nil && ctx.Err() == nil {
+		if err := s.export(ctx, j.ID, parts, hc.BodyWriter()); err != nil && ctx.Err() == nil {
 			s.log.Error("an export broke off", "job", j.ID, "error", err)
 			panic(http.ErrAbortHandler) // so that nobody takes it for whole
 		}

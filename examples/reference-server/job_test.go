@@ -344,6 +344,16 @@ func TestExport(t *testing.T) {
 		require.Len(t, all, 5)
 		require.Equal(t, big, all[4]["data"])
 		s.get(other.token, link["url"].(string)).refused(http.StatusNotFound)
+		none := s.submit(c.token, "export_events", object{"event_type": "order.none"})
+		s.finished(c.token, none)
+
+		// A part of what was found does not pass for all of it, nor does nothing.
+		for _, forgotten := range []string{"part = 1", "true"} {
+			_, err := p.open(t).ExecContext(t.Context(), "DELETE FROM server_exports WHERE "+forgotten)
+			require.NoError(t, err)
+			s.get(c.token, link["url"].(string)).refused(http.StatusGone)
+		}
+		require.Equal(t, "[]", s.get(c.token, "/jobs/"+none+"/events").text)
 		require.Len(t, s.finished(operatorToken, s.submit(operatorToken, "export_events", object{"event_type": "order.paid"}))["result"], 3, "the operator's has all")
 	})
 }
