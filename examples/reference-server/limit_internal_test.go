@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,4 +55,19 @@ func TestRates(t *testing.T) {
 	wait, ok := guesses.take("a")
 	require.False(t, ok)
 	require.Equal(t, 2*time.Second, wait)
+}
+
+// What is remembered of a visitor of the portal does not depend on the path's length.
+func TestVisitorsAreRememberedInLittle(t *testing.T) {
+	t.Parallel()
+	id := func(path string) string {
+		c, ok := visitors(path)
+		require.True(t, ok)
+		return c.id
+	}
+	require.Equal(t, id("/portal/s/h/"), id("/portal/s/h/deliveries"))
+	require.NotEqual(t, id("/portal/s/h/"), id("/portal/s/i/"))
+	require.Less(t, len(id("/portal/s/"+strings.Repeat("h", 1<<20)+"/")), 100)
+	_, ok := visitors("/portal/open")
+	require.False(t, ok)
 }

@@ -121,9 +121,8 @@ func (s *server) withPortal(next http.Handler) http.Handler {
 			http.Redirect(w, r, portalRoot+"/", http.StatusMovedPermanently)
 		case strings.HasPrefix(r.URL.Path, portalRoot+"/"):
 			noteRoute(r, routePortal)
-			if session, ok := strings.CutPrefix(r.URL.Path, portalRoot+"/s/"); ok {
-				handle, _, _ := strings.Cut(session, "/")
-				if p := s.mayAsk(caller{id: portalRoot + "/" + handle}); p != nil {
+			if c, ok := visitors(r.URL.Path); ok {
+				if p := s.mayAsk(c); p != nil {
 					s.sorry(w, r, p)
 					return
 				}
@@ -133,4 +132,12 @@ func (s *server) withPortal(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// visitors are whom a page's requests are counted for: those of one subscriber, or of nobody.
+// They are remembered by a hash, since anybody can send a path of any length.
+func visitors(path string) (c caller, ok bool) {
+	session, ok := strings.CutPrefix(path, portalRoot+"/s/")
+	handle, _, _ := strings.Cut(session, "/")
+	return caller{id: portalRoot + "/" + hashToken(handle)}, ok
 }
