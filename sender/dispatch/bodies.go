@@ -89,7 +89,9 @@ func (p *pump) readUnread(ctx context.Context) error {
 		events[i] = c.Key.Event
 	}
 	slices.Sort(events)
-	read, err := p.d.store.Payloads(ctx, slices.Compact(events))
+	bounded, end := p.within(ctx)
+	read, err := p.d.store.Payloads(bounded, slices.Compact(events))
+	end()
 	if err != nil && p.inTime(&attempt{asked: u.asked}, p.d.now()) {
 		return fmt.Errorf("reading the events of claims: %w", err)
 	}

@@ -37,7 +37,9 @@ func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time
 		return claimed
 	}
 	p.present.aside.Store(true) // until the claims are accepted
-	kept, err := p.d.store.KeepBodies(ctx, asks)
+	bounded, end := p.within(ctx)
+	kept, err := p.d.store.KeepBodies(bounded, asks)
+	end()
 	out := map[DeliveryKey]bool{}
 	for i := range all {
 		x := &all[i]

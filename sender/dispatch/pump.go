@@ -36,6 +36,10 @@ const (
 	// The dispatcher looks again after this pause at a delivery whose secret cannot be
 	// opened.
 	secretPause = time.Minute
+
+	// A call of the store is given up after this time, or after a lease if that is longer. Its
+	// connection hangs, and the system would keep that for a quarter of an hour and more.
+	callTimeout = 2 * time.Minute
 )
 
 // pump is one run of a dispatcher. Its goroutine alone expands, claims and records.
@@ -54,8 +58,9 @@ type pump struct {
 	wire    context.Context // the context of the attempts
 	giveUp  context.CancelFunc
 
-	stepSize, claimSize          int  // how many results a step records, and how many deliveries it claims
-	toTheEnd                     bool // the run ends when nothing is left to do
+	timeout                      time.Duration // of a call of the store; zero: none
+	stepSize, claimSize          int           // how many results a step records, and how many deliveries it claims
+	toTheEnd                     bool          // the run ends when nothing is left to do
 	pace                         pacing
 	unread                       unread
 	recording                    []Result // reused for the results that a step records
@@ -101,7 +106,8 @@ func newPump(d *Dispatcher) *pump {
 			hardLimit:       2 * d.cfg.Slots,
 			bodyBytes:       d.cfg.BodyBytes,
 		}),
-		outage: d.network.since(),
+		outage:  d.network.since(),
+		timeout: max(callTimeout, d.cfg.Lease),
 	}
 	p.launch = p.toWorker
 	p.upkeep = newUpkeep(p)
@@ -119,6 +125,14 @@ func (p *pump) resize() {
 			p.stepSize, p.claimSize = size, 2*size
 		}
 	}
+}
+
+// within bounds a call of the store.
+func (p *pump) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if p.timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, p.timeout)
 }
 
 // begin gives the attempts a context that outlives ctx, so that they are not cut
@@ -346,7 +360,9 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
 	}
 	began := p.d.now()
-	expanded, claims, err := p.d.store.Step(ctx, expand, b)
+	bounded, end := p.within(ctx)
+	expanded, claims, err := p.d.store.Step(bounded, expand, b)
+	end()
 	p.stepped(ctx, &Stepped{Duration: p.d.now().Sub(began), Err: err, Expanded: expanded, Results: len(b.Results), Claimed: len(claims.Claimed)})
 	p.expanded(ctx, expanded)
 	p.mu.Lock()
@@ -446,7 +462,9 @@ func (p *pump) giveBack(ctx context.Context) error {
 	for i, b := range back {
 		rs[i] = Release{Key: b.a.Key, Token: b.a.Token, Due: b.due}
 	}
-	err := p.d.store.Release(ctx, rs)
+	bounded, end := p.within(ctx)
+	err := p.d.store.Release(bounded, rs)
+	end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {

@@ -88,3 +88,61 @@ func TestSlowKeyringDoesNotAgeTheSignature(t *testing.T) {
 		require.Equal(t, b.Delivery().Attempts[0].StartedAt.Unix(), post.ReceivedAt.Unix())
 	})
 }
+
+// silentStore does not answer one call of a method: its connection hangs.
+type silentStore struct {
+	dispatch.Store
+	method string
+	calls  atomic.Int64
+}
+
+func (s *silentStore) call(ctx context.Context, method string) error {
+	if method != s.method || s.calls.Add(1) != 3 {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *silentStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	if err := s.call(ctx, "Step"); err != nil {
+		return dispatch.Expanded{}, dispatch.Claims{}, err
+	}
+	return s.Store.Step(ctx, p, b)
+}
+
+func (s *silentStore) Sweep(ctx context.Context, limit int) (int, error) {
+	if err := s.call(ctx, "Sweep"); err != nil {
+		return 0, err
+	}
+	return s.Store.Sweep(ctx, limit)
+}
+
+func (s *silentStore) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {
+	if err := s.call(ctx, "StepReplays"); err != nil {
+		return dispatch.ReplayStep{}, err
+	}
+	return s.Store.StepReplays(ctx, limit, announce)
+}
+
+// A connection on which nobody answers, because the database's machine or the network between
+// is gone, stops a dispatcher for some minutes, and not for as long as the system keeps it.
+func TestCallThatHangs(t *testing.T) {
+	for _, method := range []string{"Step", "Sweep", "StepReplays"} {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				endpoint := sendertest.NewRoundTripper()
+				b.Subscribe("sub_a", "http://endpoint/")
+				store := &silentStore{Store: b.Store, method: method}
+				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint}))
+				time.Sleep(10 * time.Second)
+				require.EqualValues(t, 3, store.calls.Load(), "it hangs")
+				b.Publish("sub_a")
+				time.Sleep(3 * time.Minute)
+				require.Greater(t, store.calls.Load(), int64(3))
+				require.Len(t, endpoint.Requests(), 1)
+			})
+		})
+	}
+}

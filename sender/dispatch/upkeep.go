@@ -110,7 +110,9 @@ func (u *upkeep) once(ctx context.Context) (busy bool, err error) {
 // sweep reports whether it has ended deliveries.
 func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
 	began := u.p.d.now()
-	n, err := u.p.d.store.Sweep(ctx, sweepBatch)
+	bounded, end := u.p.within(ctx)
+	n, err := u.p.d.store.Sweep(bounded, sweepBatch)
+	end()
 	if err != nil {
 		return false, err
 	}
@@ -130,7 +132,9 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 		u.replays.at = u.p.d.now().Add(u.every())
 		return false, nil
 	}
-	step, err := u.p.d.store.StepReplays(ctx, spare.slots, sender.Notice.Draft)
+	bounded, end := u.p.within(ctx)
+	step, err := u.p.d.store.StepReplays(bounded, spare.slots, sender.Notice.Draft)
+	end()
 	u.p.keepSpare(spare, step.Admitted)
 	if err != nil {
 		return false, err
