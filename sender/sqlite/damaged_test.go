@@ -142,6 +142,40 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	require.Equal(t, []int{3, 6}, []int{step.Admitted, step.Skipped})
 }
 
+// A sweep frees the lines of other subscriptions from dead letters that hold nothing back any
+// more.
+func TestSweepFreesLinesWithoutAHead(t *testing.T) {
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	subscribers := register(t, s, 2)
+	set := func(settings sender.Settings) {
+		require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error {
+			for _, id := range []string{"wsub_0", "wsub_1"} {
+				sub, err := s.SubscriptionTx(t.Context(), tx, sender.SubscriptionKey{ID: id})
+				if err != nil {
+					return err
+				}
+				sub.Settings = settings
+				if err := s.UpdateSubscriptionTx(t.Context(), tx, sub); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	set(sender.Settings{Order: sender.OrderObject, HoldDead: true})
+	publish(t, s, 2, 0, subscribers)
+	expandAll(t, s)
+	giveUp(t, s, 2)
+	set(sender.Settings{Order: sender.OrderObject})
+	_, err := db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
+	require.NoError(t, err)
+	_, err = s.Sweep(t.Context(), 100)
+	require.NoError(t, err)
+	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_lines`), "dead letters in lines, one of them without a head")
+	require.Equal(t, 0, count(t, db, `SELECT lined FROM surehook_heads`))
+}
+
 // A replay sends what there is of other subscriptions if the row of one is missing, and skips
 // what is of that one.
 func TestReplayGoesOnWithoutASubscription(t *testing.T) {

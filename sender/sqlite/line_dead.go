@@ -60,8 +60,11 @@ func (s *Store) freeable(w *work) (found []dispatch.DeliveryKey, err error) {
 func (b *batch) free(all []dispatch.DeliveryKey) (freed int64, err error) {
 	for _, k := range all {
 		h, err := b.heads.any(k.Subscription)
-		if err != nil || h.missing {
+		if err != nil {
 			return freed, err
+		}
+		if h.missing {
+			continue
 		}
 		n, err := b.left(h, freeLine, k.Subscription, k.Event)
 		if err != nil {
