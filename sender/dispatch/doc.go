@@ -58,8 +58,9 @@
 //
 // A change of the order counts for the events that are expanded from then on, and for what
 // is sent again. Deliveries that were there before keep what they had: those that had no
-// line pass others and are passed, and those behind others come to their end in order. To
-// have all of a backlog in order, set the order while there is none.
+// line pass others and are passed, and those behind others come to their end in order, or,
+// with sender.OrderLatest, end as superseded when the newest of them may go. To have all of a
+// backlog in order, set the order while there is none.
 //
 // The price is that one object at one endpoint is served one delivery at a time, however
 // many places the subscription has. These are at most 1/latency deliveries in a second: 20

@@ -57,7 +57,9 @@ type Store interface {
 	// sender.OrderObject a claim finds a delivery only if every earlier version of its
 	// object has ended. Under sender.OrderLatest a new delivery ends those before it that
 	// are not leased, as superseded; one that is leased ends so when its attempt has ended
-	// otherwise than with success, or is released. A delivery that is sent again, or a
+	// otherwise than with success, or is released. If more of a line are to end than
+	// rules.Superseding grants, nothing comes out of it until a Sweep has ended the rest:
+	// see rules.Line.Halts. A delivery that is sent again, or a
 	// member of a replay that is admitted, comes into its line in the same way, and may have
 	// to wait there, or be superseded at once. What a call costs does not grow with the
 	// lines. A change of the order is for what is made or sent again from then on.
@@ -124,7 +126,9 @@ type Store interface {
 	// subscriptions were deleted or resumed without them, and ends the subscriptions that
 	// are closing and have nothing left. It also lets go on what dead letters hold back that
 	// are not to do so any more: they were pruned, or their subscriptions are closing or
-	// have other settings. It returns how many deliveries it ended. A store
+	// have other settings. In lines that halt it ends what newer deliveries have overtaken,
+	// as far as limit allows, and lets those go on in which nothing of that is left. It
+	// returns how many deliveries it ended. A store
 	// that keeps its counts for the rollups in memory writes them here, those of
 	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second.
 	// It also merges the rollups of each hour, some minutes after its end: see

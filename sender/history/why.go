@@ -77,7 +77,8 @@ type Facts struct {
 	// due; MaxAhead + 1 if they are more.
 	Ahead int
 	// Behind is the delivery of another version of its object that it waits for; "": it
-	// waits for none. BehindDead: that is a dead letter.
+	// waits for none. It is the delivery itself if that is the first of a line that halts:
+	// see rules.Line. BehindDead: it is a dead letter.
 	Behind     string
 	BehindDead bool
 
@@ -151,6 +152,9 @@ func explain(f *Facts) Why {
 		again = "It was delivered before, and is sent a single time more, whose failure leaves it delivered. "
 	}
 	due := d.NextAttemptAt
+	if f.Behind != "" && f.Behind == d.ID {
+		return say(WhyBehind, time.Time{}, "%sA newer version of its object has come, and its subscription wants the latest alone: it is about to be superseded, with the others before that version.", again)
+	}
 	w.Behind = f.Behind
 	switch {
 	case f.BehindDead:

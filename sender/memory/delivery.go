@@ -24,6 +24,7 @@ type delivery struct {
 	attempts []sender.Attempt
 	kept     []byte            // the body, if it is not the event's: see KeepBodies
 	stops    bool              // it is dead-lettered, and holds back the later ones of its line
+	halts    bool              // it is behind, the first of its line, and nothing comes out of that until a sweep
 	in       *queue[*delivery] // the queue of its subscription that it stands in; nil: none
 	at       int               // see member
 }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,7 @@ func (sub *subscription) line(object sender.Object) (l rules.Line) {
 	for i, d := range sub.lines[object] {
 		no := d.event.no
 		if i == 0 {
-			l.First, l.Dead = no, d.stops
+			l.First, l.Dead, l.Halted = no, d.stops, d.halts
 		}
 		if d.live == nil {
 			continue
@@ -48,7 +49,7 @@ func (tx *Tx) enter(d *delivery, row *live) {
 			return
 		}
 		if e.Supersedes {
-			tx.supersede(sub, object, d.event.no)
+			e.Behind = tx.supersede(sub, object, d.event.no) || e.Behind
 		}
 		if e.Displaces {
 			tx.displace(sub, object)
@@ -65,23 +66,40 @@ func (tx *Tx) enter(d *delivery, row *live) {
 func byEvent(a, b *delivery) int { return int(a.event.no - b.event.no) }
 
 // supersede ends what comes before an event in a line, but not what is in flight. Dead
-// letters leave it.
-func (tx *Tx) supersede(sub *subscription, object sender.Object, newer int64) {
+// letters leave it. halts tells that some are left for sweeps.
+func (tx *Tx) supersede(sub *subscription, object sender.Object, newer int64) (halts bool) {
+	line := sub.line(object)
+	most, _ := tx.superseding.Grants()
 	var over, kept []*delivery
+	var left *delivery
 	for _, d := range sub.lines[object] {
-		if d.event.no >= newer || d.live != nil && !d.live.leased.IsZero() {
+		switch {
+		case d.event.no >= newer || d.live != nil && !d.live.leased.IsZero():
 			kept = append(kept, d)
-		} else {
+		case d.live != nil && most == 0:
+			kept = append(kept, d)
+			left = cmp.Or(left, d)
+		default:
+			if d.live != nil {
+				most--
+			}
 			over = append(over, d)
 		}
 	}
 	tx.setLine(sub, object, kept)
 	for _, d := range over {
 		set(tx, &d.stops, false)
+		set(tx, &d.halts, false)
 		if d.live != nil {
 			tx.end(d, rules.Superseded(d.live.single))
+			tx.superseding.Add(1)
 		}
 	}
+	if halts = line.Halts(left != nil); halts {
+		set(tx, &left.halts, true)
+		set(tx, &tx.store.halted, append(tx.store.halted, left))
+	}
+	return halts
 }
 
 // displace puts what is out behind.
@@ -105,14 +123,14 @@ func (tx *Tx) goOn(d *delivery, row *live, line rules.Line) {
 func (d *delivery) inLine() bool { return slices.Contains(d.sub.lines[d.event.info.Object], d) }
 
 // advance lets the first of a line come out, if nothing is out. Of the latest order that is
-// the newest. All of what is gone is swept.
+// the newest, once all before it have ended. All of what is gone is swept.
 func (tx *Tx) advance(sub *subscription, object sender.Object) {
 	line := sub.line(object)
 	if sub.deleted || !line.Advances() {
 		return
 	}
-	if line.Overtakes(sub.Settings.Order) {
-		tx.supersede(sub, object, line.Newest)
+	if line.Overtakes(sub.Settings.Order) && tx.supersede(sub, object, line.Newest) {
+		return
 	}
 	first := sub.lines[object][0]
 	row := *first.live
@@ -148,6 +166,7 @@ func (tx *Tx) endInLine(d *delivery) {
 func (tx *Tx) leaveLine(d *delivery) {
 	if object := d.event.info.Object; d.inLine() {
 		set(tx, &d.stops, false)
+		set(tx, &d.halts, false)
 		tx.setLine(d.sub, object, filter(d.sub.lines[object], func(other *delivery) bool { return other != d }))
 	}
 }
@@ -172,6 +191,20 @@ func (tx *Tx) releaseStops() {
 		}
 	}
 	set(tx, &s.stopped, filter(s.stopped, func(d *delivery) bool { return d.stops }))
+}
+
+// goOnWithHalted lets lines advance that halted.
+func (tx *Tx) goOnWithHalted() {
+	s := tx.store
+	all := s.halted
+	set(tx, &s.halted, nil)
+	for _, d := range all {
+		if d.halts {
+			set(tx, &d.halts, false)
+			tx.advance(d.sub, d.event.info.Object)
+			tx.wake = true
+		}
+	}
 }
 
 // PassOver implements history.Store.

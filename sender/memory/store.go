@@ -66,6 +66,7 @@ type Store struct {
 	swept         []*subscription // the swept ones that were not pruned
 	dropped       []*delivery     // skipped by a resume while they were leased
 	stopped       []*delivery     // dead letters that hold back others, or did so lately
+	halted        []*delivery     // the firsts of lines that halt, or did so since the last sweep
 	deliveries    map[dispatch.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
 	served        int64 // turns taken in claims

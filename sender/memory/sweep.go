@@ -18,17 +18,19 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 		w := &batch{Batch: &dispatch.Batch{}, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}}
 		tx.beginMinute(w.now)
 		over := w.cancelled(limit)
+		tx.superseding = rules.SupersedingInSweep(limit - len(over))
 		for _, d := range over {
 			if err := w.cancel(d); err != nil {
 				return err
 			}
 		}
-		ended = len(over)
 		if w.rollup.Attempts() > 0 {
 			tx.tally(&w.rollup)
 		}
 		tx.forget()
 		tx.releaseStops()
+		tx.goOnWithHalted()
+		ended = len(over) + tx.superseding.Ended()
 		for _, sub := range s.closing {
 			if !sub.deleted && s.closed(sub) {
 				tx.remove(sub)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/inside"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // ErrEnded says that the transaction was committed or rolled back before.
@@ -23,6 +24,8 @@ type Tx struct {
 	undo  []func() // how to take back what was done, oldest first
 	wake  bool     // something may be due once it has committed
 	ended bool
+
+	superseding rules.Superseding // by newer deliveries
 }
 
 // Begin opens a transaction, once the transactions that were asked for before have ended.

@@ -42,6 +42,8 @@ type batch struct {
 	yields       []waits                         // deliveries that go behind
 	movedLines   map[lineKey]bool                // lines that have something, and nothing out
 	waitingAgain []dispatch.DeliveryKey          // deliveries that come out of their lines, and wait again
+
+	superseding rules.Superseding // by newer deliveries
 }
 
 // live is a delivery that has not ended.
@@ -314,12 +316,16 @@ func (b *batch) endAll(keys []dispatch.DeliveryKey, as func(l *live) sender.Stat
 			l, k := live{}, lineKey{}
 			var class sender.Class
 			var place int16
-			if err := r.Scan(&k.subscription, &k.object, &l.event, &place, &l.single, &class, &l.epoch); err != nil {
+			var halted bool
+			if err := r.Scan(&k.subscription, &k.object, &l.event, &place, &halted, &l.single, &class, &l.epoch); err != nil {
 				return err
 			}
 			l.subscription = k.subscription
 			h := b.heads.by[k.subscription]
 			h.lined--
+			if halted {
+				b.lineMoved(k)
+			}
 			switch {
 			case out[l.key()]:
 				b.lineMoved(k)

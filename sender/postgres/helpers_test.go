@@ -243,13 +243,13 @@ const (
 			OR EXISTS (SELECT 1 FROM {}.surehook_pending o WHERE o.subscription = x.subscription AND o.event = x.event)
 			OR EXISTS (SELECT 1 FROM {}.surehook_waiting o WHERE o.subscription = x.subscription AND o.event = x.event))`
 	// wrongLines are lines of which not just the one is out that is preceded, or else the
-	// first, unless it is a dead letter. Lines of what is deleted do not advance.
+	// first, unless it is a dead letter or halts. Lines of what is deleted do not advance.
 	wrongLines = `SELECT count(*) FROM (
 		SELECT array_agg(x.event) FILTER (WHERE ` + lineOut + `) AS out, array_agg(x.event) FILTER (WHERE x.preceded) AS preceded,
-			(array_agg(x.event ORDER BY x.event))[1:1] AS first, (array_agg(x.place ORDER BY x.event))[1] AS place
+			(array_agg(x.event ORDER BY x.event))[1:1] AS first, (array_agg(x.place ORDER BY x.event))[1] AS place, (array_agg(x.halts ORDER BY x.event))[1] AS halts
 		FROM {}.surehook_lines x JOIN {}.surehook_subscriptions s ON s.no = x.subscription WHERE s.status NOT IN ('deleted', 'swept')
 		GROUP BY x.subscription, x.object) l
-		WHERE out IS DISTINCT FROM coalesce(preceded, CASE WHEN place < 3 THEN first END)`
+		WHERE out IS DISTINCT FROM coalesce(preceded, CASE WHEN place < 3 AND NOT halts THEN first END)`
 	wrongHeads = `SELECT count(*) FROM {}.surehook_heads h WHERE
 		(h.pending, h.waiting, h.leased, h.behind, h.lined, h.dead) IS DISTINCT FROM (
 			(SELECT count(*) FROM {}.surehook_pending WHERE subscription = h.subscription),

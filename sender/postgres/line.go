@@ -15,10 +15,6 @@ const (
 	placeDead  = 3
 )
 
-// supersedeMost is how many deliveries a newer one ends in one go. There are more only if
-// the order was another one before; the rest ends with later ones.
-const supersedeMost = 1000
-
 // firstOfLine finds columns of the first row of a line u that is behind an event, and for
 // which a condition holds. The order by both columns tells the planner which index is meant.
 // Earlier rows are gone, but the index has them until a vacuum.
@@ -33,31 +29,36 @@ const isOut = `(EXISTS (SELECT 1 FROM surehook_leases p WHERE p.subscription = x
 		OR EXISTS (SELECT 1 FROM surehook_waiting p WHERE p.subscription = x.subscription AND p.event = x.event OFFSET 0))`
 
 // stateOfLine are the columns of rules.Line, of a line u.
-const stateOfLine = `coalesce(f.event, 0), coalesce(f.place = 3, false), coalesce(o.event, 0),
+const stateOfLine = `coalesce(f.event, 0), coalesce(f.place = 3, false), coalesce(f.halts, false), coalesce(o.event, 0),
 		o.event IS NOT NULL AND EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = u.subscription AND x.event = o.event OFFSET 0), coalesce(n.event, 0)`
 
 // lineParts find the first of a line u, what is out, and the newest.
-var lineParts = `LEFT JOIN LATERAL (` + firstOfLine(`event, place`, `0`, `true`) + `) f ON true
+var lineParts = `LEFT JOIN LATERAL (` + firstOfLine(`event, place, halts`, `0`, `true`) + `) f ON true
 		LEFT JOIN LATERAL (SELECT event FROM surehook_lines WHERE subscription = u.subscription AND object = u.object AND preceded LIMIT 1) p ON true
 		LEFT JOIN LATERAL (SELECT event FROM surehook_lines WHERE subscription = u.subscription AND object BETWEEN u.object AND u.object AND place < 3 ORDER BY object DESC, event DESC LIMIT 1) n ON true
-		CROSS JOIN LATERAL (SELECT coalesce(p.event, CASE WHEN f.place < 3 THEN f.event END) AS event) o`
+		CROSS JOIN LATERAL (SELECT coalesce(p.event, CASE WHEN f.place < 3 AND NOT f.halts THEN f.event END) AS event) o`
 
 var (
 	selectLines   = `SELECT u.subscription, u.object, ` + stateOfLine + ` FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) ` + lineParts
 	selectLinesOf = `SELECT u.subscription, u.at, u.object, ` + stateOfLine + ` FROM (
 			SELECT x.subscription, x.event AS at, x.object FROM unnest($1::bigint[], $2::bigint[]) AS k(subscription, event)
 			CROSS JOIN LATERAL (SELECT subscription, event, object FROM surehook_lines WHERE subscription = k.subscription AND event = k.event OFFSET 0) x) u ` + lineParts
+
+	// haltLines marks the first of lines, if it is before an event.
+	haltLines = `UPDATE surehook_lines l SET halts = true WHERE l.ctid = ANY(ARRAY(SELECT x.at FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS u(subscription, object, newer)
+			CROSS JOIN LATERAL (` + firstOfLine(`ctid AS at, event`, `0`, `true`) + `) x WHERE x.event < u.newer)) RETURNING l.subscription, l.object`
 )
 
 const (
 	objectOf    = `object_type || ' ' || object_id`
 	selectNames = `SELECT no, ` + objectOf + ` FROM surehook_events WHERE no = ANY($1)`
 
-	// selectOvertaken finds what is before some deliveries, and not in flight.
+	// selectOvertaken finds what is before some deliveries, and not in flight: up to $4 of
+	// each line, and $5 in all.
 	selectOvertaken = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS u(subscription, object, newer)
 		CROSS JOIN LATERAL (SELECT event FROM surehook_lines l WHERE subscription = u.subscription AND object = u.object AND event < u.newer AND place < 3
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event OFFSET 0)
-			ORDER BY event LIMIT $4) q`
+			ORDER BY event LIMIT $4) q LIMIT $5`
 	deleteOldDead = `DELETE FROM surehook_lines l USING unnest($1::bigint[], $2::text[], $3::bigint[]) AS u(subscription, object, newer)
 		WHERE l.subscription = u.subscription AND l.object = u.object AND l.event < u.newer AND l.place = 3 RETURNING l.subscription`
 
@@ -70,8 +71,6 @@ const (
 	inLines = `l.ctid = ANY(ARRAY(SELECT x.at FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
 			CROSS JOIN LATERAL (SELECT ctid AS at FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x))`
 	precede = `UPDATE surehook_lines l SET preceded = true WHERE ` + inLines + ` AND NOT l.preceded`
-	// precedeOut marks what is out in lines of which more was overtaken than ends in one go.
-	precedeOut = precede + ` AND EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.event < l.event OFFSET 0)`
 	// changeLines puts behind what was out.
 	changeLines = `UPDATE surehook_lines l SET place = 2, preceded = false, due = u.due, first_at = u.first_at, number = u.number, tries = u.tries, stood = u.stood, epoch = u.epoch, replay = u.replay,
 			rank = u.rank, single = u.single, spared = u.spared, notice = u.notice, bytes = u.bytes
@@ -81,16 +80,20 @@ const (
 		WHERE l.ctid = u.at RETURNING l.subscription, l.object`
 
 	deleteInLines = `DELETE FROM surehook_lines l WHERE ` + inLines
+	// nothingOut tells whether nothing is out of a line, whose first l may have been.
+	nothingOut = `NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.event < l.event OFFSET 0)
+		AND NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.preceded OFFSET 0)`
 	// freeLines takes dead letters out of their lines, and tells whether nothing is out of
 	// these.
-	freeLines = deleteInLines + ` AND l.place = 3 RETURNING l.subscription, l.object,
-		NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.event < l.event OFFSET 0)
-		AND NOT EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.object = l.object AND x.preceded OFFSET 0)`
-	stopLines = `UPDATE surehook_lines l SET place = 3, preceded = false WHERE ` + inLines + `
+	freeLines = deleteInLines + ` AND l.place = 3 RETURNING l.subscription, l.object, ` + nothingOut
+	// clearHalted takes away the marks of lines that halt, and tells the same.
+	clearHalted = `UPDATE surehook_lines l SET halts = false WHERE ` + inLines + ` AND l.halts RETURNING l.subscription, l.object, ` + nothingOut
+	stopLines   = `UPDATE surehook_lines l SET place = 3, preceded = false WHERE ` + inLines + `
 		RETURNING l.subscription, l.object`
-	// endLines ends deliveries that are not in flight, or takes them out of their lines.
+	// endLines ends deliveries that are not in flight, or takes them out of their lines. It
+	// tells whether the line may go on that halted at one of them.
 	endLines = deleteInLines + ` AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event = l.event OFFSET 0)
-		RETURNING l.subscription, l.object, l.event, l.place, l.single, coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), ''), l.epoch`
+		RETURNING l.subscription, l.object, l.event, l.place, CASE WHEN l.halts THEN ` + nothingOut + ` ELSE false END, l.single, coalesce((SELECT a.class FROM surehook_attempts a WHERE a.event = l.event AND a.subscription = l.subscription ORDER BY a.number DESC LIMIT 1), ''), l.epoch`
 
 	displacePending = `DELETE FROM surehook_pending WHERE subscription = $1 AND event = $2 RETURNING 1`
 	displaceWaiting = `DELETE FROM surehook_waiting WHERE subscription = $1 AND event = $2
@@ -98,7 +101,9 @@ const (
 	restartBehind = `UPDATE surehook_lines SET place = 2, due = $3, tries = 0, first_at = NULL, stood = 0, spared = false, epoch = $4, rank = 0 WHERE subscription = $1 AND event = $2`
 	deleteLines   = `DELETE FROM surehook_lines WHERE subscription = ANY($1)`
 
-	columnsOut = `place, event, no, notice, bytes, due`
+	// columnsOut gives the first of a line that halts the place of a dead letter: nothing
+	// comes out of either's line.
+	columnsOut = `CASE WHEN halts THEN 3::smallint ELSE place END AS place, event, no, notice, bytes, due`
 )
 
 // lineKey names a line.
@@ -138,7 +143,7 @@ func (b *batch) readLines(keys []lineKey) (map[lineKey]rules.Line, error) {
 	return lines, b.each(func(r rows) (bool, error) {
 		var k lineKey
 		var l rules.Line
-		err := r.Scan(&k.subscription, &k.object, &l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
+		err := r.Scan(&k.subscription, &k.object, &l.First, &l.Dead, &l.Halted, &l.Out, &l.Leased, &l.Newest)
 		if b.movedLines[k] {
 			l.Out = 0
 		}
@@ -161,7 +166,7 @@ func (b *batch) readLinesOf(keys []dispatch.DeliveryKey) error {
 	return b.each(func(r rows) (bool, error) {
 		var k dispatch.DeliveryKey
 		var l inLine
-		err := r.Scan(&k.Subscription, &k.Event, &l.object, &l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
+		err := r.Scan(&k.Subscription, &k.Event, &l.object, &l.First, &l.Dead, &l.Halted, &l.Out, &l.Leased, &l.Newest)
 		b.inLines[k] = l
 		return true, err
 	}, selectLinesOf, subscriptionsOf(keys), eventsOf(keys))
@@ -181,11 +186,11 @@ func (b *batch) goOn(h *head, l *live, due timestamp) {
 	b.yields = append(b.yields, w)
 }
 
-// supersede ends what deliveries of these events overtake in their lines. more tells that
-// there may be more than ends in one go.
-func (b *batch) supersede(newer map[lineKey]int64) (more bool, err error) {
+// supersede ends what deliveries of these events overtake in their lines, and tells which
+// lines halt.
+func (b *batch) supersede(newer map[lineKey]int64, lines map[lineKey]rules.Line) (halted map[lineKey]bool, err error) {
 	if len(newer) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	var keys []lineKey
 	for k := range newer {
@@ -200,16 +205,36 @@ func (b *batch) supersede(newer map[lineKey]int64) (more bool, err error) {
 		return true, err
 	}, deleteOldDead, subscriptions, objects, events)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	over, err := b.keys(selectOvertaken, subscriptions, objects, events, supersedeMost)
+	one, all := b.superseding.Grants()
+	over, err := b.keys(selectOvertaken, subscriptions, objects, events, one, all)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	more = len(over) >= supersedeMost
+	left := len(over) >= one
 	over = slices.DeleteFunc(over, func(k dispatch.DeliveryKey) bool { return b.leases[k] != nil })
-	_, err = b.endAll(over, b.superseded)
-	return more, err
+	b.superseding.Add(len(over))
+	if _, err = b.endAll(over, b.superseded); err != nil {
+		return nil, err
+	}
+	keys = slices.DeleteFunc(keys, func(k lineKey) bool { line := lines[k]; return !line.Halts(left) })
+	return b.halt(keys, newer)
+}
+
+// halt marks the lines in which something is left before a newer delivery.
+func (b *batch) halt(keys []lineKey, newer map[lineKey]int64) (halted map[lineKey]bool, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	halted = map[lineKey]bool{}
+	subscriptions, objects := lineArgs(keys)
+	return halted, b.each(func(r rows) (bool, error) {
+		var k lineKey
+		err := r.Scan(&k.subscription, &k.object)
+		halted[k] = true
+		return true, err
+	}, haltLines, subscriptions, objects, column(keys, func(k lineKey) int64 { return newer[k] }))
 }
 
 // superseded is how a delivery ends that a newer one has overtaken. What a resume has
@@ -259,7 +284,6 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 		}
 		line := lines[k]
 		e := line.Enter(order, w.event)
-		more := false
 		switch {
 		case e.Superseded:
 			class, err := b.lastClass(&w.live)
@@ -267,7 +291,8 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 			return err
 		case e.Supersedes:
 			if err = b.settleArrived(); err == nil {
-				more, err = b.supersede(map[lineKey]int64{k: w.event})
+				halted, supersedeErr := b.supersede(map[lineKey]int64{k: w.event}, lines)
+				e.Behind, err = e.Behind || halted[k], supersedeErr
 			}
 		case e.Displaces:
 			if err = b.settleArrived(); err == nil {
@@ -278,7 +303,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 			return err
 		}
 		row := lineRow{waits: w, object: object, place: placeAgain, behind: e.Behind, before: line.Out}
-		if err := b.putInLines([]lineRow{row}, more); err != nil || e.Behind {
+		if err := b.putInLines([]lineRow{row}); err != nil || e.Behind {
 			return err
 		}
 	}
@@ -294,20 +319,18 @@ func (b *batch) settleArrived() error {
 	return b.flush()
 }
 
-// putInLines writes rows of lines, and counts them. more tells that those that come out may
-// have some before them that are not superseded yet.
-func (b *batch) putInLines(all []lineRow, more bool) error {
+// putInLines writes rows of lines, and counts them.
+func (b *batch) putInLines(all []lineRow) error {
 	if len(all) == 0 {
 		return nil
 	}
-	var preceded, out []dispatch.DeliveryKey
+	var preceded []dispatch.DeliveryKey
 	for i := range all {
 		row := &all[i]
 		h := b.heads.by[row.subscription]
 		h.lined++
 		if !row.behind {
 			delete(b.movedLines, lineKey{row.subscription, row.object})
-			out = append(out, row.key())
 			continue
 		}
 		h.behind++
@@ -320,7 +343,7 @@ func (b *batch) putInLines(all []lineRow, more bool) error {
 			return err
 		}
 	}
-	err := b.execs(insertLines,
+	return b.execs(insertLines,
 		column(all, func(r lineRow) int64 { return r.subscription }), column(all, func(r lineRow) string { return r.object }),
 		column(all, func(r lineRow) int64 { return r.event }), column(all, func(r lineRow) int16 { return r.place }),
 		column(all, func(r lineRow) int64 { return r.no }), column(all, func(r lineRow) bool { return r.notice }),
@@ -330,8 +353,4 @@ func (b *batch) putInLines(all []lineRow, more bool) error {
 		column(all, func(r lineRow) int64 { return r.epoch }), column(all, func(r lineRow) int64 { return r.replay }),
 		column(all, func(r lineRow) int16 { return int16(r.rank) }), column(all, func(r lineRow) bool { return r.single }),
 		column(all, func(r lineRow) bool { return r.spared }))
-	if err == nil && more && len(out) > 0 {
-		err = b.execs(precedeOut, subscriptionsOf(out), eventsOf(out))
-	}
-	return err
 }

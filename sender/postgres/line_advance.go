@@ -190,7 +190,7 @@ func (b *batch) onlyLatest(moved []lineKey) error {
 			newest[k] = l.Newest
 		}
 	}
-	_, err = b.supersede(newest)
+	_, err = b.supersede(newest, lines)
 	return err
 }
 

@@ -17,6 +17,9 @@ const (
 		FROM (SELECT subscription, event FROM surehook_lines WHERE place = 3 AND (subscription, event) > ($1, $2) ORDER BY subscription, event LIMIT $3) l
 		JOIN surehook_subscriptions s ON s.no = l.subscription ORDER BY l.subscription, l.event`
 
+	// selectHalted reads the firsts of lines that halt.
+	selectHalted = `SELECT subscription, event FROM surehook_lines WHERE halts LIMIT 100`
+
 	// deadLook is how many of them a sweep looks at.
 	deadLook = 500
 
@@ -67,11 +70,39 @@ func (c *core) freeable(ctx context.Context) (found []dispatch.DeliveryKey, err 
 
 // freeAll takes dead letters out of their lines. It skips heads that somebody has locked.
 func (b *batch) freeAll(all []dispatch.DeliveryKey) error {
+	free, err := b.lockHeadsOf(all)
+	if err == nil {
+		_, err = b.free(free)
+	}
+	return err
+}
+
+// goOnWithHalted lets lines advance that halted, by their firsts. It skips heads that
+// somebody has locked.
+func (b *batch) goOnWithHalted(all []dispatch.DeliveryKey) error {
+	halted, err := b.lockHeadsOf(all)
+	if err != nil || len(halted) == 0 {
+		return err
+	}
+	return b.each(func(r rows) (bool, error) {
+		var k lineKey
+		var moved bool
+		err := r.Scan(&k.subscription, &k.object, &moved)
+		if moved {
+			b.lineMoved(k)
+		}
+		return true, err
+	}, clearHalted, subscriptionsOf(halted), eventsOf(halted))
+}
+
+// lockHeadsOf locks the heads of deliveries, unless somebody has locked them, and returns the
+// deliveries whose heads are locked now.
+func (b *batch) lockHeadsOf(all []dispatch.DeliveryKey) (found []dispatch.DeliveryKey, err error) {
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
 	var locked []int64
-	err := b.each(func(r rows) (bool, error) {
+	err = b.each(func(r rows) (bool, error) {
 		h, err := scanHead(r)
 		if err == nil && b.heads.by[h.subscription] == nil {
 			b.heads.put(h)
@@ -80,19 +111,17 @@ func (b *batch) freeAll(all []dispatch.DeliveryKey) error {
 		return true, err
 	}, lockFreeHeads, distinct(subscriptionsOf(all)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.readSubscriptions(locked); err != nil {
-		return err
+		return nil, err
 	}
-	var free []dispatch.DeliveryKey
 	for _, k := range all {
 		if b.heads.by[k.Subscription] != nil {
-			free = append(free, k)
+			found = append(found, k)
 		}
 	}
-	_, err = b.free(free)
-	return err
+	return found, nil
 }
 
 // free takes dead letters out of their lines, whose heads are locked.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
@@ -62,16 +64,29 @@ func (l *lining) all(lined []made) error {
 	for _, m := range lined {
 		l.one(m, l.key(m))
 	}
-	more, err := l.supersede(l.supersedes)
+	halted, err := l.supersede(l.supersedes, l.lines)
 	if err != nil {
 		return err
 	}
+	l.putBehind(halted)
 	for _, k := range l.displaced {
 		if err := l.displace(l.heads.by[k.Subscription], k.Event); err != nil {
 			return err
 		}
 	}
-	return l.putInLines(l.rows, more)
+	return l.putInLines(l.rows)
+}
+
+// putBehind puts behind the newest of lines that halt.
+func (l *lining) putBehind(halted map[lineKey]bool) {
+	if len(halted) == 0 {
+		return
+	}
+	for i := range l.rows {
+		row := &l.rows[i]
+		row.behind = row.behind || halted[lineKey{row.subscription, row.object}]
+	}
+	l.made = slices.DeleteFunc(l.made, func(m made) bool { return halted[l.key(m)] })
 }
 
 func (l *lining) readNames(lined []made) error {

@@ -146,7 +146,7 @@ var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectSkippedOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectFiltered", "selectBehind", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
 	"selectUnexpanded", "selectFew", "selectMatches", "selectAllMatches", "selectAddressed", "selectFilters", "selectUnexpandedSkips", "deleteOutbox", "updateOutbox", "selectObjects",
-	"selectLines", "selectLinesOf", "selectOvertaken", "precede", "changeLines", "stopLines", "endLines", "takeFirsts", "leaveLines", "selectAgain",
+	"selectLines", "selectLinesOf", "selectOvertaken", "precede", "changeLines", "stopLines", "endLines", "takeFirsts", "leaveLines", "selectAgain", "haltLines",
 }
 
 // small are the tables that may be read to their end.
@@ -194,6 +194,7 @@ func TestPlans(t *testing.T) {
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
 			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllMatches": "surehook_patterns_all", "selectMatches": "surehook_patterns_pkey",
 			"takeFirsts": "surehook_lines_pkey", "leaveLines": "surehook_lines_pkey", "selectLines": "surehook_lines_pkey", "selectLinesOf": "surehook_lines_pkey", "selectAgain": "surehook_lines_event",
+			"haltLines": "surehook_lines_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], txSettings), " using "+index+" ", "%s: %s", when, name)
 		}

@@ -24,6 +24,7 @@ const (
 	//     any more;
 	//   - whether there are subscribers to be forgotten;
 	//   - whether there are dead letters that hold back others;
+	//   - the firsts of lines that halt;
 	//   - the first seq of the outbox, if there are marks below it; else NULL.
 	//
 	// An expansion deletes from the outbox and adds to a head in one transaction. Heads are
@@ -36,7 +37,8 @@ const (
 				OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place < 3 AND NOT ` + isOut + `)
 				OR EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.until <= {now})
 				OR l.seq < (SELECT seq FROM low) AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
-			ORDER BY l.subscription, l.epoch LIMIT 100)
+			ORDER BY l.subscription, l.epoch LIMIT 100),
+		halted AS MATERIALIZED (` + selectHalted + `)
 		SELECT {now}, ARRAY(SELECT s.no FROM surehook_subscriptions s CROSS JOIN LATERAL (
 				SELECT pending + waiting + behind AS idle, leased, leases_end FROM surehook_heads WHERE subscription = s.no OFFSET 0) h
 			WHERE s.status IN ('closing', 'deleted') AND CASE s.status
@@ -46,6 +48,7 @@ const (
 		ARRAY(SELECT subscription FROM left_), ARRAY(SELECT subscription FROM left_ WHERE past), ARRAY(SELECT epoch FROM left_ WHERE past),
 		EXISTS (SELECT 1 FROM surehook_subscribers o WHERE ` + isForgotten + `),
 		EXISTS (SELECT 1 FROM surehook_lines WHERE place = 3),
+		ARRAY(SELECT subscription FROM halted), ARRAY(SELECT event FROM halted),
 		(SELECT (SELECT seq FROM low WHERE seq > m.since_seq) FROM (
 			SELECT since_seq FROM surehook_patterns WHERE since_seq IS NOT NULL ORDER BY since_seq LIMIT 1) m)`
 
@@ -81,6 +84,8 @@ type sweepable struct {
 	epochs     []int64 // the epochs of these resumes
 	forgotten  bool    // there are subscribers to be forgotten
 	holding    bool    // there are dead letters that hold back others
+	halted     []int64 // subscriptions with lines that halt
+	haltedAt   []int64 // the firsts of these lines
 	clearBelow *int64  // snapshot marks below this seq exclude nothing any more; nil: there are none
 }
 
@@ -88,7 +93,7 @@ type sweepable struct {
 // locked. It also writes the counts since the last time: if it cannot, it sweeps all the same.
 func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
 	var f sweepable
-	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.holding, &f.clearBelow)
+	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.holding, &f.halted, &f.haltedAt, &f.clearBelow)
 	if err != nil {
 		return 0, fail("looking for what is to be swept", err)
 	}
@@ -108,13 +113,21 @@ func (c *core) sweep(ctx context.Context, f *sweepable, limit int) (swept int, e
 			return 0, err
 		}
 	}
-	if len(f.ending)+len(f.skipped)+len(freeable) == 0 && !f.forgotten && f.clearBelow == nil {
+	if len(f.ending)+len(f.skipped)+len(freeable)+len(f.halted) == 0 && !f.forgotten && f.clearBelow == nil {
 		return 0, nil
 	}
 	err = c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
-		if swept, err = b.sweep(f, limit); err == nil {
+		b.superseding = rules.SupersedingInSweep(limit)
+		if err = b.sweep(f, limit); err == nil {
 			err = b.freeAll(freeable)
 		}
+		if err == nil {
+			err = b.goOnWithHalted(f.haltedFirsts())
+		}
+		if err == nil {
+			err = b.advance()
+		}
+		swept = b.superseding.Ended()
 		return fail("sweeping", err)
 	})
 	if err != nil {
@@ -123,7 +136,14 @@ func (c *core) sweep(ctx context.Context, f *sweepable, limit int) (swept int, e
 	return swept, nil
 }
 
-func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
+func (f *sweepable) haltedFirsts() (all []dispatch.DeliveryKey) {
+	for i, no := range f.halted {
+		all = append(all, dispatch.DeliveryKey{Subscription: no, Event: f.haltedAt[i]})
+	}
+	return all
+}
+
+func (b *batch) sweep(f *sweepable, limit int) error {
 	// An expander at work may not see a deletion, and may add to a head that has nothing.
 	// So no subscription is at its end until it is done.
 	alone := false
@@ -133,26 +153,28 @@ func (b *batch) sweep(f *sweepable, limit int) (swept int, err error) {
 			return false, nil
 		}, expanding)
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if swept, err = b.cancelGone(slices.Concat(f.ending, f.skipped), limit); err != nil {
-		return 0, err
+	swept, err := b.cancelGone(slices.Concat(f.ending, f.skipped), limit)
+	if err != nil {
+		return err
 	}
+	b.superseding.Add(swept)
 	if alone {
 		if err := b.endSwept(f.ending); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if err := b.clearSkipped(f); err != nil {
-		return 0, err
+		return err
 	}
 	if f.clearBelow != nil {
 		if err := b.execs(clearSnapshotMarks, *f.clearBelow); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return swept, b.execs(forgetSubscribers)
+	return b.execs(forgetSubscribers)
 }
 
 // cancelGone ends deliveries that read as cancelled, except those in flight. It skips heads

@@ -17,6 +17,7 @@ import (
 type Line struct {
 	First  int64 // the first of all; 0: there is none
 	Dead   bool  // that is a dead letter
+	Halted bool  // that is behind, and stays there until a sweep: see Halts
 	Out    int64 // the one that is out; 0: there is none
 	Leased bool  // that is in flight
 	Newest int64 // the last of those that have not ended; 0: there is none
@@ -26,7 +27,8 @@ type Line struct {
 type Entry struct {
 	// Superseded: it ends at once, for a newer one is there.
 	Superseded bool
-	// Supersedes: those before it end, except one that is in flight.
+	// Supersedes: those before it end, except one that is in flight. If the line halts by
+	// that, it waits behind those that are left: see Halts.
 	Supersedes bool
 	// Behind: it waits behind the others. Otherwise it comes out.
 	Behind bool
@@ -53,7 +55,7 @@ func (l Line) Enter(order sender.Order, event int64) Entry {
 
 // Advances tells whether something comes out of a line now: its first, or what Overtakes
 // says.
-func (l Line) Advances() bool { return l.First != 0 && l.Out == 0 && !l.Dead }
+func (l Line) Advances() bool { return l.First != 0 && l.Out == 0 && !l.Dead && !l.Halted }
 
 // Overtakes tells whether the newest of a line that advances comes out, and those before it
 // end, as Supersedes says. There are such if the order was another one when they came, or if
@@ -61,6 +63,13 @@ func (l Line) Advances() bool { return l.First != 0 && l.Out == 0 && !l.Dead }
 func (l Line) Overtakes(order sender.Order) bool {
 	return order == sender.OrderLatest && l.First < l.Newest
 }
+
+// Halts tells whether nothing comes out of a line for now, in which a newer delivery ends
+// those before it. left tells that some are left, since there are more than Superseding
+// grants. The first of these is marked as halted. A sweep takes the mark away, and lets the
+// line advance. So they end in several transactions, and none of them is attempted once the
+// newer one was. While one is in flight nothing comes out anyway.
+func (l Line) Halts(left bool) bool { return left && (l.Out == 0 || !l.Leased) }
 
 // Overtaken tells whether the delivery that was in flight, and has not ended by that, ends
 // since a newer one has come.
@@ -83,3 +92,36 @@ func Holds(s *sender.Settings, status sender.SubscriptionStatus) bool {
 func HoldsNothing(id string) error {
 	return fmt.Errorf("%w: delivery %q holds nothing back: only a dead letter does, of a subscription with the order %q and HoldDead", sender.ErrStatus, id, sender.OrderObject)
 }
+
+// Bounds of what newer deliveries end in one step.
+const (
+	SupersedeMost = 1000               // of one line
+	SupersedeAll  = 20 * SupersedeMost // of all lines
+)
+
+// Superseding grants and counts the deliveries that newer ones end in one transaction. Its
+// zero value is for a step.
+type Superseding struct {
+	sweep bool
+	limit int
+	ended int
+}
+
+// SupersedingInSweep is for a sweep that may still end up to limit deliveries.
+func SupersedingInSweep(limit int) Superseding { return Superseding{sweep: true, limit: limit} }
+
+// Grants returns how many deliveries may end now, of one line and of all.
+func (s *Superseding) Grants() (one, all int) {
+	if s.sweep {
+		all = max(0, s.limit-s.ended)
+		return all, all
+	}
+	all = max(0, SupersedeAll-s.ended)
+	return min(SupersedeMost, all), all
+}
+
+// Add notes that n deliveries have ended.
+func (s *Superseding) Add(n int) { s.ended += n }
+
+// Ended returns how many deliveries have ended.
+func (s *Superseding) Ended() int { return s.ended }

@@ -142,9 +142,9 @@ var wrongLines = []struct{ text, query string }{
 	{"deliveries are marked and not out, or not marked, and out before an earlier one", `SELECT count(*) FROM l WHERE place = 0 AND out = 0
 		OR place > 0 AND out > 0 AND EXISTS (SELECT 1 FROM l f WHERE f.subscription = l.subscription AND f.object = l.object AND f.event < l.event)`},
 	{"dead letters in lines are out", `SELECT count(*) FROM l WHERE place = 3 AND out > 0`},
-	{"lines have nothing out, and no dead letter first", `SELECT count(*) FROM (SELECT subscription, min(event) AS event, sum(out) AS out FROM l GROUP BY subscription, object) g
+	{"lines have nothing out, do not halt, and have no dead letter first", `SELECT count(*) FROM (SELECT subscription, min(event) AS event, sum(out) AS out FROM l GROUP BY subscription, object) g
 		JOIN l USING (subscription, event) JOIN surehook_subscriptions s ON s.no = subscription
-		WHERE g.out = 0 AND l.place < 3 AND s.status NOT IN ('deleted', 'swept')`},
+		WHERE g.out = 0 AND l.place < 3 AND l.halts = 0 AND s.status NOT IN ('deleted', 'swept')`},
 	{"heads miscount their lines", `SELECT count(*) FROM surehook_heads h
 		WHERE lined <> (SELECT count(*) FROM l WHERE l.subscription = h.subscription)
 		OR behind <> (SELECT count(*) FROM l WHERE l.subscription = h.subscription AND place < 3 AND out = 0)`},

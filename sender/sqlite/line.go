@@ -16,10 +16,6 @@ const (
 	placeDead   = 3
 )
 
-// supersedeMost is how many deliveries a newer one ends in one go. There are more only if
-// the order was another one before; the rest ends with later ones.
-const supersedeMost = 1000
-
 const (
 	objectOf     = `object_type || ' ' || object_id`
 	selectNames  = `SELECT seq, ` + objectOf + ` FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
@@ -28,11 +24,11 @@ const (
 	// selectLines reads what rules.Line has, of those lines of [subscription, object] that are
 	// not empty.
 	selectLines = `WITH k AS MATERIALIZED (SELECT value ->> 0 AS subscription, value ->> 1 AS object FROM json_each(?)),
-		l AS MATERIALIZED (SELECT k.subscription, k.object, f.event AS first, f.place,
+		l AS MATERIALIZED (SELECT k.subscription, k.object, f.event AS first, f.place, f.halts,
 			coalesce((SELECT event FROM surehook_lines INDEXED BY surehook_lines_ahead WHERE subscription = k.subscription AND object = k.object AND place = 0), f.event) AS event
 			FROM k CROSS JOIN surehook_lines f WHERE f.subscription = k.subscription
 			AND f.event = (SELECT min(event) FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = k.subscription AND object = k.object))
-		SELECT l.subscription, l.object, l.first, l.place = 3, iif(` + isBehind + `, 0, l.event),
+		SELECT l.subscription, l.object, l.first, l.place = 3, l.halts, iif(` + isBehind + `, 0, l.event),
 			EXISTS (SELECT 1 FROM surehook_leases WHERE subscription = l.subscription AND event = l.event),
 			coalesce((SELECT event FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = l.subscription AND object = l.object AND place < 3 ORDER BY event DESC LIMIT 1), 0)
 		FROM l`
@@ -47,8 +43,11 @@ const (
 
 	insertLine = `INSERT INTO surehook_lines (subscription, object, event, place, due, number, tries, first_at, stood, single, epoch, rank, replay, spared)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	markAhead   = `UPDATE surehook_lines SET place = 0 WHERE subscription = ? AND event = ?`
-	setPlace    = `UPDATE surehook_lines SET place = ?3, due = ?4 WHERE subscription = ?1 AND event = ?2`
+	markAhead = `UPDATE surehook_lines SET place = 0 WHERE subscription = ? AND event = ?`
+	setPlace  = `UPDATE surehook_lines SET place = ?3, due = ?4 WHERE subscription = ?1 AND event = ?2`
+	// haltLine marks the first of a line, if it is before an event.
+	haltLine = `UPDATE surehook_lines SET halts = 1 WHERE subscription = ?1 AND event < ?3
+		AND event = (SELECT min(event) FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ?1 AND object = ?2)`
 	takePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ? RETURNING due`
 	goBehind    = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
 		WHERE subscription = ? AND event = ?`
@@ -65,7 +64,7 @@ const (
 )
 
 // newLined inserts many that were never claimed.
-var newLined = newManyRows(`INSERT OR FAIL INTO surehook_lines (due, subscription, object, event, place) VALUES `, `(?1, ?, ?, ?, ?)`)
+var newLined = newManyRows(`INSERT OR FAIL INTO surehook_lines (due, subscription, object, event, place) VALUES `, `(?1, ?, ?, ?, 1)`)
 
 // lineKey names a line.
 type lineKey struct {
@@ -102,7 +101,7 @@ func (w *work) linesOf(keys []lineKey) (map[lineKey]rules.Line, error) {
 	return lines, w.each(func(rows *sql.Rows) (bool, error) {
 		var k lineKey
 		var l rules.Line
-		err := rows.Scan(&k.subscription, &k.object, &l.First, &l.Dead, &l.Out, &l.Leased, &l.Newest)
+		err := rows.Scan(&k.subscription, &k.object, &l.First, &l.Dead, &l.Halted, &l.Out, &l.Leased, &l.Newest)
 		lines[k] = l
 		return true, err
 	}, selectLines, query)
@@ -139,57 +138,62 @@ func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out
 	case e.Superseded:
 		return false, b.endAll(h, []live{d.live}, rules.Superseded)
 	case e.Supersedes:
-		err = b.supersede(h, k, &line, d.event)
+		var halts bool
+		halts, err = b.supersede(h, k, &line, d.event)
+		e.Behind = e.Behind || halts
 	case e.Displaces:
 		err = b.displace(h, line.Out)
 	}
 	if err != nil {
 		return false, err
 	}
-	place, err := b.place(h, &line, e, d.event, placeAgain)
-	if err != nil {
-		return false, err
+	if e.Behind {
+		if err := b.stay(h, &line, d.event); err != nil {
+			return false, err
+		}
 	}
 	h.lined++
-	return !e.Behind, b.execs(insertLine, h.subscription, object, d.event, place, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, h.epoch, d.rank, d.replay, d.spared)
+	return !e.Behind, b.execs(insertLine, h.subscription, object, d.event, placeAgain, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, h.epoch, d.rank, d.replay, d.spared)
 }
 
-// place returns the place of a delivery that comes into a line: otherwise, unless it is to be
-// marked. What is out is marked as soon as it is not the first.
-func (b *batch) place(h *head, line *rules.Line, e rules.Entry, event int64, otherwise int) (int, error) {
-	switch {
-	case e.Behind:
-		h.behind++
-		if event < line.Out {
-			return otherwise, b.execs(markAhead, h.subscription, line.Out)
-		}
-	case e.Supersedes: // there may be more before it than end in one go
-		return placeAhead, nil
+// stay counts a delivery that comes into a line and is behind there. What is out is marked as
+// soon as it is not the first.
+func (b *batch) stay(h *head, line *rules.Line, event int64) error {
+	h.behind++
+	if event < line.Out {
+		return b.execs(markAhead, h.subscription, line.Out)
 	}
-	return otherwise, nil
+	return nil
 }
 
-// supersede ends what a newer delivery has overtaken in a line.
-func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) error {
-	over, dead, err := b.overtaken(k, line, newer)
+// supersede ends what a newer delivery has overtaken in a line, and tells whether the line
+// halts.
+func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) (halts bool, err error) {
+	most, _ := b.superseding.Grants()
+	over, dead, left, err := b.overtaken(k, line, newer, most)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if line.Out != 0 && line.Out < newer && !line.Leased {
 		l := live{event: line.Out, subscription: h.subscription}
 		if err := b.row(selectOut, h.subscription, line.Out).Scan(&l.number, &l.single, &l.epoch); err != nil {
-			return err
+			return false, err
 		}
 		over = append(over, l)
 	}
 	if dead {
 		n, err := b.count(deleteDead, k.subscription, k.object, newer)
 		if err != nil {
-			return err
+			return false, err
 		}
 		h.lined -= int64(n)
 	}
-	return b.overtake(h, over)
+	b.superseding.Add(len(over))
+	if err = b.overtake(h, over); err != nil || !line.Halts(left) {
+		return false, err
+	}
+	n, err := b.count(haltLine, k.subscription, k.object, newer)
+	return n > 0, err
 }
 
 // overtake ends what a newer delivery has overtaken. What a resume has skipped stays
@@ -213,19 +217,22 @@ func (b *batch) overtake(h *head, over []live) error {
 	return b.endAll(h, rest, rules.Superseded)
 }
 
-// overtaken finds what is behind and older than a delivery, and whether there are dead
-// letters too.
-func (b *batch) overtaken(k lineKey, line *rules.Line, newer int64) (over []live, dead bool, err error) {
+// overtaken finds up to some deliveries that are behind and older than one, and whether there
+// are dead letters too. more tells that there may be more.
+func (b *batch) overtaken(k lineKey, line *rules.Line, newer int64, most int) (over []live, dead, more bool, err error) {
+	n := 0
 	err = b.each(func(rows *sql.Rows) (bool, error) {
 		l := live{subscription: k.subscription, behind: true}
 		var stops bool
 		err := rows.Scan(&l.event, &l.number, &l.single, &l.epoch, &stops)
-		if dead = dead || stops; !stops {
+		n++
+		dead = dead || stops
+		if !stops && n <= most {
 			over = append(over, l)
 		}
 		return true, err
-	}, selectOvertaken, k.subscription, k.object, newer, line.Out, supersedeMost)
-	return over, dead, err
+	}, selectOvertaken, k.subscription, k.object, newer, line.Out, most+1)
+	return over, dead, n > most, err
 }
 
 // displace puts behind what is out, and not in flight.

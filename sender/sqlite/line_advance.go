@@ -16,7 +16,7 @@ const (
 	// nothing is out.
 	selectFirsts = `WITH k AS MATERIALIZED (SELECT value ->> 0 AS subscription, value ->> 1 AS object FROM json_each(?))
 		SELECT l.subscription, l.event, l.due, l.place FROM k CROSS JOIN surehook_lines l
-		WHERE l.subscription = k.subscription AND l.place IN (1, 2)
+		WHERE l.subscription = k.subscription AND l.place IN (1, 2) AND l.halts = 0
 			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = k.subscription AND f.object = k.object)
 			AND NOT EXISTS (SELECT 1 FROM surehook_lines o INDEXED BY surehook_lines_ahead WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0)
 			AND ` + isBehind
@@ -32,7 +32,7 @@ var (
 	// leave, which were out.
 	pendingNext = newListed(`INSERT OR FAIL INTO surehook_pending (subscription, event, due)
 		SELECT l.subscription, l.event, l.due FROM surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = ?1 AND o.event IN (`, `)
-			AND l.subscription = o.subscription AND l.place = 1
+			AND l.subscription = o.subscription AND l.place = 1 AND l.halts = 0
 			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = o.subscription AND f.object = o.object AND f.event <> o.event)`)
 	leaveLines = newListed(`DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (`, `)`)
 )
@@ -160,8 +160,10 @@ func (b *batch) comeOut(firsts []first) error {
 		}
 		h := b.heads.by[f.subscription]
 		if sub.Settings.Order == sender.OrderLatest {
-			if err := b.overtakes(h, &f); err != nil {
+			if halts, err := b.overtakes(h, &f); err != nil {
 				return err
+			} else if halts {
+				continue
 			}
 		}
 		h.behind--
@@ -177,20 +179,20 @@ func (b *batch) comeOut(firsts []first) error {
 }
 
 // overtakes ends what is before the newest of a line, if there is anything. The newest comes
-// out then.
-func (b *batch) overtakes(h *head, f *first) error {
+// out then, unless the line halts.
+func (b *batch) overtakes(h *head, f *first) (halts bool, err error) {
 	k := lineKey{subscription: f.subscription}
 	if err := b.row(selectInLine, k.subscription, f.event).Scan(&k.object); err != nil {
-		return err
+		return false, err
 	}
 	line, err := b.line(k)
 	if err != nil || !line.Overtakes(sender.OrderLatest) {
-		return err
+		return false, err
 	}
-	if err := b.supersede(h, k, &line, line.Newest); err != nil {
-		return err
+	if halts, err = b.supersede(h, k, &line, line.Newest); err != nil || halts {
+		return halts, err
 	}
-	return b.row(selectFirst, k.subscription, k.object).Scan(&f.event, &f.due, &f.place)
+	return false, b.row(selectFirst, k.subscription, k.object).Scan(&f.event, &f.due, &f.place)
 }
 
 // waitAgain makes a delivery wait that was behind. If it was there before the subscription was

@@ -19,6 +19,10 @@ const (
 			WHERE x.subscription = l.subscription AND x.event = l.event AND x.status = 'dead_lettered')
 		FROM surehook_lines l INDEXED BY surehook_lines_dead CROSS JOIN surehook_subscriptions s ON s.no = l.subscription
 		WHERE l.place = 3 AND (l.subscription, l.event) > (?, ?) ORDER BY l.subscription, l.event LIMIT ? + 0`
+	// selectHalted reads the firsts of lines that halt.
+	selectHalted = `SELECT subscription, event FROM surehook_lines INDEXED BY surehook_lines_halted WHERE halts = 1 LIMIT 100`
+	clearHalted  = `UPDATE surehook_lines SET halts = 0 WHERE subscription = ? AND event = ? AND halts = 1 RETURNING object`
+
 	freeLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? AND place = 3 RETURNING object`
 
 	// deadLook is how many of them a sweep looks at.
@@ -74,6 +78,33 @@ func (b *batch) free(all []dispatch.DeliveryKey) (freed int64, err error) {
 		freed += n
 	}
 	return freed, b.storeHeads()
+}
+
+// halted finds lines that halt, by their firsts.
+func (w *work) halted() (found []dispatch.DeliveryKey, err error) {
+	return found, w.each(func(rows *sql.Rows) (bool, error) {
+		var k dispatch.DeliveryKey
+		err := rows.Scan(&k.Subscription, &k.Event)
+		found = append(found, k)
+		return true, err
+	}, selectHalted)
+}
+
+// goOnWithHalted lets lines advance that halted.
+func (b *batch) goOnWithHalted(all []dispatch.DeliveryKey) error {
+	for _, k := range all {
+		h, err := b.heads.any(k.Subscription)
+		if err != nil {
+			return err
+		}
+		if h.missing {
+			continue
+		}
+		if _, err := b.left(h, clearHalted, k.Subscription, k.Event); err != nil {
+			return err
+		}
+	}
+	return b.storeHeads()
 }
 
 // PassOver implements history.Store.

@@ -111,7 +111,6 @@ func (l *lining) names(keys []dispatch.DeliveryKey) (map[int64]string, error) {
 
 // one brings a new delivery, of a newer event than all in its line, into it.
 func (l *lining) one(h *head, key lineKey, event int64) (err error) {
-	place := placeBehind
 	if l.by[key] == 0 { // else there is one before it
 		line := l.lines[key]
 		e := line.Enter(l.orders[key.subscription], event)
@@ -119,25 +118,26 @@ func (l *lining) one(h *head, key lineKey, event int64) (err error) {
 		case e.Superseded: // its version was given, and its event came late
 			return l.endAll(h, []live{{event: event, subscription: h.subscription}}, rules.Superseded)
 		case e.Supersedes:
-			err = l.supersede(h, key, &line, event)
+			var halts bool
+			halts, err = l.supersede(h, key, &line, event)
+			e.Behind = e.Behind || halts
 		case e.Displaces:
 			err = l.displace(h, line.Out)
 		}
 		if err != nil {
 			return err
 		}
-		if place, err = l.place(h, &line, e, event, placeBehind); err != nil {
-			return err
-		}
 		if !e.Behind {
 			l.made = append(l.made, key.subscription, event)
 			l.fresh[key.subscription]++
+		} else if err = l.stay(h, &line, event); err != nil {
+			return err
 		}
 	} else {
 		h.behind++
 	}
 	h.lined++
 	l.by[key] = event
-	l.rows = append(l.rows, key.subscription, key.object, event, place)
+	l.rows = append(l.rows, key.subscription, key.object, event)
 	return nil
 }

@@ -91,6 +91,8 @@ type batch struct {
 	undecided *undecided         // what the next step has to read
 	moved     []lineKey          // lines that something has left
 	leaving   map[*head][]int64  // what has ended, and leaves its line together with others
+
+	superseding rules.Superseding // by newer deliveries
 }
 
 // Step implements dispatch.Store. With nothing to do it only reads.

@@ -68,7 +68,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
 
 func (s *Store) sweep(ctx context.Context, limit int) (swept int, err error) {
 	var ending, skipped, forgotten []int64
-	var freeable []dispatch.DeliveryKey
+	var freeable, halted []dispatch.DeliveryKey
 	err = s.read(ctx, func(w *work) (err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
 			return err
@@ -79,18 +79,25 @@ func (s *Store) sweep(ctx context.Context, limit int) (swept int, err error) {
 		if freeable, err = s.freeable(w); err != nil {
 			return err
 		}
+		if halted, err = w.halted(); err != nil {
+			return err
+		}
 		forgotten, err = w.numbers(selectForgotten)
 		return err
 	})
-	if err != nil || len(ending)+len(skipped)+len(forgotten)+len(freeable) == 0 {
+	if err != nil || len(ending)+len(skipped)+len(forgotten)+len(freeable)+len(halted) == 0 {
 		return 0, fail("looking for what is to be swept", err)
 	}
 	err = s.write(ctx, func(w *work) error {
-		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
-		var err error
-		if swept, err = b.sweep(ending, skipped, limit); err == nil {
+		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w), superseding: rules.SupersedingInSweep(limit)}
+		err := b.sweep(ending, skipped)
+		if err == nil {
 			_, err = b.free(freeable)
 		}
+		if err == nil {
+			err = b.goOnWithHalted(halted)
+		}
+		swept = b.superseding.Ended()
 		return fail("sweeping", err)
 	})
 	return swept, err
@@ -135,23 +142,25 @@ func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
 	return found, nil
 }
 
-func (b *batch) sweep(ending, skipped []int64, limit int) (swept int, err error) {
+func (b *batch) sweep(ending, skipped []int64) (err error) {
 	if b.registry, err = b.store.registry(b.work); err != nil {
-		return 0, err
+		return err
 	}
-	for _, no := range ending {
-		n, err := b.sweepEnding(no, limit-swept)
-		if swept += n; err != nil || swept >= limit {
-			return swept, err
+	for _, part := range []struct {
+		of    []int64
+		sweep func(no int64, limit int) error
+	}{{ending, b.sweepEnding}, {skipped, b.sweepSkipped}} {
+		for _, no := range part.of {
+			_, limit := b.superseding.Grants()
+			if limit == 0 {
+				return nil
+			}
+			if err := part.sweep(no, limit); err != nil {
+				return err
+			}
 		}
 	}
-	for _, no := range skipped {
-		n, err := b.sweepSkipped(no, limit-swept)
-		if swept += n; err != nil || swept >= limit {
-			return swept, err
-		}
-	}
-	return swept, b.forget()
+	return b.forget()
 }
 
 // forget destroys the secrets of deleted subscribers whose subscriptions have all ended.
@@ -176,40 +185,40 @@ func (w *work) forget() error {
 
 // sweepEnding ends the live deliveries of a deleted subscription, except those in flight.
 // If none is live, it ends the subscription itself.
-func (b *batch) sweepEnding(no int64, limit int) (swept int, err error) {
+func (b *batch) sweepEnding(no int64, limit int) error {
 	h, err := b.heads.any(no)
 	if err != nil || h.missing {
-		return 0, err
+		return err
 	}
 	sub, err := b.registry.subscription(b.work, no)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if sub.gone() {
-		if swept, err = b.cancelGone(h, sub, everything, true, limit); err != nil {
-			return swept, err
+		if _, err = b.cancelGone(h, sub, everything, true, limit); err != nil {
+			return err
 		}
 	}
 	if h.live() == 0 {
 		h.lined = 0 // nothing but dead letters
 		if err := b.execs(deleteLines, no); err != nil {
-			return swept, err
+			return err
 		}
 		if err := b.execs(markSwept, b.now, no); err != nil {
-			return swept, err
+			return err
 		}
 		if err := b.execs(`UPDATE surehook_heads SET open = 0 WHERE subscription = ?`, no); err != nil {
-			return swept, err
+			return err
 		}
 		h.open = false
 		if err := b.execs(deletePattern, no); err != nil {
-			return swept, err
+			return err
 		}
 		if err := b.changed(); err != nil {
-			return swept, err
+			return err
 		}
 	}
-	return swept, b.storeHeads()
+	return b.storeHeads()
 }
 
 // cancelGone ends deliveries that read as cancelled, except those in flight.
@@ -235,33 +244,31 @@ func (b *batch) cancelGone(h *head, sub *subscription, upTo int64, all bool, lim
 			return 0, err
 		}
 	}
-	return len(gone) + len(lost), b.flush()
+	swept = len(gone) + len(lost)
+	b.superseding.Add(swept)
+	return swept, b.flush()
 }
 
-func (b *batch) sweepSkipped(no int64, limit int) (swept int, err error) {
+func (b *batch) sweepSkipped(no int64, limit int) error {
 	h, err := b.heads.any(no)
 	if err != nil || h.missing {
-		return 0, err
+		return err
 	}
 	sub, err := b.registry.subscription(b.work, no)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if swept, err = b.cancelGone(h, sub, h.skippedTo, false, limit); err != nil {
-		return 0, err
+	swept, err := b.cancelGone(h, sub, h.skippedTo, false, limit)
+	if err != nil {
+		return err
 	}
-	if err := b.storeHeads(); err != nil {
-		return 0, err
+	if err := b.storeHeads(); err != nil || swept >= limit {
+		return err
 	}
-	if swept < limit {
-		if err := b.execs(clearSkipped, no); err != nil {
-			return 0, err
-		}
-		if err := b.execs(lowerSkipped, no); err != nil {
-			return 0, err
-		}
+	if err := b.execs(clearSkipped, no); err != nil {
+		return err
 	}
-	return swept, nil
+	return b.execs(lowerSkipped, no)
 }
 
 // goneLeases finds cancelled deliveries whose last attempts were lost.

@@ -32,7 +32,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"changed to the latest", "Under the latest order nothing but the newest version comes out of a line, and ends those before it, which came under another order; dead letters among them hold nothing back, and stay as they are.", lineChangedToLatest[Tx]},
 		{"cancelled, not superseded", "What is cancelled while it waits for others stays cancelled, also if its subscription has come to want the latest alone.", lineCancelled[Tx]},
 		{"skipped in part", "What a resume skips is cancelled, also if a newer version is taken and its subscription has come to want the latest alone.", lineSkippedInPart[Tx]},
-		{"changed to the latest, long", "However many versions wait in a line when the order becomes the latest, a newer one goes before them, and they come to their end.", lineLatestLong[Tx]},
+		{"changed to the latest, long", "However many versions wait in a line when the order becomes the latest, none of them is claimed once the newest was, however that comes to overtake them, and sweeps end them all.", lineLatestLong[Tx]},
 		{"superseded, pruned", "The records of superseded deliveries are pruned as those of cancelled ones.", linePruned[Tx]},
 	}
 }

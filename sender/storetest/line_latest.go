@@ -8,6 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 func lineLatest[Tx any](w *world[Tx]) {
@@ -59,26 +60,132 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 }
 
-// lineLatestLong lets more wait in a line than a store may end in one go.
+// lineLatestLong lets more wait in a line than a store may end in one step, brings the order to
+// the latest, and has the newest overtake the others in each way that there is. That is claimed
+// alone, when sweeps have ended the others.
 func lineLatestLong[Tx any](w *world[Tx]) {
-	const many = 1100
-	owner, sub := w.ordered(byObject)
-	w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
-	w.set(sub, latest)
-	w.record(result(w.claims("the newest", w.versions(owner, sub, "a")...)[0], sender.ClassNone))
-	for n := 0; ; n++ {
-		claimed := w.claim(plenty)
-		if len(claimed) == 0 {
-			break
+	many := rules.SupersedeMost + 100
+	wait := func(set sender.Settings, many int) (owner, sub string, e []string) {
+		owner, sub = w.ordered(set)
+		return owner, sub, w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
+	}
+	// delivered has the newest delivered before the others, which did not have to wait then.
+	delivered := func() (sub, newest string) {
+		owner, sub, e := wait(byObject, many)
+		w.set(sub, sender.Settings{})
+		newest = w.versions(owner, sub, "a")[0]
+		for _, c := range w.claims("of the relaxed order", e[0], newest) {
+			if c.Event.ID == newest {
+				w.record(result(c, sender.ClassNone))
+			} else {
+				w.giveBack(c)
+			}
 		}
-		w.check(n < 3, "%d of %d versions that a newer one has overtaken were claimed", n, many)
+		w.set(sub, latest)
+		return sub, newest
+	}
+	flying := func(end func(c dispatch.Claimed)) (sub, newest string) {
+		_, sub, e := wait(byObject, many)
+		first := w.claims("of the order of objects", e[0])[0]
+		w.set(sub, latest)
+		end(first)
+		return sub, e[many-1]
+	}
+	for _, path := range []struct {
+		name  string
+		begin func() (sub, newest string)
+	}{
+		{"made", func() (string, string) {
+			owner, sub, _ := wait(byObject, 2*many)
+			w.set(sub, latest)
+			return sub, w.versions(owner, sub, "a")[0]
+		}},
+		{"behind one that succeeds", func() (string, string) {
+			return flying(func(c dispatch.Claimed) { w.record(result(c, sender.ClassNone)) })
+		}},
+		{"behind one that fails", func() (string, string) {
+			return flying(func(c dispatch.Claimed) { w.record(result(c, sender.ClassStatus)) })
+		}},
+		{"behind one that is given back", func() (string, string) { return flying(func(c dispatch.Claimed) { w.giveBack(c) }) }},
+		{"behind one that is lost", func() (string, string) { return flying(func(dispatch.Claimed) { w.Advance(lease + time.Second) }) }},
+		{"redelivered", func() (string, string) {
+			sub, newest := delivered()
+			w.redeliver(w.delivery(newest, sub).ID)
+			return sub, newest
+		}},
+		{"replayed", func() (string, string) {
+			sub, newest := delivered()
+			w.replay(replay.Filter{Status: sender.StatusDelivered, Subscription: sub})
+			w.steps(plenty)
+			return sub, newest
+		}},
+		{"resumed", func() (string, string) {
+			owner, sub, _ := wait(byObject, many)
+			w.pause(sub)
+			w.set(sub, latest)
+			newest := w.versions(owner, sub, "a")[0]
+			w.resume(sub, takeAll)
+			return sub, newest
+		}},
+		{"resumed with the last half", func() (string, string) {
+			owner, sub, _ := wait(byObject, many)
+			w.pause(sub)
+			w.Advance(time.Second)
+			since := w.now()
+			e := w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
+			w.set(sub, latest)
+			w.resume(sub, sender.Resume{Since: since})
+			return sub, e[many-1]
+		}},
+		{"behind a dead letter", func() (string, string) {
+			_, sub, e := wait(holding, many)
+			w.die(w.claims("of the order of objects", e[0])[0])
+			w.set(sub, latest)
+			w.noError(w.Store.PassOver(w.ctx, w.delivery(e[0], sub).ID), "passing over a dead letter")
+			return sub, e[many-1]
+		}},
+		{"and the order changed twice", func() (string, string) {
+			owner, sub, e := wait(byObject, 2*many)
+			w.set(sub, latest)
+			newest := w.versions(owner, sub, "a")[0]
+			w.set(sub, byObject)
+			w.sweep(sweepMost)
+			c := w.claim(plenty)
+			w.check(len(c) == 1 && slices.Contains(append(e, newest), c[0].Event.ID), "of the order of objects again, these were claimed: %+v", c)
+			w.set(sub, latest)
+			w.giveBack(c...)
+			return sub, newest
+		}},
+	} {
+		sub, newest := path.begin()
+		w.alone(sub, newest, "the newest is "+path.name)
+	}
+}
+
+// sweepMost is how many deliveries a sweep may end that is to leave some.
+const sweepMost = 700
+
+// alone claims and sweeps by turns, and ends the test unless one event alone is claimed, and
+// nothing is left.
+func (w *world[Tx]) alone(sub, event, when string) {
+	w.Helper()
+	began := false
+	for range plenty {
+		claimed := w.claim(plenty)
 		for _, c := range claimed {
+			w.check(!began && c.Event.ID == event, "%s: %s was claimed, the newest is %s, which was claimed before: %v", when, c.Event.ID, event, began)
+			began = true
 			w.record(result(c, sender.ClassNone))
 		}
+		n, err := w.Store.Sweep(w.ctx, sweepMost)
+		w.noError(err, "sweeping")
+		w.check(n <= sweepMost, "%s: a sweep of up to %d ended %d", when, sweepMost, n)
+		if n == 0 && len(claimed) == 0 {
+			break
+		}
 	}
-	w.equal(w.read(sub).Backlog, int64(0), "Backlog once nothing is claimed any more")
-	w.set(sub, byObject)
-	w.record(result(w.claims("of the order of objects again", w.versions(owner, sub, "a")...)[0], sender.ClassNone))
+	w.check(began, "%s: it was never claimed", when)
+	w.equal(w.read(sub).Backlog, int64(0), "%s: Backlog at the end", when)
 }
 
 func lineLatestInOneStep[Tx any](w *world[Tx]) {

@@ -35,7 +35,7 @@ var lineBreakages = []breakage{
 	{"anything is passed over", func(s store) store { return passesAnything{s} }, checks{"line/a dead letter that holds"}},
 	{"nothing is passed over", func(s store) store { return passesNothing{s} }, checks{"line/a dead letter that holds"}},
 	{"a dead letter holds back for ever", func(s store) store { return settingsKept{s} }, checks{"line/a dead letter that holds no more"}},
-	{"no dead letter is freed", func(s store) store { return frees{s} }, checks{"line/a dead letter that holds no more"}},
+	{"no dead letter is freed", func(s store) store { return frees{s} }, checks{"line/a dead letter that holds no more", "line/changed to the latest, long"}},
 
 	{"a redelivery is in no line", func(s store) store { return redeliversRelaxed{s} }, checks{"line/sent again"}},
 	{"a lost version lets the next one go", onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {

@@ -42,6 +42,7 @@ type model[Tx any] struct {
 	events     []*modelEvent // in the order of their commits
 	deliveries []*modelDelivery
 	byKey      map[dispatch.DeliveryKey]*modelDelivery
+	turns      int // entries and claims of all lines
 	byPair     map[pair]*modelDelivery
 	claims     []dispatch.Claimed // all that were ever made
 	replays    []*modelReplay     // that are not at their end
@@ -106,6 +107,8 @@ type modelDelivery struct {
 	lined     bool // it is in the line of its object: see modelline.go
 	behind    bool // it waits there
 	stops     bool // it is dead-lettered, and holds back others
+	entered   int  // when it came into its line, counted in entries and claims of all lines
+	begun     int  // when it was claimed last while it was in a line
 	attempts  []sender.Class
 	began     time.Time // the last of them
 	ended     time.Time // for the last time

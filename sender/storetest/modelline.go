@@ -63,6 +63,8 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 		m.supersede(d)
 	}
 	d.lined = true
+	m.turns++
+	d.entered = m.turns
 	for _, other := range m.line(d) {
 		switch {
 		case other.event.at < d.event.at || !other.leased.IsZero():
@@ -135,8 +137,8 @@ func (m *model[Tx]) yields(d *modelDelivery) bool {
 	return d.lined && len(line) > 0 && line[0].live && line[0].event.at < d.event.at
 }
 
-// inOrder ends the test if a delivery is claimed while another one is out, or before an
-// earlier one.
+// inOrder ends the test if a delivery is claimed while another one is out, before an earlier
+// one, or after a later one that was begun since it came into its line.
 func (m *model[Tx]) inOrder(d *modelDelivery) {
 	if d == nil || !d.lined {
 		return
@@ -144,6 +146,14 @@ func (m *model[Tx]) inOrder(d *modelDelivery) {
 	for _, other := range m.line(d) {
 		m.check(!other.live || other.event.at > d.event.at && other.leased.IsZero(), "version %d was claimed while version %d of its object had not ended", d.event.version, other.event.version)
 	}
+	for _, e := range m.events {
+		later := m.byPair[pair{e.draft.ID, d.sub.ID}]
+		if later != nil && e.draft.Object == d.event.draft.Object && e.at > d.event.at {
+			m.check(later.begun < d.entered, "version %d was claimed after version %d of its object", d.event.version, later.event.version)
+		}
+	}
+	m.turns++
+	d.begun = m.turns
 }
 
 // free lets go on what dead letters hold back that are not to do so any more.

@@ -51,6 +51,11 @@ var ofLines = []Defect{
 		Old: "return order == sender.OrderLatest && l.First < l.Newest", New: "return order == sender.OrderLatest && l.First > l.Newest",
 	},
 	{
+		Name: "the newest version comes out of a line before all older ones have ended",
+		File: "sender/rules/line.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "return left && (l.Out == 0 || !l.Leased)", New: "return left && l.First == 0",
+	},
+	{
 		Name: "a dead letter amid a line comes out, on SQLite",
 		File: "sender/sqlite/line.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
 		Old: "\tif dead {\n", New: "\tif dead && line.Dead {\n",

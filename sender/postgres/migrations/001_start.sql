@@ -286,8 +286,8 @@ CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1
 --
 -- One of a line is out, in one of these three. Nothing is written when it comes out, for
 -- that would be an update for each delivery. It is the one that is preceded, or else the
--- first; if that is a dead letter, nothing is out. So it is after each transaction, but of
--- subscriptions that are deleted.
+-- first; if that is a dead letter, or halts, nothing is out. So it is after each transaction,
+-- but of subscriptions that are deleted.
 CREATE TABLE surehook_lines (
 	subscription bigint NOT NULL,
 	object text COLLATE "C" NOT NULL, -- its type, a space, and its id
@@ -296,7 +296,8 @@ CREATE TABLE surehook_lines (
 	-- surehook_waiting that follows; 3: it is a dead letter that holds back what comes after
 	-- it. Of one that is out, the rest of the row may be old.
 	place smallint NOT NULL,
-	preceded boolean NOT NULL DEFAULT false, -- it is out although it is not the first: it was in flight when an earlier one was sent again, or has overtaken more than ends in one go
+	preceded boolean NOT NULL DEFAULT false, -- it is out although it is not the first: it was in flight when an earlier one was sent again
+	halts boolean NOT NULL DEFAULT false,    -- if it is the first, nothing comes out of the line until a sweep
 	no bigint NOT NULL,               -- the event's number, if it was never claimed
 	notice boolean NOT NULL,
 	bytes int NOT NULL,
@@ -315,6 +316,7 @@ CREATE TABLE surehook_lines (
 CREATE UNIQUE INDEX surehook_lines_event ON surehook_lines (subscription, event);
 CREATE UNIQUE INDEX surehook_lines_preceded ON surehook_lines (subscription, object) WHERE preceded;
 CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
+CREATE INDEX surehook_lines_halted ON surehook_lines (subscription, event) WHERE halts;
 
 -- Ended otherwise than delivered.
 CREATE TABLE surehook_ended (

@@ -223,6 +223,7 @@ CREATE TABLE surehook_lines (
 	-- The first of a line comes out, and its row stays as it is. So of 1 and 2 those are behind
 	-- that are in none of the other three. 0: it is out, and an earlier one came after that.
 	place INTEGER NOT NULL,
+	halts INTEGER NOT NULL DEFAULT 0, -- 1: if it is the first, nothing comes out of the line until a sweep
 	due INTEGER NOT NULL DEFAULT 0,
 	number INTEGER NOT NULL DEFAULT 0,
 	tries INTEGER NOT NULL DEFAULT 0,
@@ -240,6 +241,7 @@ CREATE UNIQUE INDEX surehook_lines_ahead ON surehook_lines (subscription, object
 CREATE INDEX surehook_lines_dead ON surehook_lines (subscription, event) WHERE place = 3;
 -- Few: without any, what comes out of lines is pending, and need not be looked at.
 CREATE INDEX surehook_lines_again ON surehook_lines (subscription) WHERE place = 2;
+CREATE INDEX surehook_lines_halted ON surehook_lines (subscription, event) WHERE halts = 1;
 
 -- Ended otherwise than delivered.
 CREATE TABLE surehook_ended (
