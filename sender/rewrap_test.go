@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/sendertest"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -202,6 +204,31 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	keyring, err = reg.Keyring(t.Context(), "sub_000")
 	require.NoError(t, err)
 	verifies(t, keyring, fresh)
+}
+
+// What a deleted subscriber is still to get is signed with its secrets, so they are sealed
+// anew, too, and Rewrap does not end at it.
+func TestRewrapOfDeletedSubscribers(t *testing.T) {
+	b := bedtest.New(t)
+	_, secret := b.Subscribe("sub_a", "http://endpoint/")
+	b.Publish("sub_a")
+	require.NoError(t, b.Registry.DeleteSubscriber(t.Context(), "sub_a"))
+	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), nil)
+	require.NoError(t, err)
+	for _, left := range []int{1, 0} {
+		done, err := reg.Rewrap(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, left, done)
+	}
+	require.Equal(t, []string{"2|aba5aa70"}, sealingKeys(b))
+
+	endpoint := sendertest.NewRoundTripper()
+	d, err := dispatch.New(b.Store, bedtest.NewKeys(t, "2"), &dispatch.Config{Network: bedtest.Private, UnguardedTransport: endpoint})
+	require.NoError(t, err)
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Len(t, endpoint.Requests(), 1)
+	require.NoError(t, endpoint.Requests()[0].Verify(secret))
 }
 
 // changing changes subscriptions after they were listed, as can happen where several

@@ -137,13 +137,15 @@ type Store[Tx any] interface {
 	// KeyringsTx lists whole keyrings of which a secret's Key is key, in the order
 	// of the subscribers' numbers: up to limit of them, after that of the
 	// subscriber after ("" for the first). What it costs depends on the limit, and
-	// not on how many secrets have another key. ErrNotFound: no such subscriber.
+	// not on how many secrets have another key. Those of deleted subscribers are among
+	// them until they are destroyed, and after may be deleted since. ErrNotFound: there
+	// never was a subscriber after.
 	KeyringsTx(ctx context.Context, tx Tx, key, after string, limit int) ([]SealedKeyring, error)
 
 	// RewrapTx stores the Sealed and the Key of sealed, for the secret with its ID,
 	// and reports whether it did: it changes nothing unless that secret is there
-	// and its sealed bytes are still old. The keyring's version stays, since the
-	// secret is the same.
+	// and its sealed bytes are still old. The subscriber may be deleted. The keyring's
+	// version stays, since the secret is the same.
 	RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed SealedSecret) (bool, error)
 }
 

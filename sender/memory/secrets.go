@@ -29,9 +29,9 @@ func (s *Store) KeyringsTx(ctx context.Context, tx *Tx, key, after string, limit
 	err = s.in(ctx, tx, func() error {
 		from := int64(0)
 		if after != "" {
-			sr, err := s.findSubscriber(after)
-			if err != nil {
-				return err
+			sr := s.subscriber[after]
+			if sr == nil {
+				return fmt.Errorf("%w: subscriber %q", sender.ErrNotFound, after)
 			}
 			from = sr.no
 		}

@@ -97,8 +97,8 @@ func (s *Store[Tx]) KeyringsTx(ctx context.Context, tx Tx, key, after string, li
 	}
 	from := int64(0)
 	if after != "" {
-		if from, err = w.subscriberNo(after); err != nil {
-			return nil, err
+		if from, err = w.everSubscriber(after); err != nil {
+			return nil, fail("listing keyrings", err)
 		}
 	}
 	list, _, err = w.keyrings(keyringsUnder, key, from, int64(limit))
@@ -111,15 +111,16 @@ func (s *Store[Tx]) RewrapTx(ctx context.Context, tx Tx, subscriber string, old 
 	if err != nil {
 		return false, err
 	}
-	no, err := w.subscriberNo(subscriber)
+	const doing = "sealing a secret anew"
+	no, err := w.everSubscriber(subscriber)
 	if errors.Is(err, sender.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, fail(doing, err)
 	}
 	n, err := w.exec(updateSealed, sealed.Sealed, sealed.Key, no, sealed.ID, old)
-	return n > 0, fail("sealing a secret anew", err)
+	return n > 0, fail(doing, err)
 }
 
 // SealingKeys implements sender.SealingStore.

@@ -71,8 +71,8 @@ func (s *Store) KeyringsTx(ctx context.Context, tx *sql.Tx, key, after string, l
 	}
 	from := int64(0)
 	if after != "" {
-		if from, err = w.subscriberNo(after); err != nil {
-			return nil, err
+		if from, err = w.everSubscriber(after); err != nil {
+			return nil, fail("listing keyrings", err)
 		}
 	}
 	var found []int64
@@ -101,12 +101,12 @@ func (s *Store) RewrapTx(ctx context.Context, tx *sql.Tx, subscriber string, old
 		return false, err
 	}
 	const doing = "sealing a secret anew"
-	no, err := w.subscriberNo(subscriber)
+	no, err := w.everSubscriber(subscriber)
 	if errors.Is(err, sender.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, fail(doing, err)
 	}
 	res, err := w.exec(updateSealed, sealed.Sealed, sealed.Key, no, sealed.ID, old)
 	if err != nil {

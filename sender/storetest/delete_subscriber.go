@@ -8,6 +8,7 @@ func deleteSubscriberRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", deleteSubscriberGone[Tx]},
 		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", deleteSubscriberSends[Tx]},
+		{"delete subscriber, sealed anew", "The secrets of a deleted subscriber that are still there are listed by their sealing key, and sealed anew; a list goes on after it.", deleteSubscriberRewraps[Tx]},
 		{"delete subscriber, the operator", "A deleted operator's subscriptions still get the events for every subscriber that were committed before.", deleteSubscriberOperator[Tx]},
 		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", deleteSubscriberHeld[Tx]},
 		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", deleteSubscriberAlone[Tx]},
@@ -97,6 +98,41 @@ func deleteSubscriberSends[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a deleted subscriber that has nothing left")
 	w.equal(w.statuses(first), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses in the end")
 	w.equal(w.delivery(d.ID, first).Subscriber, owner, "Subscriber of a delivery in the end")
+}
+
+func deleteSubscriberRewraps[Tx any](w *world[Tx]) {
+	owner := w.subscriberWith(sealed("sec_1", "old", "k1"))
+	w.subscribe(owner, "*")
+	w.publish(w.draft("a.b"))
+	w.expand()
+	w.deleteSubscriber(owner)
+	later := w.subscriberWith(sealed("sec_1", "other", "k1"))
+	under := func(key, after string) (ids []string) {
+		w.inTx(func(tx Tx) error {
+			page, err := w.Store.KeyringsTx(w.ctx, tx, key, after, 10)
+			ids = nil
+			for _, k := range page {
+				ids = append(ids, k.Subscriber)
+			}
+			return err
+		})
+		return ids
+	}
+	w.equal(under("k1", ""), []string{owner, later}, "subscribers under a key, of which one is deleted")
+	w.equal(under("k1", owner), []string{later}, "page after a deleted subscriber")
+	w.check(w.rewrap(owner, "old", sealed("sec_1", "new", "k2")), "a deleted subscriber's secret was not sealed anew")
+	w.equal(under("k1", ""), []string{later}, "subscribers under a key, after one was sealed anew")
+
+	c := w.claimOne()
+	k, err := w.keyringOf(c.Target.SubscriberNumber)
+	w.noError(err, "reading the keyring of a deleted subscriber")
+	w.equal(k.Version, c.Target.KeyringVersion, "version of a deleted subscriber's keyring that was sealed anew")
+	w.sameSecrets(k, sealed("sec_1", "new", "k2"))
+	w.record(result(c, sender.ClassNone))
+	w.sweep(100)
+	w.equal(under("k2", ""), []string(nil), "subscribers under the key of secrets that were destroyed")
+	w.equal(under("k1", owner), []string{later}, "page after a subscriber whose secrets were destroyed")
+	w.check(!w.rewrap(owner, "new", sealed("sec_1", "late", "k3")), "a secret that was destroyed was sealed anew")
 }
 
 func deleteSubscriberOperator[Tx any](w *world[Tx]) {

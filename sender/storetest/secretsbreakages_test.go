@@ -23,6 +23,7 @@ var secretsBreakages = []breakage{
 	{"sealing key of what is sealed anew forgotten", func(s store) store { return rewrapKeepsKey{s} }, checks{"secrets/sealing keys", "secrets/by sealing key", "secrets/sealed anew"}},
 	{"unknown sealing key left out", func(s store) store { return noUnknownKey{s} }, checks{"secrets/sealing keys"}},
 	{"sealing keys compared loosely", func(s store) store { return keysLowered{s} }, checks{"secrets/by sealing key"}},
+	{"secrets of the deleted are not sealed anew", func(s store) store { return rewrapsLiving{s} }, checks{"life/delete subscriber, sealed anew"}},
 	{"keyrings listed in part", func(s store) store { return keyringsInPart{s} }, checks{"secrets/by sealing key"}},
 }
 
@@ -94,6 +95,15 @@ func (b rewrapKeepsKey) RewrapTx(ctx context.Context, tx tx, subscriber string, 
 		if s.ID == sealed.ID {
 			sealed.Key = s.Key
 		}
+	}
+	return b.store.RewrapTx(ctx, tx, subscriber, old, sealed)
+}
+
+type rewrapsLiving struct{ store }
+
+func (b rewrapsLiving) RewrapTx(ctx context.Context, tx tx, subscriber string, old []byte, sealed sender.SealedSecret) (bool, error) {
+	if _, err := b.store.SubscriberTx(ctx, tx, subscriber); err != nil {
+		return false, nil //nolint:nilerr // it is what is broken
 	}
 	return b.store.RewrapTx(ctx, tx, subscriber, old, sealed)
 }
