@@ -150,8 +150,9 @@ func keyOf(sealed []byte) (string, error) {
 	return string(sealed[2 : 2+int(sealed[1])]), nil
 }
 
-// Check returns an error that matches ErrSealed if something is sealed with a key
-// that is not among these.
+// Check returns an error that matches ErrSealed if a signing secret is sealed with a key
+// that is not among these. It does not look at the headers and certificates of
+// subscriptions.
 func (k *Keys) Check(ctx context.Context, store SealingStore) error {
 	names, err := store.SealingKeys(ctx)
 	if err != nil {
@@ -198,7 +199,11 @@ func (k *Keys) openSecret(subscriber string, s SealedSecret) (signing.Secret, er
 	if err != nil {
 		return signing.Secret{}, err
 	}
-	return signing.ParseSecret(string(text))
+	secret, err := signing.ParseSecret(string(text))
+	if err != nil { // its text is not that of what was sealed
+		return signing.Secret{}, fmt.Errorf("%w: %q: what was sealed is no secret: %w", ErrSealed, boundTo(subscriber, s.ID), err)
+	}
+	return secret, nil
 }
 
 // Keyring opens all secrets of a subscriber. Its errors match ErrSealed.
@@ -220,9 +225,9 @@ func boundTo(subscriber, id string) string { return "surehook secret|" + subscri
 
 // SealingStore knows what sealing keys are in use. Registry and Dispatcher use it.
 type SealingStore interface {
-	// SealingKeys lists the sealing keys that anything is sealed with, as SealedSecret.Key
-	// names them, each once, in ascending order of their bytes. The first is "" if something
-	// is sealed with a key that is not known. What it costs depends on how many
-	// keys there are, and not on what they sealed.
+	// SealingKeys lists the sealing keys that signing secrets are sealed with, as
+	// SealedSecret.Key names them, each once, in ascending order of their bytes. The first is
+	// "" if a secret is sealed with a key that is not known. What it costs depends on how
+	// many keys there are, and not on what they sealed. It does not look into settings.
 	SealingKeys(ctx context.Context) ([]string, error)
 }

@@ -217,3 +217,13 @@ func TestPropertySealedSurvivesRotation(t *testing.T) {
 		}
 	})
 }
+
+// Whoever holds a key can have sealed anything.
+func TestOpenedIsNoSecret(t *testing.T) {
+	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
+	require.NoError(t, err)
+	_, err = keys.Keyring(SealedKeyring{Subscriber: "sub_a", Secrets: []SealedSecret{{ID: "sec_1", Sealed: keys.sealFor(boundTo("sub_a", "sec_1"), []byte("hunter2"))}}})
+	require.ErrorIs(t, err, ErrSealed)
+	require.ErrorContains(t, err, `"surehook secret|sub_a|sec_1"`)
+	require.NotContains(t, err.Error(), "hunter2")
+}

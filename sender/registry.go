@@ -76,7 +76,8 @@ type Network struct {
 type NewSubscriber struct {
 	// ID is letters, digits, hyphens and underscores, up to 128. Empty: made up.
 	ID string
-	// Secret is its signing secret. Zero: generated.
+	// Secret is its signing secret, of the texts that signing.ParseSecret reads. Zero:
+	// generated.
 	Secret signing.Secret
 }
 
@@ -178,8 +179,13 @@ func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubsc
 	return s, n.Secret, nil
 }
 
-// canSign refuses what would make every delivery impossible, such as a public key.
+// canSign refuses what would make every delivery impossible, such as a public key. It looks
+// at the secret as it will be when it was sealed and opened.
 func canSign(secret signing.Secret, now time.Time) error {
+	secret, err := signing.ParseSecret(secret.Reveal())
+	if err != nil {
+		return fmt.Errorf("it must be one that signing.ParseSecret reads: %w", err)
+	}
 	keyring, err := signing.NewKeyring(signing.Key{ID: "new", Secret: secret})
 	if err != nil {
 		return err

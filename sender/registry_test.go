@@ -99,6 +99,18 @@ func TestCreateSubscriber(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{Secret: public})
 	require.ErrorIs(t, err, sender.ErrInvalid, "a public key signs nothing")
+	for _, text := range []string{"sixteen-bytes-ok", "a secret with spaces inside of it", "whsec_which is not base64 at all"} {
+		own, err := signing.ParseTextSecret(text)
+		require.NoError(t, err)
+		_, _, created := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_text", Secret: own})
+		_, _, rotated := b.Registry.RotateSecret(t.Context(), sender.Operator, &sender.Rotation{Secret: own})
+		_, revoked := b.Registry.RevokeSecret(t.Context(), sender.Operator, own)
+		for _, err := range []error{created, rotated, revoked} {
+			require.ErrorIs(t, err, sender.ErrInvalid, "it could be sealed, and never be opened")
+			require.ErrorContains(t, err, "it must be one that signing.ParseSecret reads")
+			require.NotContains(t, err.Error(), text)
+		}
+	}
 	made, generated, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
 	require.NoError(t, err)
 	require.Regexp(t, "^sub_[0-9a-v]{26}$", made.ID)
