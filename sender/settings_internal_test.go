@@ -178,6 +178,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("x-tab", "a\tb\u0085")
 	f.Add("Content-Length:", "0")
 	f.Add("X-Sealed", "\x01AQ")
+	f.Add("X-Sealed", " \x01AQ")
 	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, name, value string) {

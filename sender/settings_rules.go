@@ -53,7 +53,8 @@ func (s Settings) check(limits settingsLimits) error {
 	total := 0
 	seen := make(map[string]bool, len(s.Headers))
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		value := trimmed(s.Headers[name])
+		given := s.Headers[name]
+		value := trimmed(given)
 		total += len(name) + valueBytes(value)
 		if !isToken(name) {
 			bad(true, "headers", "a header has a name that cannot be one: RFC 9110 allows letters, digits and !#$%%&'*+-.^_`|~")
@@ -63,7 +64,7 @@ func (s Settings) check(limits settingsLimits) error {
 		bad(seen[name], "headers", "the header %q is given twice: names differ by more than their case", name)
 		seen[name] = true
 		bad(refusedHeader(name), "headers", "the header %q is not yours to set", name)
-		if isSealed(value) {
+		if isSealed(given) {
 			continue // it was checked before, and whose it is, a registry says
 		}
 		if err := checkHeaderValue(value); err != nil {

@@ -116,6 +116,12 @@ func TestSealedHeadersAreHandedBack(t *testing.T) {
 		require.ErrorContains(t, err, "give it as it is to be sent", name)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
+	// Space in front of the mark makes it no sealed value: it would become one without it.
+	for _, space := range []string{" ", "\t"} {
+		_, err = renewing.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: map[string]string{"Authorization": space + "\x01hunter2"}}})
+		require.ErrorIs(t, err, sender.ErrInvalid)
+		require.ErrorContains(t, err, "control character at offset 0")
+	}
 	_, err = renewing.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: first.Settings})
 	require.ErrorIs(t, err, sender.ErrInvalid, "another subscription")
 }
