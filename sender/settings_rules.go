@@ -85,6 +85,17 @@ func (s Settings) check(limits settingsLimits) error {
 	return errors.Join(append(errs, s.checkOrder()...)...)
 }
 
+// besides leaves out the timeout and the proxy that a subscription has already.
+func (s Settings) besides(has *Settings) Settings {
+	if s.Timeout == has.Timeout {
+		s.Timeout = 0
+	}
+	if s.Proxy == has.Proxy {
+		s.Proxy = ""
+	}
+	return s
+}
+
 func (s Settings) checkOrder() (errs []error) {
 	bad := func(wrong bool, field, format string, args ...any) {
 		if wrong {

@@ -43,3 +43,11 @@ func TestStoredSettings(t *testing.T) {
 		}
 	}
 }
+
+// The settings of another subscription that this release cannot read are not copied.
+func TestSubscribeWithUnreadableSettings(t *testing.T) {
+	a, _ := registries(t, nil, nil)
+	_, err := a.Subscribe(t.Context(), ownPolicy(sender.ReadSettings([]byte(`[]`))))
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.ErrorContains(t, err, "cannot be read by this release")
+}

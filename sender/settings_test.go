@@ -49,6 +49,22 @@ func TestSettingsAreStoredInOneForm(t *testing.T) {
 	require.ErrorContains(t, err, `the name ""`)
 }
 
+// Limits that have become narrower keep nobody from changing something else.
+func TestNarrowerLimits(t *testing.T) {
+	before, after := registries(t, &sender.RegistryConfig{MaxTimeout: 20 * time.Second, Proxies: []string{"eu"}}, &sender.RegistryConfig{Proxies: []string{"us"}})
+	s, err := before.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "https://example.com/", Settings: sender.Settings{Timeout: 20 * time.Second, Proxy: "eu"}})
+	require.NoError(t, err)
+	description, settings := "new", s.Settings
+	settings.MaxInFlight = 3
+	s, err = after.Update(t.Context(), s.ID, sender.SubscriptionChange{Description: &description, Settings: &settings})
+	require.NoError(t, err)
+	require.Equal(t, []any{20 * time.Second, "eu", 3}, []any{s.Settings.Timeout, s.Settings.Proxy, s.Settings.MaxInFlight})
+	settings.Timeout, settings.Proxy = 19*time.Second, "asia"
+	_, err = after.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &settings})
+	require.ErrorContains(t, err, "the timeout is 19s: it must be from 1s to 10s, or 0")
+	require.ErrorContains(t, err, "the proxy is none that may be used here: they are us")
+}
+
 // A subscription's headers are posted, and never replace the library's headers, whatever is
 // in the database.
 func TestOwnHeaders(t *testing.T) {

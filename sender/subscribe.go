@@ -136,10 +136,14 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err := ident.Storable("description", n.Description); err != nil {
 		errs = append(errs, refuseField("description", "", "%v", err))
 	}
-	if err := n.Settings.check(r.limits); err != nil {
+	if err := n.Settings.Unreadable(); err != nil { // they are those of another subscription
+		errs = append(errs, fmt.Errorf("%w subscription: settings: %w", ErrInvalid, err))
+	}
+	// Limits that have become narrower must not keep an owner from changing anything else. The
+	// dispatcher keeps to its own.
+	if err := n.Settings.besides(&s.Settings).check(r.limits); err != nil {
 		errs = append(errs, err)
 	}
-	// Bounds that have become narrower must not keep an owner from changing anything else.
 	if !n.Settings.samePolicy(&s.Settings) {
 		if err := r.limits.policies.check(&n.Settings); err != nil {
 			errs = append(errs, err)
