@@ -224,6 +224,9 @@ func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscript
 	return s, err
 }
 
+// maxListed is how many subscriptions Subscriptions reads at once.
+const maxListed = 1000
+
 // Subscriptions lists subscriptions, except implicit ones, oldest first: up to
 // limit (1 to 200; 0 means 50) after the one with the id after. If subscriber is not
 // empty, its own only. History.Subscriptions lists implicit ones too. ErrInvalid: the
@@ -236,8 +239,9 @@ func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after stri
 	err = r.store.InTx(ctx, func(tx Tx) error {
 		list = nil
 		from := after
-		for len(list) < limit {
-			page, err := r.store.SubscriptionsTx(ctx, tx, subscriber, from, limit)
+		// Pages grow, since there may be a thousand implicit ones for each other.
+		for size := limit; len(list) < limit; size = min(2*size, maxListed) {
+			page, err := r.store.SubscriptionsTx(ctx, tx, subscriber, from, size)
 			if err != nil {
 				return err
 			}
@@ -246,7 +250,7 @@ func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after stri
 					list = append(list, s)
 				}
 			}
-			if len(page) < limit {
+			if len(page) < size {
 				return nil
 			}
 			from = page[len(page)-1].ID

@@ -1,6 +1,8 @@
 package sender_test
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -62,6 +65,36 @@ func TestSubscribe(t *testing.T) {
 	require.NoError(t, strict.Unsubscribe(t.Context(), s.ID))
 	_, err = strict.Subscription(t.Context(), s.ID)
 	require.ErrorIs(t, err, sender.ErrNotFound)
+}
+
+// countedLists counts how often subscriptions are listed.
+type countedLists struct {
+	sender.Store[*memory.Tx]
+	calls int
+}
+
+func (s *countedLists) SubscriptionsTx(ctx context.Context, tx *memory.Tx, subscriber, after string, limit int) ([]sender.Subscription, error) {
+	s.calls++
+	return s.Store.SubscriptionsTx(ctx, tx, subscriber, after, limit)
+}
+
+// A small page costs no statement for each implicit subscription.
+func TestSubscriptionsPassOverImplicitOnes(t *testing.T) {
+	b := bedtest.New(t)
+	first, _ := b.Subscribe("sub_a", "http://first/")
+	for i := range 100 {
+		_, err := b.Registry.Callback(t.Context(), "sub_a", fmt.Sprintf("http://origin-%d/", i))
+		require.NoError(t, err)
+	}
+	second, _ := b.Subscribe("sub_a", "http://second/")
+	store := &countedLists{Store: b.Store}
+	reg, err := sender.NewRegistry(store, b.Keys, nil)
+	require.NoError(t, err)
+	list, err := reg.Subscriptions(t.Context(), "sub_a", first.ID, 1)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, second.ID, list[0].ID)
+	require.Equal(t, 7, store.calls, "1, 2, 4 and so on")
 }
 
 // The services that hand out credentials stay closed even where subscribers are inside our

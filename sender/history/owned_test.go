@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -141,4 +143,30 @@ func TestOwnedByNobody(t *testing.T) {
 	require.Empty(t, page)
 	_, _, err = o.History.ForSubscriber("sub_a").Deliveries(ctx, history.DeliveryQuery{Limit: -1})
 	require.True(t, errors.Is(err, sender.ErrInvalid))
+}
+
+// countedSubscriptions counts how often subscriptions are listed.
+type countedSubscriptions struct {
+	history.Store
+	calls int
+}
+
+func (s *countedSubscriptions) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
+	s.calls++
+	return s.Store.Subscriptions(ctx, q)
+}
+
+// A customer who asks for too much at once costs no statement for each of it.
+func TestOwnedRollupsAreBounded(t *testing.T) {
+	store := &countedSubscriptions{Store: bedtest.New(t).Store}
+	all, err := history.New(store, nil)
+	require.NoError(t, err)
+	ids := make([]string, 201)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("wsub_%d", i)
+	}
+	now := time.Now()
+	_, err = all.ForSubscriber("sub_a").SubscriptionRollups(t.Context(), ids, now.Add(-time.Hour), now)
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.Zero(t, store.calls)
 }

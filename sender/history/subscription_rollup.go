@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -87,6 +86,13 @@ func (r *SubscriptionRollup) Clone() SubscriptionRollup {
 // most 200 ids, 35 days, and 50,000 hours of subscriptions together.
 func (h *History) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error) {
 	ids = distinct(ids)
+	if err := checkSubscriptionRollups(ids, from, to); err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return h.store.SubscriptionRollups(ctx, ids, from, to)
+}
+
+func checkSubscriptionRollups(ids []string, from, to time.Time) error {
 	d := to.Sub(from)
 	var errs []error
 	if d <= 0 || d > maxSubscriptionRollups {
@@ -103,20 +109,21 @@ func (h *History) SubscriptionRollups(ctx context.Context, ids []string, from, t
 	for _, id := range ids {
 		errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscription", Text: id})...)
 	}
-	if err := errors.Join(errs...); err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	return h.store.SubscriptionRollups(ctx, ids, from, to)
+	return errors.Join(errs...)
 }
 
 // SubscriptionRollups is [History.SubscriptionRollups] of the subscriber's subscriptions.
-// Ids of another's are left out.
+// Ids of another's are left out, but count among those of one call.
 func (o *Owned) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error) {
 	if o.subscriber == "" {
 		return nil, errNobody
 	}
+	ids = distinct(ids)
+	if err := checkSubscriptionRollups(ids, from, to); err != nil {
+		return nil, err
+	}
 	var own []string
-	for _, id := range distinct(ids) {
+	for _, id := range ids {
 		page, _, err := o.all.Subscriptions(ctx, sender.SubscriptionQuery{ID: id, Subscriber: o.subscriber, Implicit: true, Limit: 1})
 		if err != nil {
 			return nil, err
@@ -130,8 +137,10 @@ func (o *Owned) SubscriptionRollups(ctx context.Context, ids []string, from, to 
 
 // distinct returns the texts in their order, each once.
 func distinct(texts []string) (each []string) {
+	seen := make(map[string]bool, len(texts))
 	for _, text := range texts {
-		if !slices.Contains(each, text) {
+		if !seen[text] {
+			seen[text] = true
 			each = append(each, text)
 		}
 	}

@@ -105,11 +105,11 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 			}
 		}
 		if q.ID != "" {
-			_, n, err := w.readSubscription(w.row(selectSubscription, soughtID(q.ID)))
+			no, n, err := w.readSubscription(w.row(selectSubscription, soughtID(q.ID)))
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
-			if err == nil && q.Matches(n) {
+			if err == nil && no > after && q.Matches(n) {
 				page = append(page, n)
 			}
 			return err

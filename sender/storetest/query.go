@@ -267,6 +267,11 @@ func querySubscriptions[Tx any](w *world[Tx]) {
 			w.equal(w.listSubscriptions(c.q), c.want, "subscriptions that %+v selects", c.q)
 		}
 	}
+	_, next, err := w.Store.Subscriptions(w.ctx, sender.SubscriptionQuery{Limit: 1})
+	w.noError(err, "listing subscriptions")
+	page, _, err := w.Store.Subscriptions(w.ctx, sender.SubscriptionQuery{ID: subs[0], Cursor: next})
+	w.noError(err, "listing a subscription by its id")
+	w.equal(len(page), 0, "subscriptions with the first one's id behind a page that had it")
 }
 
 func queryCursor[Tx any](w *world[Tx]) {
