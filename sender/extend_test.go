@@ -48,6 +48,9 @@ func TestExtendSecret(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "at most 720h0m0s, which is up to "+latest.Format(time.RFC3339))
 		require.Equal(t, before, sealed(b, "sub_a"), "nothing was changed")
+		extended, err = b.Registry.ExtendSecret(t.Context(), "sub_a", time.Hour+1)
+		require.NoError(t, err)
+		require.Equal(t, extended.Truncate(time.Microsecond), extended, "it is what all databases store")
 		extended, err = b.Registry.ExtendSecret(t.Context(), "sub_a", latest.Sub(extended))
 		require.NoError(t, err)
 		require.Equal(t, latest, extended)

@@ -109,8 +109,8 @@ func extended(k SealedKeyring, more time.Duration, now time.Time) (secrets []Sea
 		return nil, time.Time{}, fmt.Errorf("%w extension: the old secret of subscriber %q would end at %s: an overlap lasts for at most %v, which is up to %s",
 			ErrInvalid, k.Subscriber, moment(until), maxOverlap, moment(latest))
 	}
-	ending.NotAfter = until
-	return secrets, until, nil
+	ending.NotAfter = until.Truncate(time.Microsecond)
+	return secrets, ending.NotAfter, nil
 }
 
 // latestEnd is up to when the secret before the newest may last: for the longest overlap

@@ -69,6 +69,9 @@ func (s *Store) CreateSubscriptionTx(ctx context.Context, tx *sql.Tx, n sender.S
 }
 
 func encoded(n sender.Subscription) (types, settings string, err error) {
+	if n.EventTypes == nil {
+		n.EventTypes = []string{} // null is no list
+	}
 	t, err := json.Marshal(n.EventTypes)
 	if err != nil {
 		return "", "", err
@@ -137,6 +140,11 @@ func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, key sender.Subsc
 	}
 	if key.Origin != "" {
 		return w.implicit(key.Subscriber, key.Origin)
+	}
+	if key.ToChange {
+		if err := w.execs(lockQuery); err != nil {
+			return sender.Subscription{}, fail("locking", err)
+		}
 	}
 	_, n, err := w.subscription(key.ID)
 	return n, err

@@ -48,6 +48,25 @@ func TestPublishTxThatCannotUpgrade(t *testing.T) {
 	}
 }
 
+// Whoever reads a subscription to change it can write it, also in a deferred transaction.
+func TestSubscriptionToChangeIsLocked(t *testing.T) {
+	ctx, p := t.Context(), path(t)
+	db := open(t, p, fit)
+	s := newStore(t, db, time.Now)
+	register(t, s, 1)
+	other := open(t, p, "_pragma=busy_timeout(0)")
+	tx, err := db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback() }()
+	n, err := s.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: "wsub_0", ToChange: true})
+	require.NoError(t, err)
+	_, err = other.ExecContext(ctx, `UPDATE surehook_subscriptions SET description = 'another'`)
+	require.ErrorContains(t, err, "locked")
+	n.Description = "mine"
+	require.NoError(t, s.UpdateSubscriptionTx(ctx, tx, n))
+	require.NoError(t, tx.Commit())
+}
+
 // A call that would wait for itself is refused at once. A wait would last until the context
 // ends.
 func TestCallsInsideInTxAreRefused(t *testing.T) {

@@ -118,6 +118,14 @@ func registrySubscription[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading an unknown subscription")
 	w.errorIs(remove("wsub_unknown"), sender.ErrNotFound, "deleting an unknown subscription")
 
+	none := w.subscription(owner)
+	none.EventTypes = nil
+	w.noError(create(none), "creating a subscription that asks for no type")
+	got, err = read(none.ID)
+	w.noError(err, "reading a subscription that asks for no type")
+	w.equal(len(got.EventTypes), 0, "number of types that are asked for")
+	w.noError(remove(none.ID), "deleting a subscription that asks for no type")
+
 	w.noError(remove(s.ID), "deleting a subscription")
 	_, err = read(s.ID)
 	w.errorIs(err, sender.ErrNotFound, "reading a deleted subscription")
