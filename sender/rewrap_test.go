@@ -206,6 +206,38 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	verifies(t, keyring, fresh)
 }
 
+// Whoever has read secrets before they were sealed anew, and changes them afterwards, does not
+// bring back the older key.
+func TestChangesSealAnew(t *testing.T) {
+	for name, change := range map[string]func(r *sender.Registry[*memory.Tx]) error{
+		"RotateSecret": func(r *sender.Registry[*memory.Tx]) error {
+			_, _, err := r.RotateSecret(t.Context(), "sub_a", nil)
+			return err
+		},
+		"ExtendSecret": func(r *sender.Registry[*memory.Tx]) error {
+			_, err := r.ExtendSecret(t.Context(), "sub_a", time.Hour)
+			return err
+		},
+		"ActivateSecret": func(r *sender.Registry[*memory.Tx]) error { return r.ActivateSecret(t.Context(), "sub_a") },
+		"RetireSecret":   func(r *sender.Registry[*memory.Tx]) error { return r.RetireSecret(t.Context(), "sub_a") },
+	} {
+		b := bedtest.New(t)
+		_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+		require.NoError(t, err)
+		fresh, _, err := b.Registry.RotateSecret(t.Context(), "sub_a", &sender.Rotation{SignFrom: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+		reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), nil)
+		require.NoError(t, err)
+		require.NoError(t, change(reg), name)
+		require.Equal(t, []string{"2|aba5aa70"}, sealingKeys(b), name)
+		after, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), nil)
+		require.NoError(t, err)
+		keyring, err := after.Keyring(t.Context(), "sub_a")
+		require.NoError(t, err, name)
+		verifies(t, keyring, fresh)
+	}
+}
+
 // What a deleted subscriber is still to get is signed with its secrets, so they are sealed
 // anew, too, and Rewrap does not end at it.
 func TestRewrapOfDeletedSubscribers(t *testing.T) {

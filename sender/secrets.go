@@ -104,7 +104,7 @@ func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber str
 	if err != nil {
 		return fail(err)
 	}
-	if err := r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets); err != nil {
+	if err := r.setSecrets(ctx, tx, k, secrets); err != nil {
 		return fail(err)
 	}
 	return secret, until, nil
@@ -127,7 +127,7 @@ func (r *Registry[Tx]) ActivateSecretTx(ctx context.Context, tx Tx, subscriber s
 	if !changed {
 		return nil
 	}
-	return r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+	return r.setSecrets(ctx, tx, k, secrets)
 }
 
 // ExtendSecret puts off the end of the secret before the newest, by more, for an owner who
@@ -159,7 +159,7 @@ func (r *Registry[Tx]) ExtendSecretTx(ctx context.Context, tx Tx, subscriber str
 	if err != nil {
 		return time.Time{}, err
 	}
-	return until, r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+	return until, r.setSecrets(ctx, tx, k, secrets)
 }
 
 // RetireSecret ends an overlap: of a subscriber's secrets only the newest stays
@@ -178,7 +178,7 @@ func (r *Registry[Tx]) RetireSecretTx(ctx context.Context, tx Tx, subscriber str
 	if len(secrets) == len(k.Secrets) {
 		return nil
 	}
-	return r.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+	return r.setSecrets(ctx, tx, k, secrets)
 }
 
 // RevokeSecret is for secrets that others have come to know, or that can no longer
@@ -234,6 +234,22 @@ func (r *Registry[Tx]) changing(ctx context.Context, change func(tx Tx) error) (
 		}
 	}
 	return err
+}
+
+// setSecrets stores what secrets become of a keyring that was read. Those that it keeps are
+// sealed with the current key, because a Rewrap may have sealed them anew since the keyring was
+// read. A secret that cannot be opened stays as it is.
+func (r *Registry[Tx]) setSecrets(ctx context.Context, tx Tx, k SealedKeyring, secrets []SealedSecret) error {
+	for i := range secrets {
+		s := &secrets[i]
+		if s.Key == r.keys.current {
+			continue
+		}
+		if renewed, err := r.keys.renewFor(boundTo(k.Subscriber, s.ID), s.Sealed); err == nil {
+			s.Sealed, s.Key = renewed, r.keys.current
+		}
+	}
+	return r.store.SetSecretsTx(ctx, tx, k.Subscriber, k.Version, secrets)
 }
 
 // newSecret returns the given secret, or a generated one if there is none.

@@ -24,12 +24,11 @@ func headerOf(subscription, name string) string {
 	return "surehook header|" + subscription + "|" + http.CanonicalHeaderKey(name)
 }
 
-// sealHeaders seals, in place, the values that are not sealed yet.
+// sealHeaders seals, in place, the values that are not sealed with the current key: a value
+// that is handed back may have been read before a Rewrap. One that cannot be opened stays.
 func (k *Keys) sealHeaders(subscription string, headers map[string]string) {
 	for name, value := range headers {
-		if !isSealed(value) {
-			headers[name] = k.sealHeader(subscription, name, value)
-		}
+		headers[name], _, _ = k.renewHeader(subscription, name, value)
 	}
 }
 
