@@ -230,7 +230,8 @@ const maxListed = 1000
 // Subscriptions lists subscriptions, except implicit ones, oldest first: up to
 // limit (1 to 200; 0 means 50) after the one with the id after. If subscriber is not
 // empty, its own only. History.Subscriptions lists implicit ones too. ErrInvalid: the
-// limit, or a text that can be no id.
+// limit, or a text that can be no id. ErrNotFound: there never was a subscription with the
+// id after, or it was pruned.
 func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after string, limit int) (list []Subscription, err error) {
 	limit, err = PageSize(limit)
 	if err := errors.Join(append(ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: subscriber}, ident.Text{Name: "after", Text: after}), err)...); err != nil {
