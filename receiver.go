@@ -25,7 +25,7 @@ type ReceiverConfig struct {
 	// Tolerance is how far a timestamp may lie from now. The default is 300 s.
 	Tolerance time.Duration
 
-	// Receive has all that the receiver itself can be told: Reach, Retention, Logger,
+	// Receive has all that the receiver itself can be told: Reach, Horizon, Retention, Logger,
 	// Envelope, Hooks, Timeout, MaxBodyBytes and so on. Its Now is also the clock by which
 	// timestamps are checked. ScopeOf must be nil.
 	Receive receiver.Config

@@ -7,11 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -107,9 +109,76 @@ func TestProblemsOfParts(t *testing.T) {
 		require.ErrorContains(t, err, "surehook: ReceiverConfig."+place+": leave it out")
 	}
 	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{Reach: 30 * 24 * time.Hour}})
-	require.ErrorContains(t, err, "720h0m0s", "markers must outlast the reach")
+	require.ErrorContains(t, err, "a reach of 720h0m0s and a horizon of 72h0m0s", "markers must outlast both")
 	_, err = newReceiver(&surehook.ReceiverConfig{Receive: receiver.Config{Retention: 10 * 24 * time.Hour}})
-	require.ErrorContains(t, err, "672h0m0s", "which is that of a sender by default")
+	require.ErrorContains(t, err, "a reach of 672h0m0s and a horizon of 72h0m0s", "which are those of a sender by default")
+}
+
+// Whatever a sender with the defaults sends again without force, a receiver with the defaults
+// knows it: also at the last retry of what was redelivered at the end of the reach.
+func TestReceiverRemembersWhatIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		results := map[receiver.Result]int{}
+		count := func(of receiver.Result) func(context.Context, receiver.Event) {
+			return func(context.Context, receiver.Event) { results[of]++ }
+		}
+		var take http.Handler
+		answers := []func(w http.ResponseWriter, r *http.Request){
+			func(w http.ResponseWriter, r *http.Request) { // it is applied, and the answer is lost
+				take.ServeHTTP(httptest.NewRecorder(), r)
+				w.WriteHeader(http.StatusBadGateway)
+			},
+		}
+		wire := sendertest.NewRoundTripper(sendertest.Func(func(w http.ResponseWriter, r *http.Request) {
+			if len(answers) == 0 {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			answers[0](w, r)
+			answers = answers[1:]
+		}))
+		s, err := newSender(t, &surehook.SenderConfig{Logger: slog.New(slog.DiscardHandler), Dispatch: dispatch.Config{UnguardedTransport: wire}})
+		require.NoError(t, err)
+		owner, secret, err := s.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+		require.NoError(t, err)
+		_, err = s.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: owner.ID, URL: "https://customer.example/"})
+		require.NoError(t, err)
+		markers := inbound.New()
+		hooks, err := surehook.NewReceiver(markers.InTx, markers, "billing", secret.Reveal(), &surehook.ReceiverConfig{Receive: receiver.Config{
+			Logger: slog.New(slog.DiscardHandler), Hooks: receiver.Hooks{
+				Applied: count(receiver.Applied), Duplicate: count(receiver.Duplicate),
+				DeadLettered: func(context.Context, receiver.Event, error) { results[receiver.DeadLettered]++ },
+			},
+		}})
+		require.NoError(t, err)
+		take = hooks.Handler(receiver.Fact(func(context.Context, *inbound.Tx, receiver.Event) error { return nil }))
+
+		published := time.Now()
+		_, err = s.Publish(ctx, sender.Event{Type: "a.b", Object: sender.Object{Type: "o", ID: "1"}, Subscriber: owner.ID})
+		require.NoError(t, err)
+		ran := make(chan error)
+		go func() { ran <- hooks.Run(ctx) }() // removes markers
+		dispatch := func(d time.Duration) {
+			for range d / (30 * time.Minute) {
+				_, err := s.Dispatcher.RunOnce(ctx)
+				require.NoError(t, err)
+				time.Sleep(30 * time.Minute)
+			}
+		}
+		dispatch(75 * time.Hour)
+		time.Sleep(28*24*time.Hour - time.Since(published))
+		all, _, err := s.History.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDeadLettered})
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.NoError(t, s.History.Redeliver(ctx, all[0].ID), "at the end of the reach")
+		dispatch(71 * time.Hour)
+		answers = append(answers, take.ServeHTTP)
+		dispatch(2 * time.Hour)
+		stop()
+		require.NoError(t, <-ran)
+		require.Equal(t, map[receiver.Result]int{receiver.Applied: 1, receiver.Duplicate: 1}, results, "the last one after %v", time.Since(published))
+	})
 }
 
 // Every part has what it shares with the others.

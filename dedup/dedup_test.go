@@ -20,10 +20,10 @@ import (
 func TestCheckRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
-		retention, horizon time.Duration
-		want               string // "": accepted
+		retention, reach time.Duration
+		want             string // "": accepted
 	}{
-		{dedup.DefaultRetention, dedup.DefaultReach, ""},
+		{32 * day, dedup.DefaultReach, ""},
 		{4 * day, 3 * day, ""},
 		{4*day - 1, 3 * day, "a retention of 95h59m59.999999999s is too short for a reach of 72h0m0s: it must be at least 96h0m0s (the reach and a margin of 24h0m0s)"},
 		{3 * day, 3 * day, "it must be at least 96h0m0s"},
@@ -38,11 +38,26 @@ func TestCheckRetention(t *testing.T) {
 		{math.MaxInt64, math.MaxInt64 - dedup.RetentionMargin + 1, "no retention outlasts it"},
 		{math.MaxInt64, math.MaxInt64 - dedup.RetentionMargin, ""},
 	} {
-		err := dedup.CheckRetention(c.retention, c.horizon)
+		err := dedup.CheckRetention(c.retention, c.reach, 0)
 		if c.want == "" {
-			require.NoError(t, err, "%s, %s", c.retention, c.horizon)
+			require.NoError(t, err, "%s, %s", c.retention, c.reach)
 			continue
 		}
+		require.ErrorIs(t, err, dedup.ErrInvalid)
+		require.ErrorContains(t, err, c.want)
+	}
+	require.NoError(t, dedup.CheckRetention(dedup.DefaultRetention, dedup.DefaultReach, dedup.DefaultHorizon))
+	for _, c := range []struct {
+		retention, reach, horizon time.Duration
+		want                      string
+	}{
+		{32*day - 1, 28 * day, 3 * day, "a retention of 767h59m59.999999999s is too short for a reach of 672h0m0s and a horizon of 72h0m0s: it must be at least 768h0m0s (the reach, the horizon and a margin of 24h0m0s)"},
+		{32 * day, 28 * day, -1, "the horizon is -1ns: it must not be negative"},
+		{32 * day, 28 * day, math.MinInt64, "the horizon is -2562047h47m16.854775808s: it must not be negative"},
+		{math.MaxInt64, math.MaxInt64 - day, 1, "the horizon is 1ns: no retention outlasts it beside a reach of 2562023h47m16.854775807s; it must be at most 0s"},
+		{math.MaxInt64, 28 * day, math.MaxInt64, "it must be at most 2561351h47m16.854775807s"},
+	} {
+		err := dedup.CheckRetention(c.retention, c.reach, c.horizon)
 		require.ErrorIs(t, err, dedup.ErrInvalid)
 		require.ErrorContains(t, err, c.want)
 	}

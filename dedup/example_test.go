@@ -57,11 +57,11 @@ func ExampleStore() {
 }
 
 func ExampleCheckRetention() {
-	fmt.Println(dedup.CheckRetention(dedup.DefaultRetention, dedup.DefaultReach))
-	fmt.Println(dedup.CheckRetention(24*time.Hour, 72*time.Hour))
+	fmt.Println(dedup.CheckRetention(dedup.DefaultRetention, dedup.DefaultReach, dedup.DefaultHorizon))
+	fmt.Println(dedup.CheckRetention(24*time.Hour, 72*time.Hour, time.Hour))
 	// Output:
 	// <nil>
-	// dedup: invalid argument: a retention of 24h0m0s is too short for a reach of 72h0m0s: it must be at least 96h0m0s (the reach and a margin of 24h0m0s), or a late duplicate is applied again
+	// dedup: invalid argument: a retention of 24h0m0s is too short for a reach of 72h0m0s and a horizon of 1h0m0s: it must be at least 97h0m0s (the reach, the horizon and a margin of 24h0m0s), or a late duplicate is applied again
 }
 
 func ExamplePrune() {
@@ -83,7 +83,7 @@ func ExamplePrune() {
 
 	removed, err := dedup.Prune(ctx, store.InTx, store, now.Add(-dedup.DefaultRetention), 0)
 	fmt.Println(removed, err)
-	// Output: 59 <nil>
+	// Output: 57 <nil>
 }
 
 // bunTx stands for the transaction type of a library that wraps *sql.Tx.

@@ -6,48 +6,58 @@ import (
 )
 
 const (
-	// DefaultRetention is how long a marker is kept by default.
-	DefaultRetention = 30 * 24 * time.Hour
-
 	// DefaultReach is how far back a sender of this module lets one redeliver, replay or
 	// resume by default.
 	DefaultReach = 28 * 24 * time.Hour
 
-	// RetentionMargin is by how much a retention must exceed a reach. The last attempt can
-	// come after the reach's end: a sender that was down at that time makes it when it
-	// is up again, and it then has its own deadline and five minutes of signature window.
-	// Besides, the clock that marks and the clock that prunes need not agree. All of this
-	// takes minutes, except the sender's downtime, for which the margin allows a day.
-	//
-	// The margin is not for retries. An event that is sent again at the reach's end is tried
-	// for the sender's horizon more, which is three days by default. Package receiver refuses
-	// what tells of something that happened once it is older than the retention, and versions
-	// hold back states. So such a duplicate has no effect. A receiver without these rules
-	// must remember for longer by the horizon.
+	// DefaultHorizon is for how long a sender of this module tries by default what it sends,
+	// or sends again.
+	DefaultHorizon = 72 * time.Hour
+
+	// RetentionMargin is by how much a retention must exceed a reach and a horizon. The last
+	// attempt can come later than both say: a sender that was down at that time, or whose own
+	// network was, makes it when that is over, and it then has its own deadline and five
+	// minutes of signature window. Besides, the clock that marks and the clock that prunes
+	// need not agree. All of this takes minutes, except the downtime, for which the margin
+	// allows a day.
 	RetentionMargin = 24 * time.Hour
+
+	// DefaultRetention is how long a marker is kept by default: 32 days. An event that is
+	// sent again at the end of the reach is tried until the end of the horizon.
+	DefaultRetention = DefaultReach + DefaultHorizon + RetentionMargin
 )
 
 // CheckRetention returns nil if markers that are kept for retention outlast a sender that
-// may send an event again until reach after its first attempt. Otherwise its error says
-// which retention would. The retention must be at least the reach plus
-// [RetentionMargin].
+// may send an event again until reach after it was published, and then tries it until
+// horizon after the first of these attempts. Otherwise its error says which retention
+// would. The retention must be at least the sum of both and [RetentionMargin].
 //
-// reach is the longest time after which the sender may send the same event
-// again without the receiver's owner knowing: for a sender of this module not
-// its retry horizon alone but how far back it lets one redeliver, replay or
-// resume (Retention.Reach of package sender).
-func CheckRetention(retention, reach time.Duration) error {
+// reach is the longest time after which the sender begins to send the same event again
+// without the receiver's owner knowing: for a sender of this module how far back it lets
+// one redeliver, replay or resume (Retention.Reach of package sender). horizon is that of
+// its retries, and zero if it is not known, or if reach includes it.
+func CheckRetention(retention, reach, horizon time.Duration) error {
 	const longest = 1<<63 - 1 - RetentionMargin
+	of, parts := fmt.Sprintf("a reach of %s", reach), "the reach"
+	if horizon != 0 {
+		of += fmt.Sprintf(" and a horizon of %s", horizon)
+		parts += ", the horizon"
+	}
 	switch {
 	case reach < 0:
 		return fmt.Errorf("%w: the reach is %s: it must not be negative", ErrInvalid, reach)
+	case horizon < 0:
+		return fmt.Errorf("%w: the horizon is %s: it must not be negative", ErrInvalid, horizon)
 	case reach > longest:
 		return fmt.Errorf("%w: the reach is %s: no retention outlasts it; it must be at most %s",
 			ErrInvalid, reach, longest)
-	case retention < reach+RetentionMargin:
-		return fmt.Errorf("%w: a retention of %s is too short for a reach of %s: "+
-			"it must be at least %s (the reach and a margin of %s), or a late duplicate is applied again",
-			ErrInvalid, retention, reach, reach+RetentionMargin, RetentionMargin)
+	case horizon > longest-reach:
+		return fmt.Errorf("%w: the horizon is %s: no retention outlasts it beside a reach of %s; it must be at most %s",
+			ErrInvalid, horizon, reach, longest-reach)
+	case retention < reach+horizon+RetentionMargin:
+		return fmt.Errorf("%w: a retention of %s is too short for %s: "+
+			"it must be at least %s (%s and a margin of %s), or a late duplicate is applied again",
+			ErrInvalid, retention, of, reach+horizon+RetentionMargin, parts, RetentionMargin)
 	}
 	return nil
 }

@@ -44,18 +44,24 @@ type Config struct {
 	Timeout time.Duration
 
 	// Retention is how long markers are kept: Run removes those that are older. Whoever
-	// removes them in another way (dedup.Prune) must keep to it. It must exceed Reach by
-	// dedup.RetentionMargin. Run removes the markers of all scopes, so all receivers on
-	// one store must have the same Retention. A sender of this module has it as
-	// Retention.Receivers (package sender).
-	// Defaults to 30 days.
+	// removes them in another way (dedup.Prune) must keep to it. It must exceed Reach and
+	// Horizon together by dedup.RetentionMargin. Run removes the markers of all scopes, so
+	// all receivers on one store must have the same Retention. A sender of this module has
+	// it as Retention.Receivers (package sender).
+	// Defaults to 32 days.
 	Retention time.Duration
 
-	// Reach is how far back the sender may send an event again: by its retries, and also
-	// by redelivering, replaying or resuming. For a sender of this module it is
-	// Retention.Reach (package sender).
+	// Reach is how far back the sender may begin to send an event again, by redelivering,
+	// replaying or resuming. For a sender of this module it is Retention.Reach (package
+	// sender).
 	// Defaults to 28 days, which is the default of a sender of this module.
 	Reach time.Duration
+
+	// Horizon is for how long the sender tries what it sends, or sends again. For a sender
+	// of this module it is the horizon of its retries, or the longest that it allows
+	// subscriptions.
+	// Defaults to 72 h, which is the default of a sender of this module.
+	Horizon time.Duration
 
 	// Hooks are called with the outcome of each request.
 	Hooks Hooks
@@ -95,6 +101,7 @@ func (c *Config) withDefaults() Config {
 	out.Timeout = cmp.Or(out.Timeout, defaultTimeout)
 	out.Retention = cmp.Or(out.Retention, dedup.DefaultRetention)
 	out.Reach = cmp.Or(out.Reach, dedup.DefaultReach)
+	out.Horizon = cmp.Or(out.Horizon, dedup.DefaultHorizon)
 	if out.Now == nil {
 		out.Now = time.Now
 	}
@@ -109,8 +116,8 @@ func (c *Config) validate() error {
 	if c.Timeout < 0 {
 		problems = append(problems, fmt.Errorf("receiver: Timeout is %s: it must be positive", c.Timeout))
 	}
-	if err := dedup.CheckRetention(c.Retention, c.Reach); err != nil {
-		problems = append(problems, fmt.Errorf("receiver: Config.Retention for Config.Reach: %w", err))
+	if err := dedup.CheckRetention(c.Retention, c.Reach, c.Horizon); err != nil {
+		problems = append(problems, fmt.Errorf("receiver: Config.Retention for Config.Reach and Config.Horizon: %w", err))
 	}
 	return errors.Join(problems...)
 }

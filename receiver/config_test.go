@@ -33,9 +33,12 @@ func TestNewConfig(t *testing.T) {
 		"no scope":              {"", nil, "the scope is empty: give a name for who sends"},
 		"scope of the key":      {"", &receiver.Config{ScopeOf: scopeOf}, ""},
 		"two scopes":            {"a", &receiver.Config{ScopeOf: scopeOf}, "both"},
-		"sender's reach":        {"a", &receiver.Config{Retention: 29 * 24 * time.Hour}, ""},
-		"retention below reach": {"a", &receiver.Config{Retention: 29*24*time.Hour - 1}, "it must be at least 696h0m0s"},
-		"reach of ones own":     {"a", &receiver.Config{Reach: 30 * 24 * time.Hour}, "retention"},
+		"sender's reach":        {"a", &receiver.Config{Retention: 32 * 24 * time.Hour}, ""},
+		"retention below reach": {"a", &receiver.Config{Retention: 32*24*time.Hour - 1}, "it must be at least 768h0m0s"},
+		"reach of ones own":     {"a", &receiver.Config{Reach: 30 * 24 * time.Hour}, "it must be at least 816h0m0s"},
+		"horizon of ones own":   {"a", &receiver.Config{Horizon: 73 * time.Hour}, "it must be at least 769h0m0s (the reach, the horizon and a margin"},
+		"a short horizon":       {"a", &receiver.Config{Horizon: time.Hour, Retention: 697 * time.Hour}, ""},
+		"negative horizon":      {"a", &receiver.Config{Horizon: -1}, "the horizon is -1ns: it must not be negative"},
 		"long enough":           {"a", &receiver.Config{Reach: 30 * 24 * time.Hour, Retention: 40 * 24 * time.Hour}, ""},
 	} {
 		_, err := receiver.New(newVerifier(t, nil), b.inTx, b.store, c.scope, c.cfg)

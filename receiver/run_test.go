@@ -28,7 +28,7 @@ func TestRunRemovesOldMarkers(t *testing.T) {
 			}
 			return b.inTx(ctx, fn)
 		}
-		rcv := newReceiver(t, inTx, b.store, &receiver.Config{Reach: time.Hour, Retention: 25 * time.Hour, Logger: log.logger()})
+		rcv := newReceiver(t, inTx, b.store, &receiver.Config{Reach: time.Hour, Horizon: time.Hour, Retention: 26 * time.Hour, Logger: log.logger()})
 		mark := func() (fresh bool) {
 			require.NoError(t, b.inTx(t.Context(), func(tx *memory.Tx) (err error) {
 				fresh, err = b.store.Mark(t.Context(), tx, "another", "evt_1", time.Now())
@@ -48,7 +48,7 @@ func TestRunRemovesOldMarkers(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.True(t, mark(), "a minute later it was not")
-		time.Sleep(24*time.Hour + 59*time.Minute)
+		time.Sleep(25*time.Hour + 59*time.Minute)
 		synctest.Wait()
 		require.False(t, mark(), "it is not older than the retention yet")
 		time.Sleep(2 * time.Hour)

@@ -49,7 +49,7 @@ func testFact[Tx any](t *testing.T, b bed[Tx]) {
 // A fact that is older than markers are kept may have been applied before. It is never
 // applied, and never lost.
 func TestFactThatIsTooOld(t *testing.T) {
-	const retention = 30 * 24 * time.Hour
+	const retention = 32 * 24 * time.Hour
 	for _, c := range []struct {
 		age   time.Duration // 0: the event does not say
 		fresh bool
@@ -89,7 +89,7 @@ func TestFactThatIsTooOld(t *testing.T) {
 			continue
 		}
 		require.Equal(t, receiver.DeadLettered, res, c.age)
-		require.ErrorContains(t, cause, "markers are kept for 720h0m0s")
+		require.ErrorContains(t, cause, "markers are kept for 768h0m0s")
 		require.Equal(t, state{Marker: true, DeadLetter: true}, b.state(t, ev))
 		res, err = rcv.Apply(t.Context(), event, receiver.Fact(b.effect))
 		require.NoError(t, err)

@@ -77,7 +77,10 @@ type Event struct {
 	// is absolute, and has the scheme http or https, a host, and no space.
 	URL string
 
-	// OccurredAt is when it happened. Zero: now.
+	// OccurredAt is when it happened. Zero: now. Receivers judge by it whether they may have
+	// forgotten a fact: one that occurred longer ago than they remember (32 days by default)
+	// is set aside by them, even if it is new. One in the future is not: let no event have
+	// such a time.
 	OccurredAt time.Time
 
 	// IdempotencyKey makes a second publish return the first one's Ref, with

@@ -51,7 +51,8 @@ type PolicyBounds struct {
 	MaxTries int
 
 	// MaxHorizon is the longest Settings.Horizon. The default is 72 h. It must be within
-	// Retention.Reach, as the Dispatcher's own horizon is.
+	// Retention.Reach, as the Dispatcher's own horizon is, and Retention.Receivers must
+	// exceed both together.
 	MaxHorizon time.Duration
 
 	// MaxDisableAfter is the longest Settings.DisableAfter. The default is 120 h.

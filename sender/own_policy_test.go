@@ -157,7 +157,7 @@ func TestPolicyBoundsRefused(t *testing.T) {
 		"MaxDisableAfter is -1h0m0s: it must be at least 1h0":                                   {MaxDisableAfter: -time.Hour},
 		"Retention.Reach is 672h0m0s: it must be at least the horizon of the retries, 673h0m0s": {Allowed: true, MaxHorizon: 673 * time.Hour},
 	} {
-		_, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{OwnPolicies: bounds})
+		_, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{OwnPolicies: bounds, Retention: sender.Retention{Receivers: 100 * 24 * time.Hour}})
 		require.ErrorContains(t, err, says)
 		require.Equal(t, 1, strings.Count(err.Error(), "sender: "), "one problem: %v", err)
 	}

@@ -10,12 +10,14 @@ import (
 
 // Retention says how long what is kept, and how far back events may be sent again.
 // Zero fields mean the defaults. It is one contract with the receivers: give the
-// Registry, the Dispatcher and all others the same, and tell the receivers Reach
-// (Reach of package receiver's Config, too), which they check against how long they
-// remember (Retention of the same Config; here Receivers).
+// Registry, the Dispatcher and all others the same, and tell the receivers Reach and the
+// policy's horizon (Reach and Horizon of package receiver's Config, too), which they check
+// against how long they remember (Retention of the same Config; here Receivers).
 //
-// This must hold: the policy's horizon ≤ Reach ≤ Receivers less
-// dedup.RetentionMargin; Reach ≤ Delivered ≤ Events; and Reach ≤ DeadLetters.
+// This must hold: the policy's horizon ≤ Reach; Reach and the horizon together ≤ Receivers
+// less dedup.RetentionMargin, because what is sent again at the end of Reach is tried for
+// the horizon; Reach ≤ Delivered ≤ Events; and Reach ≤ DeadLetters. The horizon is the
+// longest that a delivery can have: the policy's, or PolicyBounds.MaxHorizon.
 type Retention struct {
 	// Reach is how far back one redelivers, replays and resumes without force: events
 	// that were published before are refused with a *RetentionError. The default is
@@ -23,7 +25,7 @@ type Retention struct {
 	Reach time.Duration
 
 	// Receivers is how long the receivers remember what they have applied. The
-	// default is 30 days, as that of package dedup.
+	// default is 32 days, as that of package dedup.
 	Receivers time.Duration
 
 	// Delivered is how long the records of delivered and cancelled deliveries are
@@ -71,7 +73,7 @@ const day = 24 * time.Hour
 
 // WithDefaults returns the retention with its zero fields set to their defaults.
 func (r Retention) WithDefaults() Retention {
-	r.Reach = cmp.Or(r.Reach, 28*day)
+	r.Reach = cmp.Or(r.Reach, dedup.DefaultReach)
 	r.Receivers = cmp.Or(r.Receivers, dedup.DefaultRetention)
 	r.Delivered = cmp.Or(r.Delivered, 30*day)
 	r.Events = cmp.Or(r.Events, 30*day)
@@ -83,7 +85,8 @@ func (r Retention) WithDefaults() Retention {
 }
 
 // Problems are all that is wrong with a retention whose defaults are set, for a
-// policy that tries until horizon after the first attempt (0: not known).
+// policy that tries until horizon after the first attempt (0: not known, and then the
+// Dispatcher alone finds out that the receivers would forget an event during its retries).
 func (r Retention) Problems(horizon time.Duration) []error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
@@ -101,7 +104,7 @@ func (r Retention) Problems(horizon time.Duration) []error {
 		return errs
 	}
 	bad(r.Reach < horizon, "Reach is %v: it must be at least the horizon of the retries, %v, or what they have given up could not be sent again", r.Reach, horizon)
-	if err := dedup.CheckRetention(r.Receivers, r.Reach); err != nil {
+	if err := dedup.CheckRetention(r.Receivers, r.Reach, horizon); err != nil {
 		errs = append(errs, fmt.Errorf("sender: Retention.Receivers for Retention.Reach: %w", err))
 	}
 	bad(r.Delivered < r.Reach, "Delivered is %v: it must be at least Reach, %v, or the records of what may be redelivered would be gone", r.Delivered, r.Reach)

@@ -31,10 +31,12 @@ func TestRetentionProblems(t *testing.T) {
 		want    []string
 	}{
 		"the defaults":   {},
-		"all longer":     {is: sender.Retention{Reach: 100 * day, Receivers: 101 * day, Delivered: 100 * day, Events: 100 * day, DeadLetters: -1, Objects: day}},
+		"all longer":     {is: sender.Retention{Reach: 100 * day, Receivers: 104 * day, Delivered: 100 * day, Events: 100 * day, DeadLetters: -1, Objects: day}},
 		"negative":       {is: sender.Retention{Reach: -1, Rollups: -1}, want: []string{"Retention.Reach is -1ns: it must be positive", "Retention.Rollups is -1ns: it must be positive"}},
-		"horizon":        {horizon: 40 * day, want: []string{"Retention.Reach is 672h0m0s: it must be at least the horizon of the retries, 960h0m0s"}},
-		"receivers":      {is: sender.Retention{Receivers: 28 * day}, want: []string{"Retention.Receivers for Retention.Reach", "it must be at least 696h0m0s"}},
+		"horizon":        {horizon: 40 * day, want: []string{"Retention.Reach is 672h0m0s: it must be at least the horizon of the retries, 960h0m0s", "a horizon of 960h0m0s: it must be at least 1656h0m0s"}},
+		"long horizon":   {horizon: 4 * day, want: []string{"Retention.Receivers for Retention.Reach", "a horizon of 96h0m0s: it must be at least 792h0m0s"}},
+		"short horizon":  {is: sender.Retention{Receivers: 30 * day}, horizon: day},
+		"receivers":      {is: sender.Retention{Receivers: 28 * day}, want: []string{"Retention.Receivers for Retention.Reach", "it must be at least 768h0m0s (the reach, the horizon and a margin"}},
 		"records":        {is: sender.Retention{Delivered: 27 * day}, want: []string{"Retention.Delivered is 648h0m0s: it must be at least Reach, 672h0m0s"}},
 		"events":         {is: sender.Retention{Delivered: 31 * day}, want: []string{"Retention.Events is 720h0m0s: it must be at least Delivered, 744h0m0s"}},
 		"dead letters":   {is: sender.Retention{DeadLetters: day}, want: []string{"Retention.DeadLetters is 24h0m0s: it must be at least Reach, 672h0m0s"}},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -49,6 +50,12 @@ const (
 	// maxTimeout is how long an attempt may take. Receivers give themselves less, so
 	// that they answer before they are given up.
 	maxTimeout = 10 * time.Second
+
+	// Receivers are taken to remember events for the default. So a delivery can come until
+	// remembered after its event was published, and what is sent again at the end of the
+	// reach, which is no shorter than the horizon, is tried for the horizon.
+	remembered = dedup.DefaultRetention - dedup.RetentionMargin
+	maxHorizon = remembered / 2
 
 	// minOperatorToken keeps an operator from a token that can be guessed by trying.
 	minOperatorToken = 12
@@ -118,7 +125,7 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 	}
 	g.retention = sender.Retention{Events: g.keepEvents, Delivered: g.keepEvents, DeadLetters: g.keepDead}
 	// A delivery that is not kept cannot be sent again.
-	g.retention.Reach = min(g.retention.WithDefaults().Reach, g.keepEvents, g.keepDead)
+	g.retention.Reach = min(g.retention.WithDefaults().Reach, g.keepEvents, g.keepDead, remembered-g.horizon)
 	g.database = cmp.Or(g.database, defaultDatabase)
 	return g.options, errors.Join(errs...)
 }
@@ -131,7 +138,7 @@ func (g *given) problems() (errs []error) {
 		}
 	}
 	bad(g.timeout <= 0 || g.timeout > maxTimeout, "-timeout is %v: it must be above 0 and at most %v", g.timeout, maxTimeout)
-	bad(g.horizon <= 0, "-horizon is %v: it must be above 0", g.horizon)
+	bad(g.horizon <= 0 || g.horizon > maxHorizon, "-horizon is %v: it must be above 0 and at most %v, since receivers remember events for %v", g.horizon, maxHorizon, dedup.DefaultRetention)
 	bad(g.disableAfter <= 0, "-disable-after is %v: it must be above 0", g.disableAfter)
 	bad(g.ownPolicies && (g.horizon < time.Minute || g.disableAfter < time.Hour), "-own-policies needs a -horizon of at least 1m and a -disable-after of at least 1h: they are %v and %v", g.horizon, g.disableAfter)
 	bad(g.jitter < 0 || g.jitter > 1 || g.jitter != g.jitter, "-jitter is %v: it must be from 0 to 1", g.jitter)

@@ -34,6 +34,7 @@ func TestBadFlags(t *testing.T) {
 		{args: []string{"-timeout", "0s"}, says: []string{"-timeout"}},
 		{args: []string{"-schedule", "1m,soon"}, says: []string{"-schedule", "soon"}},
 		{args: []string{"-schedule", "-1m", "-jitter", "2", "-horizon", "0s"}, says: []string{"-schedule", "-jitter", "-horizon"}},
+		{args: []string{"-horizon", "373h"}, says: []string{"-horizon is 373h0m0s", "at most 372h0m0s, since receivers remember events for 768h0m0s"}},
 		{args: []string{"-disable-after", "-1h"}, says: []string{"-disable-after"}},
 		{args: []string{"-own-policies", "-horizon", "59s"}, says: []string{"-own-policies", "at least 1m"}},
 		{args: []string{"-own-policies", "-disable-after", "59m"}, says: []string{"-own-policies", "at least 1h"}},

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/sender"
 )
 
 type doctorOptions struct {
 	target
-	keyFile                  string
-	reach, receivers, events time.Duration
+	keyFile                           string
+	reach, horizon, receivers, events time.Duration
 }
 
 func doctorCommand() command {
@@ -29,6 +30,7 @@ does. Each line is ok, warn or FAIL, with what to do. The exit code is 1 if one 
 			d := sender.Retention{}.WithDefaults()
 			f.StringVar(&o.keyFile, "secret-key-file", "", "a `file` with the sealing key, in base64: ID=KEY as the service names it, or the KEY alone as the reference server does; older keys in further lines (or SUREHOOK_SECRET_KEY)")
 			f.DurationVar(&o.reach, "reach", d.Reach, "the sender's Retention.Reach: how far back it sends events again")
+			f.DurationVar(&o.horizon, "horizon", dedup.DefaultHorizon, "for how long the sender tries a delivery, or the longest that it allows subscriptions")
 			f.DurationVar(&o.events, "keep-events", d.Events, "the sender's Retention.Events and Delivered: how long it keeps events and records")
 			f.DurationVar(&o.receivers, "receivers", d.Receivers, "how long receivers remember what they have applied")
 			return func(ctx context.Context, t *terminal, _ []string) error { return doctor(ctx, t, o) }
@@ -118,11 +120,11 @@ func printFindings(t *terminal, all []finding) error {
 func checkRetention(o *doctorOptions, found *findings) {
 	r := sender.Retention{Reach: o.reach, Receivers: o.receivers, Events: o.events, Delivered: o.events}.WithDefaults()
 	r.DeadLetters = max(r.DeadLetters, r.Reach) // its own setting is not asked for
-	for _, err := range r.Problems(0) {
+	for _, err := range r.Problems(o.horizon) {
 		found.add("retention", fail, strings.TrimPrefix(err.Error(), "sender: "), "change the sender's Retention, or have the receivers remember longer")
 		return
 	}
-	found.add("retention", ok, fmt.Sprintf("events are sent again for %s, and receivers remember for %s (as -reach and -receivers say)", days(o.reach), days(o.receivers)), "")
+	found.add("retention", ok, fmt.Sprintf("events are sent again for %s and then tried for %s, and receivers remember for %s (as -reach, -horizon and -receivers say)", days(o.reach), days(o.horizon), days(o.receivers)), "")
 }
 
 // days is a long duration for people.

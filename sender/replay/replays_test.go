@@ -350,7 +350,7 @@ func TestReplaysRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "needs a store")
 	require.ErrorContains(t, err, "Retention.Reach is -1ns")
 	require.ErrorContains(t, err, "Retention.Rollups is -1ns")
-	_, err = history.New(nil, &history.Config{Retention: sender.Retention{Reach: 29*24*time.Hour + 1}})
+	_, err = history.New(nil, &history.Config{Retention: sender.Retention{Reach: 31*24*time.Hour + 1}})
 	require.ErrorContains(t, err, "needs a store")
 	require.ErrorContains(t, err, "Retention.Receivers for Retention.Reach")
 }

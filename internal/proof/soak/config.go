@@ -113,7 +113,7 @@ func (c *Config) rng(actor string) *rand.Rand {
 
 func (c *Config) retention() sender.Retention {
 	return sender.Retention{
-		Reach: c.Reach, Receivers: c.Reach + dedup.RetentionMargin, Delivered: c.Reach, Events: c.Reach,
+		Reach: c.Reach, Receivers: c.Reach + c.horizon() + dedup.RetentionMargin, Delivered: c.Reach, Events: c.Reach,
 		DeadLetters: c.Reach, Notices: c.Reach, Rollups: c.Reach, SubscriptionRollups: c.Reach,
 	}
 }

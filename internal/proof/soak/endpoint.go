@@ -51,7 +51,7 @@ func newEndpoints(ctx context.Context, w *witness, db *applying, cfg *Config, lo
 	handlers := make([]http.Handler, 2)
 	for i, inTx := range []receiver.InTx[*sql.Tx]{receiver.SQL(db.db, nil), group.InTx} {
 		rcv, err := receiver.New(secrets, inTx, db.dedup, "", &receiver.Config{
-			Retention: cfg.retention().Receivers, Reach: cfg.retention().Reach, Logger: log,
+			Retention: cfg.retention().Receivers, Reach: cfg.retention().Reach, Horizon: cfg.horizon(), Logger: log,
 			Hooks: receiver.Hooks{
 				Applied:      func(context.Context, receiver.Event) { w.count("events applied") },
 				Duplicate:    func(context.Context, receiver.Event) { w.count("duplicates at receivers") },
