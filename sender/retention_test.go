@@ -178,6 +178,46 @@ func TestDispatcherPruneFails(t *testing.T) {
 	})
 }
 
+// A kind of record that cannot be removed keeps no other. It is told of at the end of each
+// pass; if that is so again, the next pass comes in its turn.
+func TestDispatcherPrunesWhatDoesNotFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_1", "https://endpoint.test/")
+		var passes bedtest.Noted[dispatch.Pruned]
+		var log bedtest.LockedLog
+		d := b.DispatcherOn(kindStore{b.Store}, dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Hooks: dispatch.Hooks{Pruned: func(_ context.Context, p dispatch.Pruned) { passes.Add(p) }},
+		})
+		for range 250 { // several batches
+			b.Publish("sub_1")
+		}
+		_, err := d.RunOnce(t.Context())
+		require.NoError(t, err)
+		time.Sleep(31 * day)
+		sum, err := d.Prune(t.Context())
+		require.EqualError(t, err, "notices: a row is damaged")
+		require.Equal(t, dispatch.Pruned{Deliveries: 250, Events: 250}, sum)
+		stop := b.Start(d)
+		time.Sleep(2*time.Hour + 2*time.Minute)
+		require.NoError(t, stop())
+		require.Len(t, passes.List(), 1+4, "at once, after a minute, and then each hour")
+		require.Equal(t, 4, strings.Count(log.String(), "pruning failed"))
+		require.Contains(t, log.String(), "notices: a row is damaged")
+	})
+}
+
+// kindStore is a store where one kind of record cannot be removed.
+type kindStore struct{ *memory.Store }
+
+func (s kindStore) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
+	if p.Cursor == "" {
+		return dispatch.Pruned{Cursor: "1."}, errors.New("notices: a row is damaged")
+	}
+	return s.Store.Prune(ctx, p)
+}
+
 // pruneStore is a store whose Prune calls something first.
 type pruneStore struct {
 	*memory.Store

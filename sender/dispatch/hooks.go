@@ -67,7 +67,7 @@ type Hooks struct {
 	ProxyUp func(ctx context.Context, proxy string, since time.Time)
 
 	// Pruned is called at the end of each pass of pruning, with the numbers of all removed
-	// records.
+	// records. It is not called if each kind of record has failed.
 	Pruned func(ctx context.Context, p Pruned)
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -16,14 +17,17 @@ const (
 	prunePause = 4
 	// A dispatcher passes over everything this often.
 	pruneEvery = time.Hour
-	// After an error a dispatcher begins a new pass after this pause.
+	// After a pass with an error a dispatcher begins a new one after this pause. If a part of
+	// that one fails, too, the next comes in its turn: a record that cannot be removed must
+	// not have all the others looked at each minute.
 	pruneAgain = time.Minute
 )
 
 // Prune removes all records that are past their time by Config.Retention. It works in short
 // transactions, and leaves the database to others for half of the time. It returns the
-// numbers of removed records, also beside an error. Run does the same now and then: Prune
-// is for schedulers, and for users of RunOnce. Both may run at once.
+// numbers of removed records, also beside an error. If one kind of record fails, the others
+// are removed all the same, and the error says which have failed. Run does the same now and
+// then: Prune is for schedulers, and for users of RunOnce. Both may run at once.
 func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
 	defer open(d.store)()
 	if err := d.store.Check(ctx); err != nil {
@@ -48,12 +52,17 @@ type pruning struct {
 	params PruneParams
 	sum    Pruned
 	began  bool
+	errs   []error   // of kinds of records
+	worked bool      // a batch did
+	failed bool      // the pass before had errors
 	next   time.Time // when to go on, or to begin the next pass
 }
 
-// batch does a part of a pass. It begins a pass if there is none.
+// batch does a part of a pass. It begins a pass if there is none. An error ends the pass:
+// what one kind of record fails by is returned at the end of all others.
 func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
 	if !g.began {
+		g.errs, g.worked = nil, false
 		_, claims, err := d.store.Step(ctx, ExpandParams{}, Batch{}) // for the database's time
 		if err != nil {
 			return false, err
@@ -62,8 +71,13 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 		g.params.Limit = pruneBatch
 	}
 	done, err := d.store.Prune(ctx, g.params)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && err != nil:
 		return false, err
+	case err != nil:
+		g.errs = append(g.errs, err)
+	default:
+		g.worked = true
 	}
 	g.sum, g.params.Cursor = g.sum.plus(done), done.Cursor
 	if done.Cursor != "" {
@@ -72,10 +86,20 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 	g.began = false
 	d.cfg.Logger.DebugContext(ctx, "pruned", "deliveries", g.sum.Deliveries, "dead_letters", g.sum.DeadLetters,
 		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscription_rollups", g.sum.SubscriptionRollups, "subscriptions", g.sum.Subscriptions, "objects", g.sum.Objects)
-	if hook := d.cfg.Hooks.Pruned; hook != nil {
+	if hook := d.cfg.Hooks.Pruned; hook != nil && g.worked {
 		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
 	}
-	return true, nil
+	return true, errors.Join(g.errs...)
+}
+
+// pause is for how long to leave the database alone after a batch with an error, which has
+// ended the pass.
+func (g *pruning) pause() time.Duration {
+	if g.failed && g.worked {
+		return pruneEvery
+	}
+	g.failed = true
+	return pruneAgain
 }
 
 // past returns the times before which records go now, by a retention.

@@ -209,6 +209,9 @@ type Store interface {
 	// over once in a pass; one batch passes over at most a few times p.Limit of them. An event
 	// that was expanded after one that was published later may stay, with the records of its
 	// deliveries, until that one is old enough, too. A malformed cursor is ErrInvalid.
+	//
+	// Another error is about one kind of record. Pruned.Cursor beside it, if it is not empty,
+	// leads past the rest of that kind, so that the pass goes on with the others.
 	Prune(ctx context.Context, p PruneParams) (Pruned, error)
 
 	// The four methods that follow let processes take over the claims of a process that is

@@ -168,10 +168,11 @@ func (u *upkeep) prune(ctx context.Context, now time.Time) (at time.Time) {
 	last := u.p.d.now()
 	switch {
 	case err != nil && ctx.Err() == nil:
-		u.p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pruneAgain)
-		g.began, g.next = false, last.Add(pruneAgain)
+		pause := g.pause()
+		u.p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pause)
+		g.began, g.next = false, last.Add(pause)
 	case over:
-		g.next = last.Add(pruneEvery)
+		g.failed, g.next = false, last.Add(pruneEvery)
 	default: // others have the database meanwhile
 		g.next = last.Add(prunePause * last.Sub(now))
 	}

@@ -42,6 +42,41 @@ func (f *forgetting) pruneAll(before time.Time, limit int) error {
 	}
 }
 
+// A kind of record of which a row cannot be removed keeps no other: each pass goes on with
+// the kinds behind it, and tells of it.
+func TestPruneGoesOnBesideWhatFails(t *testing.T) {
+	kinds := map[string]string{"notices": "notices", "rollups": "figures", "subscription_rollups": "figures of subscriptions"}
+	place := newPlace(t)
+	s := place.store(t)
+	place.exec(t, `CREATE FUNCTION {}.damaged() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'broken on purpose'; END$$`)
+	for broken, says := range kinds {
+		place.exec(t, `DELETE FROM {}.surehook_notices; DELETE FROM {}.surehook_rollups; DELETE FROM {}.surehook_subscription_rollups;
+			INSERT INTO {}.surehook_notices (id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, acknowledged_at, notify_due)
+				VALUES ('ntc_1', 'subscription.failing', '', '', '', '', '', 50, '2001-01-01', '2001-01-01', '2001-01-01');
+			INSERT INTO {}.surehook_rollups VALUES ('2001-01-01', 1, '{}');
+			INSERT INTO {}.surehook_subscription_rollups VALUES (1, '2001-01-01', 1, '{}');
+			CREATE TRIGGER damaged BEFORE DELETE ON {}.surehook_`+broken+` FOR EACH ROW EXECUTE FUNCTION {}.damaged()`)
+		now := time.Now()
+		p := dispatch.PruneParams{Notices: now, Rollups: now, SubscriptionRollups: now, Limit: 10}
+		for failures := 0; ; {
+			got, err := s.Prune(t.Context(), p)
+			if err != nil {
+				require.ErrorContains(t, err, "pruning: "+says+": ")
+				require.ErrorContains(t, err, "broken on purpose")
+				failures++
+			}
+			if p.Cursor = got.Cursor; p.Cursor == "" {
+				require.Equal(t, 1, failures, broken)
+				break
+			}
+		}
+		for kind := range kinds {
+			require.Equal(t, kind == broken, place.count(t, `SELECT count(*) FROM {}.surehook_`+kind) == 1, "%s, while %s cannot be removed", kind, broken)
+		}
+		place.exec(t, `DROP TRIGGER damaged ON {}.surehook_`+broken)
+	}
+}
+
 // Forgetting an object waits for no transaction that publishes about it. Whether that
 // commits decides whether the object is forgotten.
 func TestForgettingBesideAPublish(t *testing.T) {

@@ -2,6 +2,8 @@ package rules_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 // Batch by batch, a pass takes each step to its end, deliveries before their events, and
 // then it is over. It skips a step whose time is zero.
 func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
-	names := []string{"dead letters", "cancelled", "delivered", "events", "notices", "rollups", "rollups of subscriptions", "subscriptions", "objects"}
+	names := []string{"dead letters", "cancelled deliveries", "delivered deliveries", "events", "notices", "figures", "figures of subscriptions", "subscriptions", "objects"}
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(label string) time.Time {
 			return rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0), time.Unix(2, 0)}).Draw(t, label)
@@ -27,13 +29,15 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 			Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
 		}
 		times := []time.Time{params.DeadLetters, params.Delivered, params.Delivered, params.Events, params.Notices, params.Rollups, params.SubscriptionRollups, params.Events, params.Objects}
+		broken := rapid.SliceOfNDistinct(rapid.IntRange(0, 8), 0, 3, rapid.ID[int]).Draw(t, "broken")
 		left := rapid.SliceOfN(rapid.IntRange(0, 12), 9, 9).Draw(t, "left")
 		want := 0
 		for i, n := range left {
-			if !times[i].IsZero() {
+			if !times[i].IsZero() && !slices.Contains(broken, i) {
 				want += n
 			}
 		}
+		failed := map[string]bool{}
 		removed, furthest, over := 0, 0, false
 		for range 100 {
 			p, err := rules.NewPrunePass(params)
@@ -47,6 +51,10 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 						require.Zero(t, p.At, "a step begins at its beginning")
 					}
 					furthest = i
+					if slices.Contains(broken, i) {
+						p.At.Event++
+						return true, errBroken
+					}
 					n := min(left[i], params.Limit)
 					left[i] -= n
 					removed += n
@@ -57,7 +65,13 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 			}
 			before := removed
 			out, err := p.Run(rules.PruneSteps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5), SubscriptionRollups: step(6), Subscriptions: step(7), Objects: step(8)})
-			require.NoError(t, err)
+			if err != nil {
+				require.ErrorIs(t, err, errBroken)
+				kind, _, _ := strings.Cut(err.Error(), ":")
+				require.False(t, failed[kind], "%s fail twice in a pass", kind)
+				failed[kind] = true
+				require.Zero(t, out.Rollups)
+			}
 			require.Equal(t, removed-before, out.Rollups)
 			require.LessOrEqual(t, out.Rollups, params.Limit, "a batch is one step's")
 			if params.Cursor = out.Cursor; out.Cursor == "" {
@@ -66,20 +80,33 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 			}
 		}
 		require.True(t, over, "it has no end")
-		require.Equal(t, want, removed)
+		require.Equal(t, want, removed, "what fails keeps nothing else")
+		for _, i := range broken {
+			if times[i].IsZero() {
+				require.NotContains(t, failed, names[i])
+			} else {
+				require.Contains(t, failed, names[i])
+			}
+		}
 	})
 }
 
+var errBroken = errors.New("broken on purpose")
+
 func TestPruneFails(t *testing.T) {
-	broken := errors.New("broken on purpose")
 	p, err := rules.NewPrunePass(dispatch.PruneParams{Notices: time.Unix(1, 0), Limit: 1})
 	require.NoError(t, err)
 	out, err := p.Run(rules.PruneSteps{Notices: func(time.Time) (bool, error) {
 		p.Out.Notices = 1
-		return true, broken
+		return true, errBroken
 	}})
-	require.ErrorIs(t, err, broken)
-	require.Zero(t, out)
+	require.ErrorIs(t, err, errBroken)
+	require.Equal(t, dispatch.Pruned{Cursor: "5.0.0."}, out, "the kind behind")
+	p, err = rules.NewPrunePass(dispatch.PruneParams{Objects: time.Unix(1, 0), Limit: 1})
+	require.NoError(t, err)
+	out, err = p.Run(rules.PruneSteps{Objects: func(time.Time) (bool, error) { return true, errBroken }})
+	require.EqualError(t, err, "objects: broken on purpose")
+	require.Zero(t, out, "it was the last")
 }
 
 func TestNoPassCursor(t *testing.T) {

@@ -44,21 +44,23 @@ func NewPrunePass(params dispatch.PruneParams) (*PrunePass, error) {
 var errPassCursor = fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
 
 // Run makes the batch: the first step that has something to remove. What nothing is to
-// be removed of, by a zero time, is passed over.
+// be removed of, by a zero time, is passed over. Beside an error, which says at which kind
+// it came, the cursor leads to the step behind: what cannot be removed keeps nothing else.
 func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 	all := [pruneSteps]struct {
+		of     string
 		before time.Time
 		run    PruneStep
 	}{
-		{p.DeadLetters, steps.DeadLetters},
-		{p.Delivered, steps.Cancelled},
-		{p.Delivered, steps.Delivered},
-		{p.Events, steps.Events},
-		{p.Notices, steps.Notices},
-		{p.Rollups, steps.Rollups},
-		{p.PruneParams.SubscriptionRollups, steps.SubscriptionRollups},
-		{p.Events, steps.Subscriptions},
-		{p.Objects, steps.Objects},
+		{"dead letters", p.DeadLetters, steps.DeadLetters},
+		{"cancelled deliveries", p.Delivered, steps.Cancelled},
+		{"delivered deliveries", p.Delivered, steps.Delivered},
+		{"events", p.Events, steps.Events},
+		{"notices", p.Notices, steps.Notices},
+		{"figures", p.Rollups, steps.Rollups},
+		{"figures of subscriptions", p.PruneParams.SubscriptionRollups, steps.SubscriptionRollups},
+		{"subscriptions", p.Events, steps.Subscriptions},
+		{"objects", p.Objects, steps.Objects},
 	}
 	for ; p.step < pruneSteps; p.next() {
 		step := all[p.step]
@@ -67,7 +69,12 @@ func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 		}
 		more, err := step.run(step.before)
 		if err != nil {
-			return dispatch.Pruned{}, err
+			p.next()
+			var out dispatch.Pruned
+			if p.step < pruneSteps {
+				out.Cursor = Decimal(p.step, p.At.Event, p.At.Subscription)
+			}
+			return out, fmt.Errorf("%s: %w", step.of, err)
 		}
 		if !more {
 			if p.removed() == 0 || p.step+1 == pruneSteps {

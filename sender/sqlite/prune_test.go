@@ -163,6 +163,43 @@ func TestPruneBesideEverything(t *testing.T) {
 	require.Equal(t, before+1, count(t, db, `SELECT max(seq) FROM surehook_events`), "a number was used again")
 }
 
+// A kind of record of which a row cannot be removed keeps no other: each pass goes on with
+// the kinds behind it, and tells of it.
+func TestPruneGoesOnBesideWhatFails(t *testing.T) {
+	kinds := map[string]string{"notices": "notices", "rollups": "figures", "subscription_rollups": "figures of subscriptions"}
+	for broken, says := range kinds {
+		clock := newClock()
+		db := open(t, path(t), fit)
+		s := newStore(t, db, clock.now)
+		_, err := db.Exec(`INSERT INTO surehook_notices (id, kind, subscriber, subscription, delivery, replay, detail, percent, created_at, acknowledged_at, notified_at, notify_due, notify_tries)
+				VALUES ('ntc_1', 'subscription.failing', '', '', '', '', '', 50, 1, 1, 1, 1, 1);
+			INSERT INTO surehook_rollups VALUES (1, 1, '{}');
+			INSERT INTO surehook_subscription_rollups VALUES (1, 1, 1, '{}');
+			CREATE TRIGGER damaged BEFORE DELETE ON surehook_` + broken + ` BEGIN SELECT RAISE(ABORT, 'broken on purpose'); END`)
+		require.NoError(t, err)
+		p := dispatch.PruneParams{Notices: clock.now(), Rollups: clock.now(), SubscriptionRollups: clock.now(), Limit: 10}
+		for failures := 0; ; {
+			got, err := s.Prune(t.Context(), p)
+			if err != nil {
+				require.ErrorContains(t, err, "sqlite: pruning: "+says+": ")
+				require.ErrorContains(t, err, "broken on purpose")
+				failures++
+			}
+			if p.Cursor = got.Cursor; p.Cursor == "" {
+				require.Equal(t, 1, failures, broken)
+				break
+			}
+		}
+		for kind := range kinds {
+			left := 0
+			if kind == broken {
+				left = 1
+			}
+			require.Equal(t, left, count(t, db, `SELECT count(*) FROM surehook_`+kind), "%s, while %s cannot be removed", kind, broken)
+		}
+	}
+}
+
 // BenchmarkPruneBesidePublishing measures a publish alone, and while 200,000 events are
 // pruned. It also measures the batches of the pruning, with their wait for a turn to
 // write.
