@@ -75,7 +75,7 @@ type Settings struct {
 	// HoldDead has a dead letter go on to hold back the later versions of its object, under
 	// OrderObject, until it is redelivered, passed over (see history.History.PassOver),
 	// replayed or removed, or the subscription is deleted. False: the later versions go
-	// on.
+	// on, however old they are.
 	HoldDead bool `json:",omitzero"`
 
 	// RetryDelays are how long the attempts of a delivery that fails wait for each other,

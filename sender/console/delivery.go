@@ -132,7 +132,11 @@ func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, strin
 
 func (c *Console) passOver(ctx context.Context, r *http.Request) (string, string, error) {
 	id := r.PathValue("id")
-	return "deliveries/" + id, "passed", c.History.PassOver(ctx, id)
+	pass := c.History.PassOver
+	if r.PostForm.Get("force") != "" {
+		pass = c.History.PassOverForced
+	}
+	return "deliveries/" + id, "passed", pass(ctx, id)
 }
 
 func (c *Console) sendAgain(r *http.Request) func(ctx context.Context, id string) error {

@@ -105,5 +105,15 @@ func (h *History) RedeliverForced(ctx context.Context, id string) error {
 
 // PassOver lets the later versions of an object go on that a dead letter holds back, because
 // its subscription has HoldDead set. The dead letter stays, and can still be redelivered.
-// ErrNotFound; ErrStatus if it holds nothing back.
-func (h *History) PassOver(ctx context.Context, id string) error { return h.store.PassOver(ctx, id) }
+// ErrNotFound; ErrStatus if it holds nothing back; a *RetentionError if the event of the
+// version that would go next was published longer ago than Retention.Reach: the receiver may
+// have had it before, and have forgotten it.
+func (h *History) PassOver(ctx context.Context, id string) error {
+	return h.store.PassOver(ctx, id, h.keeps.NotBefore(h.now()))
+}
+
+// PassOverForced is PassOver for versions of any age. A receiver that has had one of them,
+// and has forgotten it, may apply it a second time.
+func (h *History) PassOverForced(ctx context.Context, id string) error {
+	return h.store.PassOver(ctx, id, time.Time{})
+}

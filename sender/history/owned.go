@@ -84,6 +84,7 @@ func (o *Owned) Redeliver(ctx context.Context, id string) error {
 }
 
 // PassOver is [History.PassOver] for a delivery to one of the subscriber's subscriptions.
+// Only the operator can let versions go on that are beyond the reach.
 func (o *Owned) PassOver(ctx context.Context, id string) error {
 	if _, err := o.Delivery(ctx, id); err != nil {
 		return err

@@ -32,8 +32,9 @@ type Store interface {
 
 	// PassOver lets the later versions of an object go on that a dead letter holds back (see
 	// sender.Settings.HoldDead); it stays a dead letter. ErrNotFound; sender.ErrStatus if it
-	// holds nothing back.
-	PassOver(ctx context.Context, id string) error
+	// holds nothing back; a *RetentionError if notBefore is not zero and the event of the first
+	// of them was published before it.
+	PassOver(ctx context.Context, id string, notBefore time.Time) error
 
 	// Redact removes, in one batch of up to about p.Limit events and of one or a few short
 	// transactions, beside any number of other processes, the bodies of the

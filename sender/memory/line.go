@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/rules"
@@ -208,7 +209,7 @@ func (tx *Tx) goOnWithHalted() {
 }
 
 // PassOver implements history.Store.
-func (s *Store) PassOver(ctx context.Context, id string) error {
+func (s *Store) PassOver(ctx context.Context, id string, notBefore time.Time) error {
 	return s.inTx(ctx, func(tx *Tx) error {
 		d := s.deliveryByID(id)
 		if d == nil {
@@ -216,6 +217,14 @@ func (s *Store) PassOver(ctx context.Context, id string) error {
 		}
 		if !d.stops {
 			return rules.HoldsNothing(id)
+		}
+		for _, next := range d.sub.lines[d.event.info.Object] {
+			if next.live != nil && next.event.no > d.event.no {
+				if err := rules.Within(next.event.info.CreatedAt, notBefore); err != nil {
+					return err
+				}
+				break
+			}
 		}
 		tx.leaveLine(d)
 		tx.advance(d.sub, d.event.info.Object)

@@ -85,7 +85,7 @@ func TestCostOfALineDoesNotDependOnWhatIsBehind(t *testing.T) {
 			func() { step(sender.StatusDelivered); require.Empty(t, claimed) }, // at[1] waits for its retry
 			func() { again(at[1]); step(""); holds(at[1]) },
 			func() { step(sender.StatusDeadLettered); require.Empty(t, claimed) },
-			func() { require.NoError(t, c.PassOver(ctx, at[1])) },
+			func() { require.NoError(t, c.PassOver(ctx, at[1], time.Time{})) },
 			func() { step(""); holds(at[2]) },
 			func() { step(sender.StatusAwaitingRetry); require.Empty(t, claimed) },
 			func() { again(at[2]); step(""); holds(at[2]) },

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -31,6 +34,13 @@ const (
 			(SELECT event FROM surehook_lines WHERE subscription = $1 AND object = me.object ORDER BY event LIMIT 1))
 			FROM surehook_lines me WHERE me.subscription = $1 AND me.event = $2)`
 	holdsBack = `SELECT EXISTS (SELECT 1 FROM surehook_lines WHERE subscription = $1 AND event = $2 AND place = 3)`
+
+	// oldestBehind reads when the first event was published that a dead letter holds back.
+	oldestBehind = `SELECT e.created_at FROM surehook_lines me JOIN surehook_subscriptions s ON s.no = me.subscription
+		CROSS JOIN LATERAL (SELECT x.event FROM surehook_lines x WHERE x.subscription = me.subscription AND x.object = me.object AND x.event > me.event
+			AND x.place < 3 AND ` + isTaken + ` ORDER BY x.event LIMIT 1) n
+		JOIN surehook_feed f ON f.position = n.event JOIN surehook_events e ON e.no = f.event
+		WHERE me.subscription = $1 AND me.event = $2 AND me.place = 3`
 
 	selectObjectAt = `SELECT ` + objectOf + ` FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
 )
@@ -154,7 +164,7 @@ func (b *batch) freeFrom(h *head, k dispatch.DeliveryKey) error {
 }
 
 // PassOver implements history.Store.
-func (c *core) PassOver(ctx context.Context, id string) error {
+func (c *core) PassOver(ctx context.Context, id string, notBefore time.Time) error {
 	err := c.batch(ctx, dispatch.Batch{}, func(b *batch) error {
 		k, err := b.keyOf(id)
 		if err != nil {
@@ -164,6 +174,13 @@ func (c *core) PassOver(ctx context.Context, id string) error {
 			return err
 		}
 		if _, err := b.delivery(k); err != nil {
+			return err
+		}
+		var oldest timestamp
+		if err := b.row(oldestBehind, k.Subscription, k.Event).Scan(&oldest); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := rules.Within(oldest.time(), notBefore); err != nil {
 			return err
 		}
 		n, err := b.free([]dispatch.DeliveryKey{k})

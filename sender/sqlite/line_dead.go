@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -24,6 +25,12 @@ const (
 	clearHalted  = `UPDATE surehook_lines SET halts = 0 WHERE subscription = ? AND event = ? AND halts = 1 RETURNING object`
 
 	freeLine = `DELETE FROM surehook_lines WHERE subscription = ? AND event = ? AND place = 3 RETURNING object`
+
+	// oldestBehind reads when the first event was published that a dead letter holds back.
+	// ?3: up to where the subscription has skipped.
+	oldestBehind = `SELECT e.created_at FROM surehook_events e WHERE e.seq = (
+		SELECT x.event FROM surehook_lines x INDEXED BY surehook_lines_object WHERE x.subscription = ?1 AND x.event > ?2 AND x.place IN (1, 2) AND ` + isTaken + `
+			AND x.object = (SELECT object FROM surehook_lines WHERE subscription = ?1 AND event = ?2 AND place = 3) ORDER BY x.event LIMIT 1)`
 
 	// deadLook is how many of them a sweep looks at.
 	deadLook = 500
@@ -108,7 +115,7 @@ func (b *batch) goOnWithHalted(all []dispatch.DeliveryKey) error {
 }
 
 // PassOver implements history.Store.
-func (s *Store) PassOver(ctx context.Context, id string) error {
+func (s *Store) PassOver(ctx context.Context, id string, notBefore time.Time) error {
 	err := s.write(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
 		if err != nil {
@@ -116,6 +123,9 @@ func (s *Store) PassOver(ctx context.Context, id string) error {
 		}
 		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w)}
 		if _, err := w.delivery(k, b.now); err != nil {
+			return err
+		}
+		if err := b.behindWithin(k, notBefore); err != nil {
 			return err
 		}
 		freed, err := b.free([]dispatch.DeliveryKey{k})
@@ -132,6 +142,20 @@ func (s *Store) PassOver(ctx context.Context, id string) error {
 	}
 	s.Wake()
 	return nil
+}
+
+// behindWithin returns a *sender.RetentionError if a dead letter holds back what was
+// published before notBefore.
+func (b *batch) behindWithin(k dispatch.DeliveryKey, notBefore time.Time) error {
+	h, err := b.heads.any(k.Subscription)
+	if err != nil || h.missing || notBefore.IsZero() {
+		return err
+	}
+	oldest := int64(never)
+	if err := b.row(oldestBehind, k.Subscription, k.Event, h.skippedTo).Scan(&oldest); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	return rules.Within(timeOf(oldest), notBefore)
 }
 
 // waitedFor reads which delivery one that is behind waits for, and whether that is a dead

@@ -14,7 +14,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"in order", "Under the order of objects a version is claimed only when each earlier one of its object has ended; other objects do not wait.", lineInOrder[Tx]},
 		{"a dead letter", "Under the order of objects a dead letter lets the later versions of its object go on.", lineDead[Tx]},
 		{"bounds", "A decision is told the bounds of the order of objects, and of no other.", lineBounds[Tx]},
-		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over.", lineHolds[Tx]},
+		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds[Tx]},
 		{"a dead letter that holds no more", "A dead letter holds nothing back once a sweep has found it pruned, or its subscription closing, or without HoldDead.", lineHoldsNoMore[Tx]},
 		{"sent again", "A version that is sent again goes before later ones that are not in flight, and waits for those that are.", lineSentAgain[Tx]},
 		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost[Tx]},
@@ -151,8 +151,8 @@ func lineHolds[Tx any](w *world[Tx]) {
 	owner, sub := w.ordered(holding)
 	e := w.versions(owner, sub, "a", "a")
 	dead := w.delivery(e[0], sub).ID
-	w.errorIs(w.Store.PassOver(w.ctx, dead), sender.ErrStatus, "passing over what is not dead")
-	w.errorIs(w.Store.PassOver(w.ctx, "dlv_none_1"), sender.ErrNotFound, "passing over what is not there")
+	w.errorIs(w.Store.PassOver(w.ctx, dead, time.Time{}), sender.ErrStatus, "passing over what is not dead")
+	w.errorIs(w.Store.PassOver(w.ctx, "dlv_none_1", time.Time{}), sender.ErrNotFound, "passing over what is not there")
 	w.die(w.claims("at first", e[0])[0])
 	w.claimNothing("behind a dead letter")
 	w.check(w.facts(e[0], sub).HoldsBack, "a dead letter does not say that it holds others back")
@@ -171,8 +171,11 @@ func lineHolds[Tx any](w *world[Tx]) {
 	// Nothing is behind it yet.
 	e = append(e, w.versions(owner, sub, "a", "b")...)
 	w.record(result(w.claims("of another object", e[3])[0], sender.ClassNone))
-	w.noError(w.Store.PassOver(w.ctx, w.delivery(e[1], sub).ID), "passing over a dead letter")
-	w.errorIs(w.Store.PassOver(w.ctx, w.delivery(e[1], sub).ID), sender.ErrStatus, "passing over it again")
+	dead, published := w.delivery(e[1], sub).ID, w.delivery(e[2], sub).CreatedAt
+	w.errorIs(w.Store.PassOver(w.ctx, dead, published.Add(time.Microsecond)), sender.ErrRetention, "letting go on what is too old")
+	w.claimNothing("behind a dead letter that was not passed over")
+	w.noError(w.Store.PassOver(w.ctx, dead, published), "passing over a dead letter")
+	w.errorIs(w.Store.PassOver(w.ctx, dead, time.Time{}), sender.ErrStatus, "passing over it again")
 	w.status(e[1], sub, sender.StatusDeadLettered, "passed over")
 	w.check(!w.facts(e[1], sub).HoldsBack, "a dead letter that was passed over says that it holds others back")
 	w.record(result(w.claims("after it was passed over", e[2])[0], sender.ClassNone))

@@ -34,6 +34,7 @@ var lineBreakages = []breakage{
 	{"a dead letter behind which one waits is none", onFacts(func(f *history.Facts) { f.BehindDead = false }), checks{"line/a dead letter that holds"}},
 	{"anything is passed over", func(s store) store { return passesAnything{s} }, checks{"line/a dead letter that holds"}},
 	{"nothing is passed over", func(s store) store { return passesNothing{s} }, checks{"line/a dead letter that holds"}},
+	{"what is too old is passed over", func(s store) store { return passesOld{s} }, checks{"line/a dead letter that holds"}},
 	{"a dead letter holds back for ever", func(s store) store { return settingsKept{s} }, checks{"line/a dead letter that holds no more"}},
 	{"no dead letter is freed", func(s store) store { return frees{s} }, checks{"line/a dead letter that holds no more", "line/changed to the latest, long"}},
 
@@ -94,8 +95,8 @@ func onOrder(one, other sender.Order) func(store) store {
 
 type passesAnything struct{ store }
 
-func (b passesAnything) PassOver(ctx context.Context, id string) error {
-	if err := b.store.PassOver(ctx, id); !errors.Is(err, sender.ErrStatus) {
+func (b passesAnything) PassOver(ctx context.Context, id string, notBefore time.Time) error {
+	if err := b.store.PassOver(ctx, id, notBefore); !errors.Is(err, sender.ErrStatus) {
 		return err
 	}
 	return nil
@@ -103,12 +104,19 @@ func (b passesAnything) PassOver(ctx context.Context, id string) error {
 
 type passesNothing struct{ store }
 
-func (b passesNothing) PassOver(ctx context.Context, id string) error {
+func (b passesNothing) PassOver(ctx context.Context, id string, _ time.Time) error {
 	f, err := b.store.Facts(ctx, id)
 	if err == nil && !f.HoldsBack {
 		err = sender.ErrStatus
 	}
 	return err
+}
+
+// passesOld passes over whatever is behind.
+type passesOld struct{ store }
+
+func (b passesOld) PassOver(ctx context.Context, id string, _ time.Time) error {
+	return b.store.PassOver(ctx, id, time.Time{})
 }
 
 // frees sweeps nothing.

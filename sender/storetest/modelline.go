@@ -176,13 +176,26 @@ func (m *model[Tx]) passOver() {
 			d = other
 		}
 	}
-	err := m.Store.PassOver(m.ctx, d.id)
+	var notBefore time.Time
+	if d.stops && m.rand.IntN(3) == 0 {
+		notBefore = m.published()
+	}
+	err := m.Store.PassOver(m.ctx, d.id, notBefore)
 	if d.sub.deleted {
 		return // a sweep may have freed it
 	}
 	if !d.stops {
 		m.errorIs(err, sender.ErrStatus, "passing over %s, which is %s", d.id, d.status)
 		return
+	}
+	for _, next := range m.line(d) {
+		if next.live && next.event.at > d.event.at {
+			if next.event.created.Before(notBefore) {
+				m.errorIs(err, sender.ErrRetention, "passing over %s, behind which an event was published before %v", d.id, notBefore)
+				return
+			}
+			break
+		}
 	}
 	m.noError(err, "passing over %s", d.id)
 	d.stops, d.lined = false, false
