@@ -116,6 +116,9 @@ type Claims struct {
 type Outcome struct {
 	Lost     bool // the lease was lost before, and nothing was changed
 	Decision Decision
+	// Single is that of Live: the delivery was delivered before, so that a success is not the
+	// one that has brought the event.
+	Single bool
 }
 
 // Recorded is a result, and its outcome.

@@ -124,6 +124,7 @@ func (p *pump) setAside(ctx context.Context, c Claimed, asked time.Time, err err
 		p.d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, since its event cannot be read; it is looked at again later",
 			"subscription_id", c.Target.Subscription, "subscriber_id", c.Target.Subscriber, "error", err, "in", secretPause)
 	}
+	p.reportPutOff(ctx, &c, PutOffEvent, secretPause)
 	p.giveUnreadBack(c, c.At.Add(now.Sub(asked)+secretPause))
 }
 

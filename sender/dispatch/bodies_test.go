@@ -110,11 +110,16 @@ func TestEventThatIsNotThere(t *testing.T) {
 		var back atomic.Bool
 		store := &blindStore{Store: b.Store, without: func(id string) bool { return id == gone && !back.Load() }}
 		log := &bedtest.LockedLog{}
-		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Logger: slog.New(slog.NewTextHandler(log, nil))}))
+		var putOff bedtest.Noted[dispatch.PutOffReason]
+		b.Start(b.DispatcherOn(store, dispatch.Config{
+			UnguardedTransport: endpoint, Logger: slog.New(slog.NewTextHandler(log, nil)),
+			Hooks: dispatch.Hooks{PutOff: func(_ context.Context, p dispatch.PutOff) { putOff.Add(p.Reason) }},
+		}))
 		for range 3 {
 			b.Publish("sub_b")
 		}
 		time.Sleep(30 * time.Second)
+		require.Equal(t, []dispatch.PutOffReason{dispatch.PutOffEvent}, putOff.List())
 		require.Len(t, endpoint.Requests(), 3)
 		require.Contains(t, log.String(), "since its event cannot be read")
 		require.LessOrEqual(t, store.calls.Load(), int64(10), "it is put off")

@@ -44,7 +44,7 @@ func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time
 	for i := range all {
 		x := &all[i]
 		if err != nil {
-			x.err, x.pause = fmt.Errorf("keeping the body of a delivery: %w", err), unreadPause
+			x.err, x.reason, x.pause = fmt.Errorf("keeping the body of a delivery: %w", err), PutOffBody, unreadPause
 		}
 		if body, there := kept[x.c.Key]; there && err == nil {
 			x.c.Body, x.c.Converted = body, true
@@ -62,6 +62,7 @@ type conversion struct {
 	needed bool          // the store must be asked: a body was made, or could not be, or one may be kept
 	body   []byte        // that was made; nil: none was
 	err    error         // why it could not be
+	reason PutOffReason  // "": PutOffPayload
 	pause  time.Duration // until it is looked at again; 0: secretPause. A database that was away is back soon
 }
 
@@ -117,5 +118,6 @@ func (p *pump) putOff(ctx context.Context, x *conversion, asked time.Time) {
 		p.d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent in the payload version of its subscription, nor perhaps others; they are looked at again later",
 			"event_id", x.c.Event.ID, "subscription_id", x.c.Target.Subscription, "subscriber_id", x.c.Target.Subscriber, "error", x.err, "in", pause)
 	}
+	p.reportPutOff(ctx, x.c, cmp.Or(x.reason, PutOffPayload), pause)
 	p.giveUnreadBack(*x.c, x.c.At.Add(now.Sub(asked)+pause))
 }

@@ -28,6 +28,7 @@ type versioned struct {
 	*bedtest.Bed
 	convert dispatch.Convert
 	log     *bedtest.LockedLog
+	putOff  bedtest.Noted[dispatch.PutOffReason]
 }
 
 func newVersioned(t *testing.T) *versioned {
@@ -41,7 +42,7 @@ func newVersioned(t *testing.T) *versioned {
 	require.NoError(t, err)
 	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
-	return &versioned{b, types.Convert, &bedtest.LockedLog{}}
+	return &versioned{Bed: b, convert: types.Convert, log: &bedtest.LockedLog{}}
 }
 
 // subscribe makes a subscription that is pinned to a version; "": to the newest.
@@ -70,7 +71,9 @@ func (v *versioned) publish(data string) {
 func (v *versioned) run(convert dispatch.Convert, store dispatch.Store, d time.Duration, status int) map[string][]string {
 	v.T.Helper()
 	endpoint := sendertest.NewRoundTripper(slices.Repeat([]sendertest.Step{sendertest.Status(status)}, 100)...)
-	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, Logger: slog.New(slog.NewTextHandler(v.log, nil))}))
+	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, Logger: slog.New(slog.NewTextHandler(v.log, nil)),
+		Hooks: dispatch.Hooks{PutOff: func(_ context.Context, p dispatch.PutOff) { v.putOff.Add(p.Reason) }},
+	}))
 	time.Sleep(d)
 	require.NoError(v.T, stop())
 	got := map[string][]string{}
@@ -182,6 +185,7 @@ func TestPayloadThatCannotBeMade(t *testing.T) {
 		require.Len(t, got["newest"], 1)
 		require.Contains(t, v.log.String(), "cannot be sent in the payload version of its subscription")
 		require.Contains(t, v.log.String(), "Down of version")
+		require.Equal(t, []dispatch.PutOffReason{dispatch.PutOffPayload}, v.putOff.List())
 		require.NotContains(t, v.log.String(), "a secret")
 		list, _, err := v.History.Deliveries(t.Context(), history.DeliveryQuery{Status: sender.StatusPending})
 		require.NoError(t, err)
@@ -274,6 +278,8 @@ func TestBodyThatCannotBeKept(t *testing.T) {
 		require.Empty(t, v.run(v.convert, keepsNothing{v.Store}, 10*time.Second, http.StatusOK)["old"])
 		require.Contains(t, v.log.String(), "the disk is full")
 		require.Equal(t, 1, strings.Count(v.log.String(), "the disk is full"), "it is logged once in a minute")
+		require.Subset(t, []dispatch.PutOffReason{dispatch.PutOffBody}, v.putOff.List())
+		require.NotEmpty(t, v.putOff.List())
 		require.Equal(t, 0, v.Delivery().AttemptCount, "an attempt that was not made is not counted")
 		require.Len(t, v.run(v.convert, v.Store, 10*time.Second, http.StatusOK)["old"], 1)
 	})

@@ -337,6 +337,7 @@ type Stats struct {
 	Delivered    int
 	Failed       int // attempts whose deliveries await a retry
 	DeadLettered int
+	PutOff       int // before an attempt, because something is wrong on this side: see Hooks
 }
 
 // RunOnce does the work that is due now, and returns when it is done: it expands committed

@@ -21,6 +21,11 @@ type Hooks struct {
 	// gave up.
 	AttemptEnd func(ctx context.Context, c *Claimed, r *Result)
 
+	// PutOff is called when a delivery that was claimed is put off before an attempt, because
+	// something is wrong on this side. It is looked at again after a pause, and put off again
+	// while that is so. The log has the error, once a minute for each subscriber.
+	PutOff func(ctx context.Context, p PutOff)
+
 	// Stepped is called after each step's transaction, whether it succeeded or not. A
 	// dispatcher that has nothing to do makes a step each Config.MaxIdle.
 	Stepped func(ctx context.Context, s Stepped)
@@ -69,6 +74,38 @@ type Hooks struct {
 	// Pruned is called at the end of each pass of pruning, with the numbers of all removed
 	// records. It is not called if each kind of record has failed.
 	Pruned func(ctx context.Context, p Pruned)
+}
+
+// PutOff tells of a delivery that was put off before an attempt.
+type PutOff struct {
+	Delivery *Claimed // without an Event, if that could not be read
+	Reason   PutOffReason
+	Pause    time.Duration // until it is looked at again
+}
+
+// PutOffReason is why a delivery is put off before an attempt.
+type PutOffReason string
+
+const (
+	// PutOffEvent: its event could not be read.
+	PutOffEvent PutOffReason = "event"
+	// PutOffPayload: its data could not be made in the payload version of its subscription.
+	PutOffPayload PutOffReason = "payload"
+	// PutOffBody: the body that was made in that version could not be kept, or one that was
+	// kept could not be read.
+	PutOffBody PutOffReason = "body"
+	// PutOffSecret: the subscriber's secret could not be read, or not be opened.
+	PutOffSecret PutOffReason = "secret"
+	// PutOffSettings: the subscription's URL or settings cannot be used: a value cannot be
+	// opened, or a proxy is asked for that this process does not have.
+	PutOffSettings PutOffReason = "settings"
+	// PutOffProxy: the operator's proxy is failing, and is asked by a few attempts at a time.
+	PutOffProxy PutOffReason = "proxy"
+)
+
+// PutOffReasons are all of them.
+func PutOffReasons() []PutOffReason {
+	return []PutOffReason{PutOffEvent, PutOffPayload, PutOffBody, PutOffSecret, PutOffSettings, PutOffProxy}
 }
 
 // Stepped tells of a step: one transaction that expands events, records results and claims

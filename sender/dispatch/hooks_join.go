@@ -13,6 +13,7 @@ func JoinHooks(all ...Hooks) Hooks {
 	for _, h := range all {
 		j.AttemptStart = startBoth(j.AttemptStart, h.AttemptStart)
 		j.AttemptEnd = endBoth(j.AttemptEnd, h.AttemptEnd)
+		j.PutOff = both(j.PutOff, h.PutOff)
 		j.Stepped = both(j.Stepped, h.Stepped)
 		j.TakenOver = both(j.TakenOver, h.TakenOver)
 		j.Recorded = both(j.Recorded, h.Recorded)

@@ -305,9 +305,12 @@ func TestUnsentRatherThanWithout(t *testing.T) {
 			b.Subscribe("sub_a", c.url)
 			b.Publish("sub_a")
 			c.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			var reason dispatch.PutOffReason
+			c.cfg.Hooks.PutOff = func(_ context.Context, p dispatch.PutOff) { reason = p.Reason }
 			stats, err := b.DispatcherWith(c.settings, c.cfg).RunOnce(t.Context())
 			require.NoError(t, err)
-			require.Zero(t, stats.Attempted)
+			require.Equal(t, dispatch.Stats{Expanded: 1, PutOff: 1}, stats)
+			require.Equal(t, dispatch.PutOffSettings, reason)
 			d := b.Delivery()
 			require.Equal(t, sender.StatusPending, d.Status)
 			require.Empty(t, d.Attempts)

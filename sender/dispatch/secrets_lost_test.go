@@ -183,12 +183,18 @@ func TestSecretThatCannotBeRead(t *testing.T) {
 		endpoint := sendertest.NewRoundTripper()
 		b.Subscribe("sub_a", "http://endpoint/")
 		b.Publish("sub_a")
-		b.Start(b.DispatcherOn(&hiccup{Store: b.Store}, dispatch.Config{UnguardedTransport: endpoint}))
+		var putOff bedtest.Noted[dispatch.PutOff]
+		b.Start(b.DispatcherOn(&hiccup{Store: b.Store}, dispatch.Config{
+			UnguardedTransport: endpoint, Hooks: dispatch.Hooks{PutOff: func(_ context.Context, p dispatch.PutOff) { putOff.Add(p) }},
+		}))
 		time.Sleep(900 * time.Millisecond)
 		require.Empty(t, endpoint.Requests())
 		time.Sleep(time.Second)
 		require.Len(t, endpoint.Requests(), 1)
 		require.Equal(t, 1, b.Delivery().Attempts[0].Number, "nothing was attempted before")
+		require.Len(t, putOff.List(), 1)
+		told := putOff.List()[0]
+		require.Equal(t, []any{dispatch.PutOffSecret, time.Second, b.Delivery().Event.ID}, []any{told.Reason, told.Pause, told.Delivery.Event.ID})
 	})
 }
 

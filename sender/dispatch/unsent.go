@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,6 +24,16 @@ const unreadPause = time.Second
 
 // errProxyProbed tells that an attempt is not made now, because its proxy is failing.
 var errProxyProbed = fmt.Errorf("%w: %w", sender.ErrProxy, post.ErrProbed)
+
+// reportPutOff counts a claim that is put off, and calls the hook. It is never called under p.mu.
+func (p *pump) reportPutOff(ctx context.Context, c *Claimed, reason PutOffReason, pause time.Duration) {
+	p.mu.Lock()
+	p.stats.PutOff++
+	p.mu.Unlock()
+	if hook := p.d.cfg.Hooks.PutOff; hook != nil {
+		p.d.guarded(ctx, "PutOff", func() { hook(ctx, PutOff{c, reason, pause}) })
+	}
+}
 
 // unsentLog remembers for which subscribers it was logged that nothing can be sent to them.
 // It is logged once in secretPause, however many deliveries wait.

@@ -193,7 +193,11 @@ func (a *attempt) timeAt(local time.Time) time.Time { return a.At.Add(local.Sub(
 // given back, due at due.
 func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due time.Time, ok bool) {
 	ctx, d := p.wire, p.d
+	reason := PutOffSettings
 	keyring, err := d.secrets.of(ctx, a.Target)
+	if err != nil {
+		reason = PutOffSecret
+	}
 	local := d.now() // the read of the secret from the database can have taken long
 	if err == nil && !p.inTime(a, local) {
 		return ctx, x, time.Time{}, false
@@ -215,6 +219,12 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 	if err != nil && !errors.Is(err, errProxyProbed) && ctx.Err() == nil && d.unsent.due(a.Target.SubscriberNumber, d.now()) {
 		d.cfg.Logger.ErrorContext(ctx, "a delivery cannot be sent, nor perhaps others of the subscriber; they are looked at again later",
 			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber, "error", err, "in", pauseAfter(err))
+	}
+	if err != nil && ctx.Err() == nil {
+		if errors.Is(err, errProxyProbed) {
+			reason = PutOffProxy
+		}
+		p.reportPutOff(ctx, &a.Claimed, reason, pauseAfter(err))
 	}
 	return ctx, x, now.Add(pauseAfter(err)), err == nil
 }

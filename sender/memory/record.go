@@ -96,7 +96,7 @@ func (w *batch) settle(d *delivery, r dispatch.Result) (dispatch.Recorded, error
 	if err != nil {
 		return recorded, err
 	}
-	recorded.Decision = v.Decision
+	recorded.Decision, recorded.Single = v.Decision, row.single
 	attempt := sender.Attempt{
 		Number: row.number, StartedAt: r.StartedAt, Duration: r.Duration,
 		StatusCode: r.StatusCode, Class: r.Class, Error: r.Error, Snippet: bytes.Clone(v.Snippet), Headers: v.Headers,

@@ -34,6 +34,7 @@ func (b *batch) recordAll() error {
 		}
 		delete(b.leases, r.Key) // a second result of one attempt comes too late
 		h := b.heads.by[l.subscription]
+		out.Single = l.single
 		var err error
 		if out.Decision, err = b.settle(h, b.subs[l.subscription], l, r); err != nil {
 			return err
@@ -51,7 +52,7 @@ func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.Eve
 	}
 	target := *sub.Target
 	target.Lane = h.health.Lane
-	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision}, Target: &target, Event: info, Result: r})
+	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision, Single: l.single}, Target: &target, Event: info, Result: r})
 	return nil
 }
 

@@ -42,7 +42,7 @@ type instruments struct {
 	attempts                           metric.Int64Counter
 	attempt, firstAttempt, success     metric.Float64Histogram
 	inFlight                           metric.Int64Gauge
-	lost                               metric.Int64Counter
+	lost, putOff                       metric.Int64Counter
 	step                               metric.Float64Histogram
 	stepFailures, takenOver            metric.Int64Counter
 	networkDown, proxyDown             metric.Int64Gauge
@@ -77,9 +77,10 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		attempts:           counter("surehook.attempts", "{attempt}", "Attempts that were recorded here, by what became of the delivery, how they failed, and the lane."),
 		attempt:            histogram("surehook.attempt.duration", "How long an attempt took, from the dial to the end of the answer.", durations),
 		firstAttempt:       histogram("surehook.first_attempt.latency", "From publishing an event to the beginning of a delivery's first attempt.", latencies),
-		success:            histogram("surehook.delivered.latency", "From publishing an event to the end of an attempt that was answered with 2xx: also of one that sends again what was delivered before.", latencies),
+		success:            histogram("surehook.delivered.latency", "From publishing an event to the end of an attempt that was answered with 2xx, of deliveries that were not delivered before.", latencies),
 		inFlight:           gauge("surehook.attempts.in_flight", "{attempt}", "Attempts under way at the last step of the dispatcher, by lane."),
 		lost:               counter("surehook.lost_results", "{result}", "Results that came after their lease was lost, and changed nothing."),
+		putOff:             counter("surehook.put_off.deliveries", "{delivery}", "How often a delivery was put off here before an attempt, because something is wrong on this side, by what that is."),
 		step:               histogram("surehook.step.duration", "How long the database took for a step of the dispatcher.", durations),
 		stepFailures:       counter("surehook.step.failures", "{step}", "Steps of the dispatcher that the database failed at."),
 		takenOver:          counter("surehook.leases.taken_over", "{lease}", "Leases of processes that are gone, which this process has ended."),

@@ -17,6 +17,7 @@ var (
 	resultKey  = attribute.Key("surehook.result")
 	proxyKey   = attribute.Key("surehook.proxy")
 	kindKey    = attribute.Key("surehook.kind")
+	reasonKey  = attribute.Key("surehook.reason")
 	recordKey  = attribute.Key("surehook.record")
 )
 
@@ -60,7 +61,10 @@ func (i *instruments) hooks() dispatch.Hooks {
 			i.expandedEvents.Add(ctx, int64(x.Events))
 			i.expandedDeliveries.Add(ctx, int64(x.Deliveries))
 		},
-		Recorded:       i.recorded,
+		Recorded: i.recorded,
+		PutOff: func(ctx context.Context, p dispatch.PutOff) {
+			i.putOff.Add(ctx, 1, metric.WithAttributes(reasonKey.String(string(p.Reason))))
+		},
 		Stepped:        i.stepped,
 		TakenOver:      func(ctx context.Context, leases int) { i.takenOver.Add(ctx, int64(leases)) },
 		ReplayFinished: func(ctx context.Context, _ replay.Replay) { i.replays.Add(ctx, 1) },
@@ -135,7 +139,7 @@ func (i *instruments) recorded(ctx context.Context, r *dispatch.Recorded) {
 	if a.Number == 1 {
 		i.firstAttempt.Record(ctx, a.StartedAt.Sub(a.Published).Seconds(), inLane...)
 	}
-	if a.Class == sender.ClassNone {
+	if a.Class == sender.ClassNone && !r.Single {
 		i.success.Record(ctx, a.StartedAt.Add(a.Duration).Sub(a.Published).Seconds(), inLane...)
 	}
 }

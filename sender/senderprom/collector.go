@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 const maxEventTypes = 200
@@ -36,6 +37,8 @@ type Collector struct {
 	success      *prometheus.HistogramVec
 	inFlight     *prometheus.GaugeVec
 	lost         prometheus.Counter
+
+	putOff *prometheus.CounterVec
 
 	step         prometheus.Histogram
 	stepFailures prometheus.Counter
@@ -81,9 +84,12 @@ func New(cfg *Config) (*Collector, error) {
 			"Attempts that were recorded here, by what became of the delivery, by how they failed (none, if they succeeded), and by the lane of the subscription.", byType("outcome", "error_class", "lane")...),
 		attempt:      histograms("surehook_attempt_seconds", "How long an attempt took, from the dial to the end of the answer.", durations, "lane"),
 		firstAttempt: histograms("surehook_first_attempt_seconds", "From publishing an event to the beginning of a delivery's first attempt.", latencies, "lane"),
-		success:      histograms("surehook_delivered_seconds", "From publishing an event to the end of an attempt that was answered with 2xx: also of one that sends again what was delivered before.", latencies, "lane"),
+		success:      histograms("surehook_delivered_seconds", "From publishing an event to the end of an attempt that was answered with 2xx, of deliveries that were not delivered before.", latencies, "lane"),
 		inFlight:     gauges("surehook_attempts_in_flight", "Attempts under way here at the last step of the dispatcher, by the lane whose slots they use.", "lane"),
 		lost:         counter("surehook_lost_results_total", "Results that came after their lease was lost, and changed nothing."),
+
+		putOff: counters("surehook_put_off_deliveries_total",
+			"How often a delivery was put off here before an attempt, because something is wrong on this side, by what that is: its event, payload, body, secret, settings or proxy.", "reason"),
 
 		step:         histogram("surehook_step_seconds", "How long the database took for a step of the dispatcher: one transaction that expands events, records results and claims deliveries.", durations),
 		stepFailures: counter("surehook_step_failures_total", "Steps of the dispatcher that the database failed at. They are tried again."),
@@ -107,12 +113,15 @@ var noticeKinds = []sender.NoticeKind{
 	sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled, sender.NoticeNetwork, sender.NoticeProxy, sender.NoticeReplayFinished,
 }
 
-// zero shows the lanes and the kinds of notices before anything has happened: a rate of
+// zero shows the lanes, the kinds of notices and what deliveries are put off for before anything has happened: a rate of
 // something that is not there yet misses its first rise, and mostly a notice is the first of
 // its kind in a process.
 func (m *Collector) zero() {
 	for _, kind := range noticeKinds {
 		m.notices.WithLabelValues(string(kind))
+	}
+	for _, reason := range dispatch.PutOffReasons() {
+		m.putOff.WithLabelValues(string(reason))
 	}
 	for _, lane := range lanes {
 		m.attempt.WithLabelValues(lane)
@@ -139,7 +148,7 @@ func listed(types []string) (map[string]bool, error) {
 
 func (m *Collector) parts() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.published, m.publish, m.expandedEvents, m.expandedDeliveries, m.attempts, m.attempt, m.firstAttempt, m.success, m.inFlight, m.lost,
+		m.published, m.publish, m.expandedEvents, m.expandedDeliveries, m.attempts, m.attempt, m.firstAttempt, m.success, m.inFlight, m.lost, m.putOff,
 		m.step, m.stepFailures, m.takenOver, m.networkDown, m.networkOutages, m.proxyDown, m.proxyOutages, m.notices, m.replays, m.pruned,
 	}
 }

@@ -24,6 +24,7 @@ func (m *Collector) Hooks() dispatch.Hooks {
 			m.expandedDeliveries.Add(float64(x.Deliveries))
 		},
 		Recorded:       func(_ context.Context, r *dispatch.Recorded) { m.recorded(r) },
+		PutOff:         func(_ context.Context, p dispatch.PutOff) { m.putOff.WithLabelValues(string(p.Reason)).Inc() },
 		Stepped:        func(_ context.Context, s dispatch.Stepped) { m.stepped(&s) },
 		TakenOver:      func(_ context.Context, leases int) { m.takenOver.Add(float64(leases)) },
 		ReplayFinished: func(context.Context, replay.Replay) { m.replays.Inc() },
@@ -85,7 +86,7 @@ func (m *Collector) recorded(r *dispatch.Recorded) {
 	if a.Number == 1 {
 		m.firstAttempt.WithLabelValues(lane).Observe(a.StartedAt.Sub(a.Published).Seconds())
 	}
-	if a.Class == sender.ClassNone {
+	if a.Class == sender.ClassNone && !r.Single {
 		m.success.WithLabelValues(lane).Observe(a.StartedAt.Add(a.Duration).Sub(a.Published).Seconds())
 	}
 }

@@ -81,7 +81,7 @@ func TestCollector(t *testing.T) {
 		`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			endpoint := sendertest.NewRoundTripper(sendertest.Status(200), sendertest.Status(500))
+			endpoint := sendertest.NewRoundTripper(sendertest.Status(200), sendertest.Status(500), sendertest.Status(200))
 			sys, _, registry := service(t, &senderprom.Config{EventTypes: c.types}, endpoint)
 			ctx := t.Context()
 			owner, _, err := sys.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
@@ -128,6 +128,14 @@ func TestCollector(t *testing.T) {
 			require.Equal(t, uint64(1), samples(t, registry, "surehook_delivered_seconds"))
 			require.Equal(t, uint64(2), samples(t, registry, "surehook_attempt_seconds"))
 			require.NotZero(t, samples(t, registry, "surehook_step_seconds"))
+
+			delivered, _, err := sys.History.Deliveries(ctx, history.DeliveryQuery{Status: sender.StatusDelivered})
+			require.NoError(t, err)
+			require.NoError(t, sys.History.Redeliver(ctx, delivered[0].ID))
+			_, err = sys.Dispatcher.RunOnce(ctx)
+			require.NoError(t, err)
+			require.Equal(t, uint64(3), samples(t, registry, "surehook_attempt_seconds"))
+			require.Equal(t, uint64(1), samples(t, registry, "surehook_delivered_seconds"), "it had been delivered before")
 			problems, err := testutil.GatherAndLint(registry)
 			require.NoError(t, err)
 			require.Empty(t, problems)
@@ -157,6 +165,7 @@ func TestHooks(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	h := metrics.Hooks()
 	h.TakenOver(ctx, 7)
+	h.PutOff(ctx, dispatch.PutOff{Reason: dispatch.PutOffSecret})
 	h.NetworkDown(ctx, now)
 	h.ProxyDown(ctx, "eu", now)
 	h.ProxyDown(ctx, "us", now)
@@ -168,7 +177,8 @@ func TestHooks(t *testing.T) {
 	step.OnWire[sender.LaneProven] = 4
 	h.Stepped(ctx, step)
 	for name, want := range map[string]string{
-		"surehook_leases_taken_over_total": "surehook_leases_taken_over_total 7", "surehook_network_down": "surehook_network_down 1",
+		"surehook_put_off_deliveries_total": "surehook_put_off_deliveries_total{reason=\"proxy\"} 0\nsurehook_put_off_deliveries_total{reason=\"secret\"} 1",
+		"surehook_leases_taken_over_total":  "surehook_leases_taken_over_total 7", "surehook_network_down": "surehook_network_down 1",
 		"surehook_network_outages_total": "surehook_network_outages_total 1", "surehook_lost_results_total": "surehook_lost_results_total 1",
 		"surehook_proxy_down":          "surehook_proxy_down{proxy=\"eu\"} 0\nsurehook_proxy_down{proxy=\"us\"} 1",
 		"surehook_notices_total":       `surehook_notices_total{kind="subscription.disabled"} 1`,

@@ -231,6 +231,7 @@ func (b *batch) recordAll() error {
 		if err != nil {
 			return err
 		}
+		out.Single = l.single
 		if out.Decision, err = b.settle(b.heads.by[l.subscription], sub, l, r); err != nil {
 			return err
 		}
@@ -359,6 +360,6 @@ func (b *batch) interrupted(h *head, sub *subscription, d *dueDelivery) (again b
 	}
 	target := sub.Target
 	target.Lane = h.lane
-	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision}, Target: &target, Event: d.info, Result: r})
+	b.out.Interrupted = append(b.out.Interrupted, dispatch.Recorded{Outcome: dispatch.Outcome{Decision: decision, Single: d.single}, Target: &target, Event: d.info, Result: r})
 	return decision.Status == sender.StatusAwaitingRetry && micros(decision.Due) <= b.now && !d.behind, nil
 }

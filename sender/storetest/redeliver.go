@@ -161,7 +161,7 @@ func redeliverDelivered[Tx any](w *world[Tx]) {
 	w.sameBody(c.Body, d, 1)
 	w.equal(c.Number, 2, "number of the attempt")
 	second := result(c, sender.ClassNone)
-	w.record(second)
+	w.check(w.record(second)[0].Single, "an attempt at what was delivered reads as another one")
 	w.check(live.Single, "Decide was not told that it is a single attempt")
 	w.equal(live.Tries, 1, "tries")
 	w.sameTime(live.First, c.At, "First")
