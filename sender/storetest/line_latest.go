@@ -141,7 +141,7 @@ func lineLatestLong[Tx any](w *world[Tx]) {
 			_, sub, e := wait(holding, many)
 			w.die(w.claims("of the order of objects", e[0])[0])
 			w.set(sub, latest)
-			w.noError(w.Store.PassOver(w.ctx, w.delivery(e[0], sub).ID), "passing over a dead letter")
+			w.noError(w.Store.PassOver(w.ctx, w.delivery(e[0], sub).ID, time.Time{}), "passing over a dead letter")
 			return sub, e[many-1]
 		}},
 		{"and the order changed twice", func() (string, string) {
