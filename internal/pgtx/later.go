@@ -226,10 +226,7 @@ func (t *laterTx) Commit(ctx context.Context) error {
 
 // over tells whether a statement of the application has ended the transaction. Each further
 // one would be committed at once, without those before it.
-func (t *laterTx) over() bool {
-	conn := t.conn.PgConn()
-	return t.begun != nil && !conn.IsBusy() && conn.TxStatus() == 'I'
-}
+func (t *laterTx) over() bool { return t.begun != nil && over(t.conn) }
 
 func (t *laterTx) Rollback(ctx context.Context) error { return t.end(ctx, pgx.Tx.Rollback) }
 

@@ -16,7 +16,9 @@ import (
 // or text, and costs less than to set the setting in any case.
 const Durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
 
-// Tx is a caller's transaction. Arguments are scalars, times and []byte: drivers of
+// Tx is a caller's transaction. If a statement of the caller's has ended it, nothing is run,
+// and the error is ErrEnded: what is stored would be committed at once, without the caller's
+// change. That is seen with pgx and with its driver for database/sql, without a trip. Arguments are scalars, times and []byte: drivers of
 // database/sql differ in all other types.
 type Tx interface {
 	// Exec returns how many rows were changed.
@@ -45,15 +47,24 @@ func Pgx(tx pgx.Tx) Tx {
 type native struct{ tx pgx.Tx }
 
 func (n native) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	if err := Open(n.tx); err != nil {
+		return 0, err
+	}
 	tag, err := n.tx.Exec(ctx, query, args...)
 	return tag.RowsAffected(), err
 }
 
 func (n native) Row(ctx context.Context, query string, args []any, into ...any) error {
+	if err := Open(n.tx); err != nil {
+		return err
+	}
 	return n.tx.QueryRow(ctx, query, args...).Scan(into...)
 }
 
 func (n native) Rows(ctx context.Context, query string, args []any, each func(Row) error) error {
+	if err := Open(n.tx); err != nil {
+		return err
+	}
 	rows, err := n.tx.Query(ctx, query, args...)
 	if err != nil {
 		return err
@@ -78,7 +89,7 @@ func SQL(tx *sql.Tx) Tx {
 type standard struct{ tx *sql.Tx }
 
 func (s standard) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := s.tx.ExecContext(ctx, query, args...)
+	res, err := s.tx.ExecContext(ctx, query, Watched(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -86,11 +97,11 @@ func (s standard) Exec(ctx context.Context, query string, args ...any) (int64, e
 }
 
 func (s standard) Row(ctx context.Context, query string, args []any, into ...any) error {
-	return s.tx.QueryRowContext(ctx, query, args...).Scan(into...)
+	return s.tx.QueryRowContext(ctx, query, Watched(args)...).Scan(into...)
 }
 
 func (s standard) Rows(ctx context.Context, query string, args []any, each func(Row) error) error {
-	rows, err := s.tx.QueryContext(ctx, query, args...)
+	rows, err := s.tx.QueryContext(ctx, query, Watched(args)...)
 	if err != nil {
 		return err
 	}

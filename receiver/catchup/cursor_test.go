@@ -30,15 +30,7 @@ func TestCursorStores(t *testing.T) {
 		require.NoError(t, sqlite.Migrate(t.Context(), db), "again")
 		keepsCursors(t, sqlite.New(), receiver.SQL(db, nil))
 		require.ErrorIs(t, sqlite.New().SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
-		// The effect is gone, so the cursor must not stand behind it.
-		require.ErrorIs(t, receiver.SQL(db, nil)(t.Context(), func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(t.Context(), "ROLLBACK")
-			require.NoError(t, err)
-			return sqlite.New().SetCursor(t.Context(), tx, "ended", "a")
-		}), sql.ErrTxDone)
-		var cursors int
-		require.NoError(t, db.QueryRow("SELECT count(*) FROM surehook_catchup_cursors WHERE name = 'ended'").Scan(&cursors))
-		require.Zero(t, cursors)
+		keepsOutOfEnded(t, sqlite.New(), receiver.SQL(db, nil), execSQL)
 	})
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)
@@ -58,17 +50,52 @@ func TestCursorStores(t *testing.T) {
 	t.Run("pgx", func(t *testing.T) {
 		store, err := postgres.New(config(t))
 		require.NoError(t, err)
-		keepsCursors(t, store, func(ctx context.Context, fn func(pgx.Tx) error) error { return pgx.BeginFunc(ctx, pool, fn) })
+		inTx := func(ctx context.Context, fn func(pgx.Tx) error) error { return pgx.BeginFunc(ctx, pool, fn) }
+		keepsCursors(t, store, inTx)
 		require.ErrorIs(t, store.SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
+		keepsOutOfEnded(t, store, inTx, func(ctx context.Context, tx pgx.Tx, statement string) error {
+			_, err := tx.Exec(ctx, statement)
+			return err
+		})
 	})
 	t.Run("postgres by database/sql", func(t *testing.T) {
 		store, err := postgres.NewSQL(config(t))
 		require.NoError(t, err)
 		keepsCursors(t, store, receiver.SQL(db, nil))
 		require.ErrorIs(t, store.SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
+		keepsOutOfEnded(t, store, receiver.SQL(db, nil), execSQL)
+	})
+	t.Run("postgres by another driver", func(t *testing.T) {
+		store, err := postgres.NewSQL(config(t))
+		require.NoError(t, err)
+		other := sql.OpenDB(pgtest.Opaque(stdlib.GetPoolConnector(pool)))
+		t.Cleanup(func() { require.NoError(t, other.Close()) })
+		keepsCursors(t, store, receiver.SQL(other, nil))
 	})
 	_, err = postgres.New(&postgres.Config{Schema: strings.Repeat("x", 64)})
 	require.ErrorIs(t, err, catchup.ErrInvalid)
+}
+
+func execSQL(ctx context.Context, tx *sql.Tx, statement string) error {
+	_, err := tx.ExecContext(ctx, statement)
+	return err
+}
+
+// keepsOutOfEnded has a store refuse a transaction that a statement has ended: the effect is
+// gone, or was committed before, so the cursor must not stand behind it.
+func keepsOutOfEnded[Tx any](t *testing.T, store catchup.CursorStore[Tx], inTx receiver.InTx[Tx], exec func(ctx context.Context, tx Tx, statement string) error) {
+	ctx := t.Context()
+	for _, statement := range []string{"ROLLBACK", "COMMIT"} {
+		require.ErrorIs(t, inTx(ctx, func(tx Tx) error {
+			require.NoError(t, exec(ctx, tx, statement))
+			return store.SetCursor(ctx, tx, "ended", "a")
+		}), sql.ErrTxDone, statement)
+		require.NoError(t, inTx(ctx, func(tx Tx) error {
+			cursor, err := store.Cursor(ctx, tx, "ended")
+			require.Empty(t, cursor, statement)
+			return err
+		}))
+	}
 }
 
 // saysMigrate has a store without its table say what to do.

@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 // conn is a transaction, of pgx or of database/sql. Statements of callers' transactions
@@ -125,7 +127,7 @@ func (c pgxConn) many(ctx context.Context, qs []query) error { return send(ctx, 
 type sqlConn struct{ tx *sql.Tx }
 
 func (c sqlConn) exec(ctx context.Context, text string, args ...any) (int64, error) {
-	res, err := c.tx.ExecContext(ctx, text, args...)
+	res, err := c.tx.ExecContext(ctx, text, pgtx.Watched(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -134,7 +136,7 @@ func (c sqlConn) exec(ctx context.Context, text string, args ...any) (int64, err
 
 func (c sqlConn) many(ctx context.Context, qs []query) error {
 	for _, q := range qs {
-		r, err := c.tx.QueryContext(ctx, q.text, q.args...) //nolint:rowserrcheck // drain does
+		r, err := c.tx.QueryContext(ctx, q.text, pgtx.Watched(q.args)...) //nolint:rowserrcheck // drain does
 		if err != nil {
 			return err
 		}

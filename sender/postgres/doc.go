@@ -75,6 +75,14 @@
 // one matches [sender.ErrRetryTx], and [Store.InTx] runs it again. Both set
 // synchronous_commit to on, for the transaction, if it is off and they change something.
 //
+// # Transactions that a statement has ended
+//
+// End a transaction by its Commit or Rollback. A statement such as ROLLBACK ends it, too, and
+// then each further one is committed at once: an event would be stored without the change that
+// it reports. PublishTx and the registry refuse such a transaction, without a trip to the
+// server, with pgx and with its driver for database/sql: the error matches sql.ErrTxDone. Other
+// drivers do not show what they know of a transaction, and nothing is refused there.
+//
 // # Hints
 //
 // Dispatchers poll: every few milliseconds while there is work, and every

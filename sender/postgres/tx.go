@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/pgrun"
@@ -171,6 +172,11 @@ func (s *Store[Tx]) callers(ctx context.Context, tx Tx) (*work, error) {
 	c, ok := s.in(tx)
 	if !ok {
 		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
+	}
+	if c, ok := c.(pgxConn); ok {
+		if err := pgtx.Open(c.tx); err != nil { // else an event would be stored without the caller's change
+			return nil, fail("joining the caller's transaction", err)
+		}
 	}
 	return &work{core: s.core, ctx: ctx, conn: c}, nil
 }

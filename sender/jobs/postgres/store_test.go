@@ -185,25 +185,25 @@ func TestDurable(t *testing.T) {
 }
 
 // A function that has ended its transaction by a statement does not get its state stored
-// without its effects.
+// without its effects, and a caller no job without his change.
 func TestEndedTransaction(t *testing.T) {
 	pool := openPool(t)
 	t.Run("pgx", func(t *testing.T) {
-		endedTransaction(t, onPgx(pool)(t).Store, func(tx pgx.Tx, statement string) {
+		endedTransaction(t, onPgx(pool)(t), func(tx pgx.Tx, statement string) {
 			_, err := tx.Exec(t.Context(), statement)
 			require.NoError(t, err)
 		})
 	})
 	t.Run("sql", func(t *testing.T) {
-		endedTransaction(t, onSQL(pool)(t).Store, func(tx *sql.Tx, statement string) {
+		endedTransaction(t, onSQL(pool)(t), func(tx *sql.Tx, statement string) {
 			_, err := tx.ExecContext(t.Context(), statement)
 			require.NoError(t, err)
 		})
 	})
 }
 
-func endedTransaction[Tx any](t *testing.T, s jobs.Store[Tx], exec func(tx Tx, statement string)) {
-	ctx := t.Context()
+func endedTransaction[Tx any](t *testing.T, h jobstest.Harness[Tx], exec func(tx Tx, statement string)) {
+	ctx, s := t.Context(), h.Store
 	require.NoError(t, s.InTx(ctx, func(tx Tx) error {
 		_, _, err := s.InsertTx(ctx, tx, jobs.Record{Job: jobs.Job{ID: "job_1", Kind: "work", Input: []byte("1")}})
 		return err
@@ -226,6 +226,15 @@ func endedTransaction[Tx any](t *testing.T, s jobs.Store[Tx], exec func(tx Tx, s
 			require.Empty(t, r.State, statement)
 			return err
 		}))
+		tx, _, rollback := h.Begin(t)
+		exec(tx, statement)
+		_, _, err := s.InsertTx(ctx, tx, jobs.Record{Job: jobs.Job{ID: "job_2", Kind: "work", Input: []byte("1")}})
+		_ = rollback()
+		require.ErrorIs(t, err, sql.ErrTxDone, "%s, and a job", statement)
+		require.ErrorIs(t, s.InTx(ctx, func(tx Tx) error {
+			_, err := s.GetTx(ctx, tx, jobs.Key{ID: "job_2"})
+			return err
+		}), jobs.ErrNotFound, statement)
 	}
 }
 
