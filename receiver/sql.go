@@ -23,8 +23,8 @@ type InTx[Tx any] func(ctx context.Context, fn func(Tx) error) error
 //
 // A function must not end the transaction by a statement such as ROLLBACK. SQLite refuses the
 // commit then, and the event is not taken. PostgreSQL only warns, of which database/sql says
-// nothing: the event would be answered as applied. The InTx of dedup/postgres refuses it, and
-// so does a [Group].
+// nothing: the event would be answered as applied. On PostgreSQL, use the InTxSQL of
+// dedup/postgres in place of SQL: it refuses that, and so do InTx, for pgx, and a [Group].
 func SQL(db *sql.DB, opts *sql.TxOptions) InTx[*sql.Tx] {
 	if db == nil {
 		return nil

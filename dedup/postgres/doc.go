@@ -1,6 +1,6 @@
 // Package postgres keeps markers, versions, dead letters and requests to apply again in an
 // application's PostgreSQL database: in the pgx.Tx of those who use pgx ([New]), or in the
-// *sql.Tx of any driver ([NewSQL]).
+// *sql.Tx of any driver ([NewSQL]). [InTx] and [InTxSQL] run a receiver's transactions.
 //
 // # Tables
 //

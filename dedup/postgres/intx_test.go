@@ -2,12 +2,16 @@ package postgres_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/dedup/postgres"
@@ -270,4 +274,144 @@ func TestInTxFailsAtItsFirstStatement(t *testing.T) {
 		})
 	}
 	require.Nil(t, postgres.InTx(nil, pgx.TxOptions{}), "which a receiver refuses")
+}
+
+// around is a driver around another one, as those for traces are. Its connections are dead
+// once the server has restarted.
+type around struct {
+	driver.Connector
+	restarts *atomic.Int64
+}
+
+func (a around) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := a.Connector.Connect(ctx)
+	return aroundConn{c, a.restarts, a.restarts.Load()}, err
+}
+
+type aroundConn struct {
+	driver.Conn
+	restarts *atomic.Int64
+	made     int64
+}
+
+func (c aroundConn) Raw() driver.Conn { return c.Conn }
+
+func (c aroundConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if c.made != c.restarts.Load() {
+		return nil, driver.ErrBadConn
+	}
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+}
+
+// A transaction of database/sql that a function has ended by itself is not told to be
+// committed, whatever the driver.
+func TestInTxSQL(t *testing.T) {
+	ctx := t.Context()
+	const insert = "INSERT INTO effects (id) VALUES ('it')"
+	for name, connect := range map[string]func(c driver.Connector) driver.Connector{
+		"pgx's driver":               func(c driver.Connector) driver.Connector { return c },
+		"pgx's, inside of another":   func(c driver.Connector) driver.Connector { return around{c, &atomic.Int64{}} },
+		"a driver that nobody knows": pgtest.Opaque,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := newBed(t)
+			db := sql.OpenDB(connect(stdlib.GetPoolConnector(bed.pool)))
+			db.SetMaxIdleConns(0)
+			defer db.Close()
+			inTx := postgres.InTxSQL(db, nil)
+			for how, end := range map[string]func(tx *sql.Tx) error{
+				"ROLLBACK": func(tx *sql.Tx) error { _, err := tx.ExecContext(ctx, "ROLLBACK"); return err },
+				"COMMIT":   func(tx *sql.Tx) error { _, err := tx.ExecContext(ctx, "COMMIT"); return err },
+				"Rollback": (*sql.Tx).Rollback,
+				"Commit":   (*sql.Tx).Commit,
+			} {
+				require.ErrorIs(t, inTx(ctx, func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, insert)
+					return errors.Join(err, end(tx))
+				}), sql.ErrTxDone, how)
+			}
+			_, err := db.ExecContext(ctx, "DELETE FROM effects")
+			require.NoError(t, err)
+
+			broken := errors.New("broken")
+			require.Equal(t, broken, inTx(ctx, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, insert)
+				require.NoError(t, err)
+				return broken
+			}))
+			require.Panics(t, func() {
+				_ = inTx(ctx, func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, insert)
+					require.NoError(t, err)
+					panic("it")
+				})
+			})
+			require.Error(t, inTx(ctx, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, insert)
+				require.NoError(t, err)
+				_, err = tx.ExecContext(ctx, "SELECT 1 / 0")
+				require.Error(t, err)
+				return nil // as if nothing were
+			}), "a transaction that has failed cannot be committed")
+			cancelled, cancel := context.WithCancel(ctx)
+			require.Error(t, inTx(cancelled, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, insert)
+				cancel()
+				return err
+			}), "the transaction has ended with its context")
+			require.Zero(t, bed.count(t, "effects"), "all was rolled back")
+			require.NoError(t, inTx(ctx, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, insert)
+				return err
+			}))
+			require.Equal(t, 1, bed.count(t, "effects"), "it was committed")
+			require.Zero(t, bed.pool.Stat().AcquiredConns())
+		})
+	}
+	require.Nil(t, postgres.InTxSQL(nil, nil), "which a receiver refuses")
+}
+
+// With pgx's driver, nobody asks the server whether a transaction was ended.
+func TestInTxSQLCostsNoTrip(t *testing.T) {
+	cfg, err := pgx.ParseConfig(pgtest.DSN(t))
+	require.NoError(t, err)
+	dial, sent := pgtest.Sends(cfg.DialFunc, nil)
+	cfg.DialFunc = dial
+	db := stdlib.OpenDB(*cfg, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false }))
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	trips := func(inTx receiver.InTx[*sql.Tx]) int64 {
+		before := sent.Load()
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(t.Context(), "SELECT")
+			return err
+		}))
+		return sent.Load() - before
+	}
+	for range 2 { // it connects, and the statement is prepared
+		trips(receiver.SQL(db, nil))
+	}
+	require.Equal(t, trips(receiver.SQL(db, nil)), trips(postgres.InTxSQL(db, nil)))
+}
+
+// A restart of the server costs no transaction, however many connections were idle.
+func TestInTxSQLAfterARestart(t *testing.T) {
+	cfg, err := pgx.ParseConfig(pgtest.DSN(t))
+	require.NoError(t, err)
+	driven := around{stdlib.GetConnector(*cfg), &atomic.Int64{}}
+	db := sql.OpenDB(driven)
+	defer db.Close()
+	const idle = 5
+	db.SetMaxIdleConns(idle)
+	var all []*sql.Conn
+	for range idle {
+		c, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		require.NoError(t, c.Close())
+	}
+	driven.restarts.Add(1)
+	require.NoError(t, postgres.InTxSQL(db, nil)(t.Context(), func(*sql.Tx) error { return nil }))
 }

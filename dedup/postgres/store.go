@@ -41,7 +41,8 @@ func New(cfg *Config) (*Store[pgx.Tx], error) {
 	return newStore(cfg, pgtx.Pgx)
 }
 
-// NewSQL is New for the transactions of a *sql.DB of any driver.
+// NewSQL is New for the transactions of a *sql.DB of any driver. [InTxSQL] runs them for a
+// receiver.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
 	return newStore(cfg, pgtx.SQL)
 }

@@ -65,20 +65,6 @@ func inPgx(pool *pgxpool.Pool) func(context.Context, func(pgx.Tx) error) error {
 	return func(ctx context.Context, fn func(pgx.Tx) error) error { return pgx.BeginFunc(ctx, pool, fn) }
 }
 
-func inSQL(db *sql.DB) func(context.Context, func(*sql.Tx) error) error {
-	return func(ctx context.Context, fn func(*sql.Tx) error) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
-		if err := fn(tx); err != nil {
-			return err
-		}
-		return tx.Commit()
-	}
-}
-
 // late has a transaction run again that PostgreSQL says a user has canceled. Now and then that
 // is a lock_timeout which passed just as the lock was granted: a second wait begins before the
 // first signal is looked at, and the server has forgotten why it came.
@@ -142,7 +128,7 @@ func TestStore(t *testing.T) {
 			db.SetMaxIdleConns(writers)
 			var harness func(t *testing.T) deduptest.Harness[*sql.Tx]
 			harness = func(t *testing.T) deduptest.Harness[*sql.Tx] {
-				return deduptest.Harness[*sql.Tx]{Store: newSQL(t, cfg), InTx: late(inSQL(db)), Reopen: harness}
+				return deduptest.Harness[*sql.Tx]{Store: newSQL(t, cfg), InTx: late(postgres.InTxSQL(db, nil)), Reopen: harness}
 			}
 			deduptest.Run(t, harness)
 		})
@@ -291,7 +277,7 @@ func TestSchema(t *testing.T) {
 	ctx := t.Context()
 	named, other := newSchema(t), newSchema(t)
 	mark := func(s *postgres.Store[*sql.Tx], path string) (fresh bool) {
-		require.NoError(t, inSQL(openSQL(t, "search_path", path))(ctx, func(tx *sql.Tx) (err error) {
+		require.NoError(t, postgres.InTxSQL(openSQL(t, "search_path", path), nil)(ctx, func(tx *sql.Tx) (err error) {
 			fresh, err = s.Mark(ctx, tx, "test", "a", time.Now())
 			return err
 		}))

@@ -104,7 +104,7 @@ func onPostgresSQL(t testing.TB) base[*sql.Tx] {
 	require.NoError(t, err)
 	store, err := postgres.NewSQL(nil)
 	require.NoError(t, err)
-	return base[*sql.Tx]{receiver.SQL(db, nil), markers, store, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	return base[*sql.Tx]{dedupPostgres.InTxSQL(db, nil), markers, store, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES ($1)", ev.ID)
 		return err
 	}, db}

@@ -45,7 +45,8 @@ func New(cfg *Config) (*Store[pgx.Tx], error) {
 	return newStore(cfg, pgtx.Pgx)
 }
 
-// NewSQL is New for the transactions of a *sql.DB of any driver.
+// NewSQL is New for the transactions of a *sql.DB of any driver. The InTxSQL of dedup/postgres
+// runs them.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
 	return newStore(cfg, pgtx.SQL)
 }

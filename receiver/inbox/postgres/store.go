@@ -44,7 +44,8 @@ var (
 // [Migrate]. A nil config is an empty one; the error matches [inbox.ErrInvalid].
 func New(cfg *Config) (*Store[pgx.Tx], error) { return newStore(cfg, pgtx.Pgx) }
 
-// NewSQL is New for the transactions of a *sql.DB of any driver.
+// NewSQL is New for the transactions of a *sql.DB of any driver. The InTxSQL of dedup/postgres
+// runs them.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) { return newStore(cfg, pgtx.SQL) }
 
 func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {

@@ -66,34 +66,7 @@ func Sleep(ctx context.Context, d time.Duration) {
 func SQL(ctx context.Context, pool *pgxpool.Pool, fn func(tx *sql.Tx) error) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // the pool stays open
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // also if fn panics; after a commit it does nothing
-	if err := fn(tx); err != nil {
-		return err
-	}
-	if err := open(conn); err != nil && ctx.Err() == nil { // else Commit says what ctx says
-		return err
-	}
-	return tx.Commit()
-}
-
-// open returns an error if a connection is in no transaction. For a COMMIT without one, the
-// server has a warning and no error.
-func open(conn *sql.Conn) error {
-	return conn.Raw(func(driver any) error {
-		if c, ok := driver.(*stdlib.Conn); ok && c.Conn().PgConn().TxStatus() == 'I' {
-			return pgtx.ErrEnded
-		}
-		return nil
-	})
+	return pgtx.InTxSQL(db, nil)(ctx, fn)
 }
 
 // Fail wraps an error with the operation that failed. An error that another transaction
