@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -81,8 +80,16 @@ func (j *Jobs[Tx]) SubmitTx(ctx context.Context, tx Tx, s Submission) (Submitted
 	if len(s.Input) == 0 {
 		s.Input = []byte("null")
 	}
-	if err := j.check(&s); err != nil {
-		return Submitted{}, err
+	refused := j.check(&s)
+	// InsertTx finds a repeat by itself. But what was right when the first one came may be
+	// refused by now, and admitting a URL may change something.
+	if s.IdempotencyKey != "" && (refused != nil || s.CallbackURL != "") && len(s.keyProblems()) == 0 {
+		if first, found, err := j.store.KeyTx(ctx, tx, s.KeyScope, s.IdempotencyKey); err != nil || found {
+			return s.answered(first, found, err)
+		}
+	}
+	if refused != nil {
+		return Submitted{}, refused
 	}
 	r := Record{IdempotencyKey: s.IdempotencyKey, KeyScope: s.KeyScope, Hash: s.hash()}
 	r.ID, r.Kind, r.Owner, r.Input, r.CallbackURL = newid.New("job_", j.cfg.Now()), s.Kind, s.Owner, s.Input, s.CallbackURL
@@ -92,14 +99,7 @@ func (j *Jobs[Tx]) SubmitTx(ctx context.Context, tx Tx, s Submission) (Submitted
 			return Submitted{}, err
 		}
 	}
-	stored, existed, err := j.store.InsertTx(ctx, tx, r)
-	if err != nil {
-		return Submitted{}, err
-	}
-	if existed && stored.Hash != r.Hash {
-		return Submitted{}, fmt.Errorf("%w: key %q in scope %q", ErrIdempotencyKey, s.IdempotencyKey, s.KeyScope)
-	}
-	return Submitted{Job: stored.Job, Duplicate: existed}, nil
+	return s.answered(j.store.InsertTx(ctx, tx, r))
 }
 
 // Wake makes the workers of this process look for jobs now. Call it when a transaction

@@ -35,6 +35,10 @@ type Store[Tx any] interface {
 	// returns sender.ErrUnfit in a transaction whose commit would not be.
 	InsertTx(ctx context.Context, tx Tx, r Record) (stored Record, existed bool, err error)
 
+	// KeyTx returns the job that has an idempotency key, which is not empty, in a scope,
+	// with its input. found is false if there is none, and tx can go on.
+	KeyTx(ctx context.Context, tx Tx, scope, key string) (r Record, found bool, err error)
+
 	// DueTx returns up to limit jobs of a kind that are due (queued or running,
 	// with Due not after now), the longest due first, and locks them: until tx ends
 	// nobody else can change them or get them from DueTx. It skips jobs that others

@@ -28,8 +28,9 @@ type Submission struct {
 
 	// IdempotencyKey, up to 255 bytes, makes a second submission return the first
 	// one's job, with Duplicate set, and change nothing. With another kind, input, owner
-	// or callback URL it is refused with ErrIdempotencyKey. It is kept for as long as
-	// the job is. KeyScope, up to 128 bytes, keeps the keys of different callers apart.
+	// or callback URL it is refused with ErrIdempotencyKey. Nothing else of it is judged
+	// again: its kind may be unknown by now, or its callback URL refused. The key is kept for
+	// as long as the job is. KeyScope, up to 128 bytes, keeps the keys of different callers apart.
 	IdempotencyKey string
 	KeyScope       string
 }
@@ -57,6 +58,11 @@ func (s *Submission) problems(maxInput int) (errs []error) {
 	} else if s.CallbackURL != "" {
 		add("a callback URL is given without an owner, whose secret would sign what is posted")
 	}
+	return append(errs, s.keyProblems()...)
+}
+
+// keyProblems are those of the idempotency key: without any, it can be looked for.
+func (s *Submission) keyProblems() (errs []error) {
 	for _, t := range []struct {
 		name, text string
 		most       int
@@ -65,7 +71,7 @@ func (s *Submission) problems(maxInput int) (errs []error) {
 			continue
 		}
 		if len(t.text) > t.most || ident.Storable("", t.text) != nil {
-			add("%s: it must be at most %d bytes of UTF-8 without NUL", t.name, t.most)
+			errs = append(errs, fmt.Errorf("%w submission: %s: it must be at most %d bytes of UTF-8 without NUL", ErrInvalid, t.name, t.most))
 		}
 	}
 	return errs
@@ -80,6 +86,18 @@ func (s *Submission) hash() (sum [sha256.Size]byte) {
 	}
 	h.Sum(sum[:0])
 	return sum
+}
+
+// answered is the answer to a submission: a job that was stored, by an earlier submission under
+// the same key if existed is set.
+func (s *Submission) answered(stored Record, existed bool, err error) (Submitted, error) {
+	if err != nil {
+		return Submitted{}, err
+	}
+	if existed && stored.Hash != s.hash() {
+		return Submitted{}, fmt.Errorf("%w: key %q in scope %q", ErrIdempotencyKey, s.IdempotencyKey, s.KeyScope)
+	}
+	return Submitted{Job: stored.Job, Duplicate: existed}, nil
 }
 
 // check reports all problems of a submission at once.

@@ -78,6 +78,59 @@ func TestIdempotencyKey(t *testing.T) {
 	require.Len(t, b.all(j), 2)
 }
 
+// A repeat has the first answer, whatever is allowed by now, and the announcer is not asked
+// again about its URL.
+func TestRepeatIsNotJudgedAnew(t *testing.T) {
+	b := newBed(t)
+	a := &admits{Store: b.store}
+	s := jobs.Submission{Kind: "work", Input: json.RawMessage(`"long"`), Owner: "sub_a", CallbackURL: "https://example.com/", IdempotencyKey: "k"}
+	first, err := b.jobs(config{Announcer: a}, nothing).Submit(t.Context(), s)
+	require.NoError(t, err)
+	strict := nothing
+	strict.Check = func(json.RawMessage) error { return errors.New("it is refused by now") }
+	other := kind{Name: "other", Run: nothing.Run}
+	for name, c := range map[string]struct {
+		cfg     config
+		kind    kind
+		refuses error
+	}{
+		"nothing has changed":   {config{Announcer: a}, nothing, nil},
+		"the URL is refused":    {config{Announcer: a}, nothing, errors.New("a bad URL")},
+		"no announcer":          {config{}, nothing, nil},
+		"the kind is gone":      {config{Announcer: a}, other, nil},
+		"the kind refuses it":   {config{Announcer: a}, strict, nil},
+		"the input is too long": {config{Announcer: a, MaxInputBytes: 1}, nothing, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.refuses, a.asked = c.refuses, 0
+			j := b.jobs(c.cfg, c.kind)
+			again, err := j.Submit(t.Context(), s)
+			require.NoError(t, err)
+			require.Equal(t, jobs.Submitted{Job: first.Job, Duplicate: true}, again)
+			other := s
+			other.CallbackURL += "other"
+			_, err = j.Submit(t.Context(), other)
+			require.ErrorIs(t, err, jobs.ErrIdempotencyKey)
+			require.Zero(t, a.asked)
+		})
+	}
+	require.Len(t, b.all(b.jobs(config{}, nothing)), 1)
+}
+
+// admits is an announcer that counts how often it was asked about a URL.
+type admits struct {
+	jobs.Store[tx]
+	refuses error
+	asked   int
+}
+
+func (a *admits) AdmitTx(_ context.Context, _ tx, _, url string) (string, error) {
+	a.asked++
+	return url, a.refuses
+}
+
+func (*admits) CompletedTx(context.Context, tx, jobs.Job) error { return nil }
+
 func TestSubmitTx(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

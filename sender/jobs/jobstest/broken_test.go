@@ -87,6 +87,7 @@ type broken struct {
 	jobs.Store[tx] // the sound one
 	inTx           func(ctx context.Context, fn func(tx) error) error
 	insert         func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error)
+	key            func(ctx context.Context, tx tx, scope, key string) (jobs.Record, bool, error)
 	due            func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error)
 	lock           func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error)
 	update         func(ctx context.Context, tx tx, r jobs.Record) error
@@ -147,6 +148,21 @@ var breakages = map[string]breakage{
 			r, _, err := b.Store.InsertTx(ctx, tx, r)
 			return r, false, err
 		}
+	}},
+	"key found in any scope": {[]string{"idempotency key"}, func(b *broken, _ *harness) {
+		b.key = func(ctx context.Context, tx tx, _, key string) (jobs.Record, bool, error) {
+			return b.Store.KeyTx(ctx, tx, "a", key)
+		}
+	}},
+	"key found without its job": {[]string{"idempotency key"}, func(b *broken, _ *harness) {
+		b.key = func(ctx context.Context, tx tx, scope, key string) (jobs.Record, bool, error) {
+			r, found, err := b.Store.KeyTx(ctx, tx, scope, key)
+			r.Input = nil
+			return r, found, err
+		}
+	}},
+	"key never found": {[]string{"idempotency key"}, func(b *broken, _ *harness) {
+		b.key = func(context.Context, tx, string, string) (jobs.Record, bool, error) { return jobs.Record{}, false, nil }
 	}},
 	"state forgotten":    {[]string{"update", "odd strings"}, onUpdate(func(r *jobs.Record) { r.State = nil })},
 	"token forgotten":    {[]string{"update", "lock", "due alone"}, onUpdate(func(r *jobs.Record) { r.Token = 0 })},
@@ -379,6 +395,13 @@ func (b *broken) InsertTx(ctx context.Context, tx tx, r jobs.Record) (jobs.Recor
 		return b.insert(ctx, tx, r)
 	}
 	return b.Store.InsertTx(ctx, tx, r)
+}
+
+func (b *broken) KeyTx(ctx context.Context, tx tx, scope, key string) (jobs.Record, bool, error) {
+	if b.key != nil {
+		return b.key(ctx, tx, scope, key)
+	}
+	return b.Store.KeyTx(ctx, tx, scope, key)
 }
 
 func (b *broken) DueTx(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {

@@ -83,15 +83,37 @@ func idempotencyKey[Tx any](w *world[Tx]) {
 		w.same(got, stored, "job that has the key")
 		return err
 	})
+	keyed := func(scope, key string) (r jobs.Record, found bool) {
+		w.inTx(func(tx Tx) (err error) {
+			r, found, err = w.Store.KeyTx(w.ctx, tx, scope, key)
+			return err
+		})
+		return r, found
+	}
+	got, found := keyed("a", "k")
+	w.equal(found, true, "whether a job has the key")
+	w.same(got, stored, "job that is found by its key")
+	for _, k := range [][2]string{{"b", "k"}, {"", "k"}, {"a", "l"}, {"a", "K"}, {"A", "k"}, {"a", "k "}, {"a", "k\x00"}, {"a\xff", "k"}} {
+		got, found := keyed(k[0], k[1])
+		w.equal(found, false, "whether a job has the key %q in scope %q", k[1], k[0])
+		w.same(got, jobs.Record{}, "job that has the key %q in scope %q", k[1], k[0])
+	}
 	w.missing(jobs.Key{ID: again.ID}, "whose key was known")
 	w.equal(w.due("other", 10), []string(nil), "jobs whose key was known")
 
-	// In one transaction, too.
+	// In one transaction, too, which goes on after a key that no job has.
 	one, two := w.job("work", ""), w.job("work", "")
 	one.IdempotencyKey, two.IdempotencyKey = "twice", "twice"
 	w.inTx(func(tx Tx) error {
-		_, _, err := w.Store.InsertTx(w.ctx, tx, one)
+		_, found, err := w.Store.KeyTx(w.ctx, tx, "", "twice")
+		w.noError(err, "looking for a key")
+		w.equal(found, false, "whether a job has the key")
+		_, _, err = w.Store.InsertTx(w.ctx, tx, one)
 		w.noError(err, "inserting a job")
+		got, found, err := w.Store.KeyTx(w.ctx, tx, "", "twice")
+		w.noError(err, "looking for a key")
+		w.equal(found, true, "whether a job of the same transaction has the key")
+		w.equal(got.ID, one.ID, "id of the job that has the key")
 		got, existed, err := w.Store.InsertTx(w.ctx, tx, two)
 		w.equal(existed, true, "whether the key existed")
 		w.equal(got.ID, one.ID, "id of the job that has the key")

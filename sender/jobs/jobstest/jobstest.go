@@ -61,7 +61,7 @@ func rules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"insert", "A job is stored as it was given, queued and due at once, and read back so, by its owner and by nobody's key but its owner's.", insert[Tx]},
 		{"odd strings", "Texts and bytes are kept as they are, and ids are compared byte for byte.", oddStrings[Tx]},
-		{"idempotency key", "A key that is stored already in its scope brings back the job that has it, and changes nothing.", idempotencyKey[Tx]},
+		{"idempotency key", "A key that is stored already in its scope brings back the job that has it, and changes nothing. The job is found by it, too.", idempotencyKey[Tx]},
 		{"idempotency key at once", "If several calls with one key run at once, one stores its job; the others get that job.", idempotencyKeyAtOnce[Tx]},
 		{"update", "An update stores all that can change of a job and nothing else, with the precision of a microsecond.", update[Tx]},
 		{"update of nothing", "Locking and changing a job that is not there is ErrNotFound.", updateOfNothing[Tx]},

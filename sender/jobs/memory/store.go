@@ -86,6 +86,18 @@ func (s *Store) InsertTx(ctx context.Context, tx Tx, r jobs.Record) (jobs.Record
 	return clone(n), false, s.under.Join(ctx, tx, func() { delete(s.keys, k) })
 }
 
+// KeyTx implements jobs.Store.
+func (s *Store) KeyTx(ctx context.Context, tx Tx, scope, k string) (jobs.Record, bool, error) {
+	if err := s.under.Join(ctx, tx, nil); err != nil {
+		return jobs.Record{}, false, err
+	}
+	id, found := s.keys[key{scope, k}]
+	if !found {
+		return jobs.Record{}, false, nil
+	}
+	return clone(*s.all[id]), true, nil
+}
+
 // set replaces a record, nil for none, until tx is rolled back.
 func (s *Store) set(ctx context.Context, tx Tx, id string, r *jobs.Record) error {
 	old := s.all[id]

@@ -106,15 +106,31 @@ func (s *Store[Tx]) InsertTx(ctx context.Context, tx Tx, r jobs.Record) (jobs.Re
 	if !errors.Is(err, sql.ErrNoRows) {
 		return jobs.Record{}, false, fail("storing a job", err)
 	}
-	var first jobs.Record
-	err = one(ctx, in, s.text.selectKey, []any{r.KeyScope, r.IdempotencyKey}, func(row pgtx.Row) (err error) {
-		first, err = scan(row)
-		return err
-	})
-	if errors.Is(err, sql.ErrNoRows) { // it was pruned in between
+	first, found, err := s.ofKey(ctx, in, r.KeyScope, r.IdempotencyKey)
+	if err == nil && !found { // it was pruned in between
 		return jobs.Record{}, false, fmt.Errorf("postgres: storing a job: %w: its idempotency key has just been forgotten", sender.ErrRetryTx)
 	}
-	return first, true, fail("looking for an idempotency key", err)
+	return first, true, err
+}
+
+// KeyTx implements jobs.Store.
+func (s *Store[Tx]) KeyTx(ctx context.Context, tx Tx, scope, key string) (jobs.Record, bool, error) {
+	in, err := s.session(tx)
+	if err != nil || ident.Storable("", scope) != nil || ident.Storable("", key) != nil { // see get
+		return jobs.Record{}, false, err
+	}
+	return s.ofKey(ctx, in, scope, key)
+}
+
+func (s *Store[Tx]) ofKey(ctx context.Context, in pgtx.Tx, scope, key string) (r jobs.Record, found bool, err error) {
+	err = one(ctx, in, s.text.selectKey, []any{scope, key}, func(row pgtx.Row) (err error) {
+		r, err = scan(row)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return jobs.Record{}, false, nil
+	}
+	return r, err == nil, fail("looking for an idempotency key", err)
 }
 
 // DueTx implements jobs.Store. Jobs that others have locked are passed over.

@@ -86,8 +86,7 @@ func (s *Store) InsertTx(ctx context.Context, tx *sql.Tx, r jobs.Record) (jobs.R
 		return jobs.Record{}, false, fail(doing, err)
 	}
 	if inserted == 0 {
-		first, err := scan(tx.QueryRowContext(ctx, selectKey, r.KeyScope, r.IdempotencyKey))
-		return first, true, fail("looking for an idempotency key", err)
+		return ofKey(ctx, tx, r.KeyScope, r.IdempotencyKey)
 	}
 	if r.No, err = res.LastInsertId(); err == nil {
 		_, err = tx.ExecContext(ctx, insertInput, r.No, []byte(r.Input))
@@ -97,6 +96,22 @@ func (s *Store) InsertTx(ctx context.Context, tx *sql.Tx, r jobs.Record) (jobs.R
 	}
 	r.Status, r.Due, r.CreatedAt = jobs.Queued, timeOf(now), timeOf(now)
 	return r, false, nil
+}
+
+// KeyTx implements jobs.Store.
+func (s *Store) KeyTx(ctx context.Context, tx *sql.Tx, scope, key string) (jobs.Record, bool, error) {
+	if err := locked(ctx, tx); err != nil {
+		return jobs.Record{}, false, err
+	}
+	return ofKey(ctx, tx, scope, key)
+}
+
+func ofKey(ctx context.Context, tx *sql.Tx, scope, key string) (jobs.Record, bool, error) {
+	r, err := scan(tx.QueryRowContext(ctx, selectKey, scope, key))
+	if errors.Is(err, sql.ErrNoRows) {
+		return jobs.Record{}, false, nil
+	}
+	return r, err == nil, fail("looking for an idempotency key", err)
 }
 
 // DueTx implements jobs.Store.
