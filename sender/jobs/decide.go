@@ -37,6 +37,12 @@ func (r *Record) claim(rl rules, token int64, now time.Time, lease time.Duration
 	return over
 }
 
+// unclaim takes a claim back after which no try was begun. Somebody may have cancelled the job
+// meanwhile: the next claim ends it.
+func (r *Record) unclaim(before Record) {
+	r.Status, r.Due, r.Tries, r.StartedAt = before.Status, before.Due, before.Tries, before.StartedAt
+}
+
 // end decides the status of a job whose function has returned. cause is why the
 // function's context ended; nil: it has not ended.
 func (r *Record) end(rl rules, result json.RawMessage, err, cause error, now time.Time, chance float64) {

@@ -18,6 +18,7 @@ type worker[Tx any] struct {
 	j        *Jobs[Tx]
 	attempts sync.WaitGroup
 	freed    chan struct{} // a try has ended
+	doubts   []doubt       // the oldest first; they belong to the goroutine that claims
 
 	mu   sync.Mutex
 	room map[string]int // by kind: how many more may be begun
@@ -53,6 +54,7 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 	pruner.Go(func() { j.pruning(ctx) })
 	defer pruner.Wait()
 	w.claiming(ctx, soft, hard)
+	w.giveBack(hard)
 
 	drained := make(chan struct{})
 	go func() {
@@ -145,6 +147,7 @@ type claimed struct {
 // claim claims as many jobs as it has room for, and begins them. more tells that there
 // may be more due jobs that there is room for.
 func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
+	w.giveBack(hard)
 	room := w.free()
 	if len(room) == 0 {
 		return false, nil
@@ -154,9 +157,10 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
 	defer cancel()
 	var all []claimed
+	var before []Record
 	token := fence.Token()
 	err = w.j.inTx(ctx, func(tx Tx) error {
-		all, more = nil, false
+		all, before, more = nil, nil, false
 		for _, name := range slices.Sorted(maps.Keys(room)) {
 			due, now, err := w.j.store.DueTx(ctx, tx, name, room[name])
 			if err != nil {
@@ -164,6 +168,7 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 			}
 			more = more || len(due) == room[name]
 			for _, r := range due {
+				before = append(before, Record{Job: Job{ID: r.ID, Status: r.Status, Tries: r.Tries, StartedAt: r.StartedAt}, Due: r.Due})
 				over := r.claim(w.j.kinds[name].rules(), token, now, w.j.cfg.Lease)
 				if err := w.j.store.UpdateTx(ctx, tx, r); err != nil {
 					return err
@@ -174,6 +179,9 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 		return nil
 	})
 	if err != nil {
+		if len(before) > 0 {
+			w.doubts = append(w.doubts, doubt{token, before, w.j.cfg.Now().Add(w.j.cfg.Lease)})
+		}
 		return false, err
 	}
 	for _, c := range all {
