@@ -128,8 +128,9 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	d := c.Dispatch
 	d.Network, d.Retention, d.Timeout, d.Proxies = c.Network, c.Retention, c.Timeout, c.Proxies
 	d.Schemes, d.UserAgent, d.Logger, d.Policy.Own = c.Schemes, c.UserAgent, c.Logger, c.OwnPolicies
+	h := history.Config{Retention: c.Retention, Now: c.Now}
 	if c.Catalogue != nil {
-		d.Convert = c.Catalogue.Convert
+		d.Convert, h.Convert = c.Catalogue.Convert, c.Catalogue.Convert
 	}
 	s := &Sender[Tx]{}
 	var errs [6]error
@@ -139,7 +140,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 		p.PayloadVersion, p.Check = c.Catalogue.PayloadVersion, c.checkPayload
 	}
 	s.Publisher, errs[1] = sender.NewPublisher(store, &p)
-	s.History, errs[2] = history.New(store, &history.Config{Retention: c.Retention, Now: c.Now})
+	s.History, errs[2] = history.New(store, &h)
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{
 		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now, OwnPolicies: c.OwnPolicies,

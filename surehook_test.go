@@ -23,6 +23,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	outbound "github.com/surehook/surehook/sender/memory"
@@ -228,6 +229,25 @@ func TestUnknownPayloadVersion(t *testing.T) {
 	_, err = s.Publish(t.Context(), e)
 	require.NoError(t, err)
 	require.Equal(t, []string{"not.in.it", "a.b"}, checked)
+}
+
+// A filter is previewed on the payload version that is delivered: one catalogue is for all parts.
+func TestPartsAgreeOnTheCatalogue(t *testing.T) {
+	types, err := shop.New()
+	require.NoError(t, err)
+	s, err := newSender(t, &surehook.SenderConfig{Catalogue: types})
+	require.NoError(t, err)
+	_, err = s.Publish(t.Context(), sender.Event{
+		Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "in_1"},
+		Data: json.RawMessage(`{"id":"in_1","total":{"amount":4200,"currency":"EUR"},"updated_at":"2026-01-02T15:04:05Z"}`),
+	})
+	require.NoError(t, err)
+	first := shop.First
+	for want, pinned := range map[int]*string{0: nil, 1: &first} {
+		p, err := s.History.Preview(t.Context(), history.PreviewQuery{Filter: `{"data.total":4200}`, PayloadVersion: pinned})
+		require.NoError(t, err)
+		require.Equal(t, []int{1, want, 0}, []int{p.Events, p.Matching, p.Unmade})
+	}
 }
 
 // What an endpoint sees is the same of deliveries and of challenges, and how far back events

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -64,4 +65,44 @@ func SplitBody(body []byte) (head []byte, p Payload, ok bool) {
 func JoinBody(head []byte, p Payload) []byte {
 	b := make([]byte, 0, len(head)+len(payloadVersionName)+len(p.Version)+len(dataName)+len(p.Data)+2)
 	return appendPayload(append(b, head...), p.Version, p.Data)
+}
+
+// Convert makes the data of an event of a type, published in the version from, into what a
+// subscription gets that is pinned to a date, and returns its version: the newest that was
+// there on the date, or the oldest. It must be a pure function, and quick. A
+// *catalogue.Catalogue's Convert is one. A process that has no catalogue has nil.
+type Convert func(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error)
+
+// Body makes of a body as it was published the one that a subscription gets which is pinned to
+// a date, or to none, and returns the version of its data; "": it does not say. What needs no
+// conversion is returned as it is. A Convert that panics has failed.
+func (c Convert) Body(eventType string, published []byte, pinned string) (body []byte, version string, err error) {
+	head, p, ok := SplitBody(published)
+	switch {
+	case !ok || p.Version <= pinned || p.Data == nil || c == nil && pinned == "":
+		return published, p.Version, nil
+	case c == nil:
+		return nil, "", fmt.Errorf("sender: the subscription is pinned to the payload version %q, and this process has no catalogue that could make it of %q: give all processes the same", pinned, p.Version)
+	}
+	version, data, err := c.data(eventType, p.Version, pinned, p.Data)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case version == p.Version:
+		return published, version, nil
+	}
+	return JoinBody(head, Payload{Version: version, Data: data}), version, nil
+}
+
+func (c Convert) data(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			text := fmt.Sprintf("%T", v) // its text may quote the data
+			if e, ok := v.(runtime.Error); ok {
+				text = e.Error()
+			}
+			err = fmt.Errorf("sender: converting the data of %s panicked: %s", eventType, text)
+		}
+	}()
+	return c(eventType, from, date, data)
 }

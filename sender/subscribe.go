@@ -34,8 +34,8 @@ type NewSubscription struct {
 	// take it for everything a worse one.
 	EventTypes []string
 	// Filter asks for some of the events of these types, by their content: an expression as
-	// package filter has it, such as {"data.status": "paid"}. It sees the data as it was
-	// published, also if Settings.PayloadVersion is an older one. "": all of them.
+	// package filter has it, such as {"data.status": "paid"}. It sees the data that the
+	// subscription gets: in the version of Settings.PayloadVersion. "": all of them.
 	Filter      string
 	Description string // up to 1024 bytes of UTF-8 without NUL
 	// Settings adjust how its deliveries are posted. SealedCertificate must be

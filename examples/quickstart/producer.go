@@ -96,7 +96,7 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if p.pub, err = sender.NewPublisher(store, &sender.PublisherConfig{PayloadVersion: types.PayloadVersion}); err != nil {
 		return nil, err
 	}
-	if p.history, err = history.New(store, nil); err != nil {
+	if p.history, err = history.New(store, &history.Config{Convert: types.Convert}); err != nil {
 		return nil, err
 	}
 	dispatcher, err := dispatch.New(store, keys, &dispatch.Config{

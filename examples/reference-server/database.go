@@ -41,7 +41,7 @@ type senderStore interface {
 	storetest.Store[*sql.Tx]
 	feed.Store
 	Migrate(ctx context.Context) error
-	Restored(ctx context.Context) (sender.Restoration, error)
+	Restored(ctx context.Context, convert sender.Convert) (sender.Restoration, error)
 }
 
 type jobsStore interface {

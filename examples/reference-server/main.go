@@ -98,7 +98,7 @@ func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) e
 	}
 	defer s.close()
 	if o.restored {
-		done, err := s.db.sender.Restored(ctx)
+		done, err := s.db.sender.Restored(ctx, s.types.Convert)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/challenge"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
@@ -32,6 +33,7 @@ type service struct {
 
 	keys      []sender.SealingKey // the newest first
 	rewrapped bool                // rewrap has found nothing to do
+	types     *catalogue.Catalogue
 
 	operatorHash string // of the operator's token
 	sessions     *sessions
@@ -104,6 +106,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	if err != nil {
 		return err
 	}
+	s.types = types
 	config := sender.RegistryConfig{Network: network, Retention: s.options.retention, PayloadVersion: types.Newest(), OwnPolicies: s.options.policy.Own}
 	if s.options.challenge {
 		s.challenger, err = challenge.New(&challenge.Config{Network: network, Timeout: s.options.timeout, UserAgent: userAgent()})
@@ -117,7 +120,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	}
 	s.publisher, err = sender.NewPublisher[*sql.Tx](s.db.sender, &sender.PublisherConfig{Hooks: s.metrics.sender.PublishHooks(), PayloadVersion: types.PayloadVersion})
 	errs = append(errs, err)
-	s.history, err = history.New(s.db.sender, &history.Config{Retention: s.options.retention})
+	s.history, err = history.New(s.db.sender, &history.Config{Retention: s.options.retention, Convert: types.Convert})
 	errs = append(errs, err)
 	s.replays, err = replay.New(s.db.sender, &replay.Config{Retention: s.options.retention})
 	errs = append(errs, err)

@@ -19,8 +19,7 @@ func catalogueCommand() command {
 a *catalogue.Catalogue: the one that is deployed, and the one that is to be. It lists the
 changes, those that break customers first. The exit code is 1 if there are some of these, so
 that a CI job fails. With -live it reads the service's database, and names the subscriptions
-that would break: also those with a filter on the data of a type that has a new version, since
-filters decide by what is published.`,
+that would break.`,
 		example: "surehook catalogue diff deployed.json catalogue.json\nsurehook catalogue diff deployed.json catalogue.json -live -database hooks.db",
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			var place databasePlace

@@ -116,7 +116,7 @@ func (t *Type) compare(now *Type, newest string) (changes []Change) {
 		if slices.ContainsFunc(t.Versions, func(w Version) bool { return w.Since == v.Since }) {
 			continue
 		}
-		c := Change{Type: t.Name, Version: v.Since, What: versionIsNew}
+		c := Change{Type: t.Name, Version: v.Since, What: "the version is new"}
 		if v.Since <= newest {
 			c.Breaks, c.From = true, v.Since
 			if i == 0 {
@@ -164,15 +164,6 @@ func (c *comparison) values(before, after json.RawMessage) {
 	c.schema("", c.before, c.after)
 }
 
-// versionIsNew says what was changed, if nothing but a version was added.
-const versionIsNew = "the version is new"
-
-// filters tells whether a subscription has a filter on data.
-func filters(s *sender.Subscription) bool {
-	text := s.Filter.String()
-	return strings.Contains(text, `"data.`) || strings.Contains(text, `"data":`)
-}
-
 // Lister lists subscriptions. A *history.History is one.
 type Lister interface {
 	Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error)
@@ -185,9 +176,8 @@ type Broken struct {
 }
 
 // FindBroken lists the subscriptions that are not deleted and that some of the changes break.
-// Among them are those with a filter on the data of a type that has a new version: events are
-// published in that, and filters decide by what was published, whatever version is posted. It
-// reads all subscriptions, page by page.
+// It reads all subscriptions, page by page. A version that is new breaks no filter: filters
+// decide by the version that their subscription gets.
 func FindBroken(ctx context.Context, list Lister, changes []Change) (all []Broken, err error) {
 	q := sender.SubscriptionQuery{Limit: 200}
 	for {
@@ -198,11 +188,7 @@ func FindBroken(ctx context.Context, list Lister, changes []Change) (all []Broke
 		for _, s := range page {
 			var hits []Change
 			for _, c := range changes {
-				switch {
-				case c.Breaks && c.Concerns(&s):
-					hits = append(hits, c)
-				case c.What == versionIsNew && filters(&s) && c.Concerns(&s):
-					c.Breaks, c.What = true, "the version is new, and the subscription's filter decides by its data, whatever version is posted: see whether it still matches"
+				if c.Breaks && c.Concerns(&s) {
 					hits = append(hits, c)
 				}
 			}

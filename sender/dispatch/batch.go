@@ -17,6 +17,9 @@ type ExpandParams struct {
 	// Part is how many deliveries of large events a call makes in all. The deliveries of
 	// the other events reduce it, but to no less than a quarter of it. 0: as Deliveries.
 	Part int
+	// Convert makes the bodies by which the filters of subscriptions decide that are pinned to
+	// an older payload version: see rules.Content.
+	Convert sender.Convert
 }
 
 // Expanded tells how much a step has expanded, and whether it left work.

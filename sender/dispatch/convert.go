@@ -3,18 +3,12 @@ package dispatch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 )
-
-// Convert makes the data of an event of a type, published in the version from, into what a
-// subscription gets that is pinned to a date, and returns its version. It must be a pure
-// function. A *catalogue.Catalogue's Convert is one.
-type Convert func(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error)
 
 // converted gives claims the bodies that their subscriptions' payload versions ask for, and
 // returns those that can be attempted. The others are given back.
@@ -68,7 +62,7 @@ type conversion struct {
 
 // convert makes the body that a claim's subscription asks for.
 func (d *Dispatcher) convert(c *Claimed) conversion {
-	head, p, ok := sender.SplitBody(c.Body)
+	_, p, ok := sender.SplitBody(c.Body)
 	if !ok {
 		return conversion{}
 	}
@@ -79,31 +73,14 @@ func (d *Dispatcher) convert(c *Claimed) conversion {
 		}
 		pinned = s.PayloadVersion
 	}
-	asPublished := conversion{c: c, needed: c.Number > 1} // an attempt before may have kept another
-	switch {
-	case p.Version <= pinned || p.Data == nil || d.cfg.Convert == nil && pinned == "":
-		return asPublished
-	case d.cfg.Convert == nil:
-		return conversion{c: c, needed: true, err: fmt.Errorf("sender: the subscription is pinned to the payload version %q, and this process has no catalogue that could make it of %q: give all processes the same", pinned, p.Version)}
-	}
-	version, data, err := d.converts(c.Event.Type, p.Version, pinned, p.Data)
+	body, version, err := d.cfg.Convert.Body(c.Event.Type, c.Body, pinned)
 	switch {
 	case err != nil:
 		return conversion{c: c, needed: true, err: err}
 	case version == p.Version:
-		return asPublished
+		return conversion{c: c, needed: c.Number > 1} // an attempt before may have kept another
 	}
-	return conversion{c: c, needed: true, body: sender.JoinBody(head, sender.Payload{Version: version, Data: data})}
-}
-
-// converts calls Config.Convert. One that panics has failed: others' deliveries go on.
-func (d *Dispatcher) converts(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("sender: converting the data of %s panicked: %s", eventType, panicText(v))
-		}
-	}()
-	return d.cfg.Convert(eventType, from, date, data)
+	return conversion{c: c, needed: true, body: body}
 }
 
 // putOff gives back a claim whose body could not be made or kept. One that was made and not

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ import (
 // versioned is a bed whose registry and publisher have the shop's catalogue.
 type versioned struct {
 	*bedtest.Bed
-	convert dispatch.Convert
+	convert sender.Convert
 	log     *bedtest.LockedLog
 	putOff  bedtest.Noted[dispatch.PutOffReason]
 }
@@ -68,7 +69,7 @@ func (v *versioned) publish(data string) {
 
 // run delivers for a time, as a process with a converter, and returns the bodies by their
 // endpoints.
-func (v *versioned) run(convert dispatch.Convert, store dispatch.Store, d time.Duration, status int) map[string][]string {
+func (v *versioned) run(convert sender.Convert, store dispatch.Store, d time.Duration, status int) map[string][]string {
 	v.T.Helper()
 	endpoint := sendertest.NewRoundTripper(slices.Repeat([]sendertest.Step{sendertest.Status(status)}, 100)...)
 	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, Logger: slog.New(slog.NewTextHandler(v.log, nil)),
@@ -147,7 +148,7 @@ func TestBytesNeverChange(t *testing.T) {
 		}
 		broken := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) { panic("broken") }
 		for _, process := range []struct {
-			convert dispatch.Convert
+			convert sender.Convert
 			until   time.Duration // the next retry was due
 		}{{other, 10 * time.Minute}, {broken, time.Hour}, {nil, 4 * time.Hour}} {
 			again := v.run(process.convert, v.Store, process.until, http.StatusServiceUnavailable)["old"]
@@ -200,6 +201,34 @@ func TestPayloadThatCannotBeMade(t *testing.T) {
 		got = v.run(mended, v.Store, 2*time.Minute, http.StatusOK)
 		require.Len(t, got["old"], 1)
 		require.Contains(t, got["old"][0], `"payload_version":"2025-03-01","data":{"id":"in_1","created_at":"a secret"}}`)
+	})
+}
+
+// A filter decides by the version that its subscription gets. If that cannot be made, nothing is
+// lost: the delivery waits for the mended converter.
+func TestFiltersDecideByTheVersionThatIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		for host, version := range map[string]string{"old": shop.First, "newest": ""} {
+			for path, filter := range map[string]string{"first": `{"data.total":{"gte":4200}}`, "second": `{"data.total.amount":{"gte":4200}}`} {
+				_, err := v.Registry.Subscribe(t.Context(), sender.NewSubscription{
+					Subscriber: "sub_a", URL: "http://" + path + "." + host + "/", Filter: filter, Settings: sender.Settings{PayloadVersion: version},
+				})
+				require.NoError(t, err)
+			}
+		}
+		v.publish(newestData)
+		got := v.run(v.convert, v.Store, 10*time.Second, http.StatusOK)
+		require.ElementsMatch(t, []string{"first.old", "second.newest"}, slices.Collect(maps.Keys(got)))
+		require.Contains(t, got["first.old"][0], firstData)
+
+		v.publish(`{"id":"in_1","created_at":"no time"}`)
+		require.Empty(t, v.run(v.convert, v.Store, 10*time.Second, http.StatusOK))
+		mended := func(_, _, _ string, data json.RawMessage) (string, json.RawMessage, error) {
+			return shop.First, data, nil
+		}
+		got = v.run(mended, v.Store, 2*time.Minute, http.StatusOK)
+		require.ElementsMatch(t, []string{"first.old", "second.old"}, slices.Collect(maps.Keys(got)))
 	})
 }
 

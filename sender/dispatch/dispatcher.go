@@ -122,11 +122,12 @@ type Config struct {
 	Hooks Hooks
 
 	// Convert makes the payloads of subscriptions that are pinned to an older version: see
-	// sender.Settings.PayloadVersion. It is called in the dispatcher's own loop, so it must be
-	// quick. A delivery whose payload cannot be made is put off by a minute, and the log says
+	// sender.Settings.PayloadVersion. It is called in the dispatcher's own loop, and for such
+	// subscriptions with a filter also while events are expanded, so it must be quick. A
+	// delivery whose payload cannot be made is put off by a minute, and the log says
 	// so; the attempt before that is not counted. The default is nil: everything goes out as
 	// it was published, and what is pinned to an older version is put off.
-	Convert Convert
+	Convert sender.Convert
 
 	// Traceparent returns the value of the header traceparent (W3C Trace Context, version
 	// 00) of an attempt, so that a receiver's traces can tell of the sender's. ctx is the

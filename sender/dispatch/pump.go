@@ -262,7 +262,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	slots := limitClaim(&params, most)
 	events := max(p.stepSize, slots) // a delivery that can be claimed at once need not be stored as pending
 	params.By, params.Token = by, p.d.cfg.Fence()
-	expand := ExpandParams{Events: events, Deliveries: 2 * events, Whole: largestWhole, Part: p.part()}
+	expand := ExpandParams{Events: events, Deliveries: 2 * events, Whole: largestWhole, Part: p.part(), Convert: p.d.cfg.Convert}
 	expanded, claims, err := p.exchange(ctx, expand, done, params)
 	heard := p.d.now()
 	p.present.claimed(&params, asked, err == nil && len(claims.Claimed) > 0, err)

@@ -27,11 +27,11 @@ type Store interface {
 	// Expanding makes the deliveries of committed events: one pending delivery for each
 	// event and each subscription that existed when the event was committed, has not been
 	// deleted since, and matches (see Matches and Draft.About), if the subscription's Filter
-	// matches the event's body (see rules.Wants). This is decided once, by the filter that is
-	// stored when the expansion comes to the subscription, and stays so. A store reads no
-	// body of an event that no subscription with a filter matches, and few bytes while others
-	// wait for its locks: rather it leaves the event, and those behind it, to the next step,
-	// with Expanded.More. The delivery is due at once, unless the subscription is paused or
+	// matches the body that it gets (see rules.Content). This is decided once, by the filter and
+	// the payload version that are stored when the expansion comes to the subscription, and
+	// stays so. A store reads no body of an event that no subscription with a filter matches. It
+	// reads few bytes, and converts few, while others wait for its locks: rather it leaves the
+	// event, and those behind it, to the next step, with Expanded.More. The delivery is due at once, unless the subscription is paused or
 	// disabled: then it is held, and one row of the subscription says so. A subscription that
 	// is closing gets only events that were committed before it was closing. A step handles up
 	// to p.Events events, asks up to about p.Deliveries subscriptions whether they get one, and

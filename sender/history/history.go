@@ -12,9 +12,10 @@ import (
 // History tells what became of deliveries, and sends them again. It is safe for
 // concurrent use.
 type History struct {
-	store Store
-	keeps sender.Retention
-	now   func() time.Time
+	store   Store
+	keeps   sender.Retention
+	convert sender.Convert
+	now     func() time.Time
 }
 
 // Config adjusts a History. A nil config and zero fields mean the defaults.
@@ -22,6 +23,10 @@ type Config struct {
 	// Retention says, by its Reach, how long ago an event may have been published that
 	// Redeliver sends again. Give the Dispatcher the same.
 	Retention sender.Retention
+
+	// Convert makes the payload versions by which the filters of subscriptions decide that are
+	// pinned to older ones, for WhyOf and Preview. Give the Dispatcher the same.
+	Convert sender.Convert
 
 	// Now is the clock that the reach is counted by. The default is time.Now.
 	Now func() time.Time
@@ -44,7 +49,7 @@ func New(store Store, cfg *Config) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &History{store: store, keeps: c.Retention, now: c.Now}, nil
+	return &History{store: store, keeps: c.Retention, convert: c.Convert, now: c.Now}, nil
 }
 
 // Delivery returns a delivery with its body and its attempts, or ErrNotFound. Whose it is

@@ -19,7 +19,11 @@ type PreviewQuery struct {
 	Subscriber string   // the subscription's owner
 	EventTypes []string // as in sender.NewSubscription; none: all types
 	Filter     string   // the expression
-	Events     int      // how many to look at: up to MaxPreviewed; 0: 100
+	// PayloadVersion is the date to which the subscription is pinned, as in its Settings: "" for
+	// the oldest versions. Nil: the filter is asked about events as they were published, which
+	// a new subscription gets in the newest version.
+	PayloadVersion *string
+	Events         int // how many to look at: up to MaxPreviewed; 0: 100
 }
 
 // Preview is what a filter would have done with stored events.
@@ -27,14 +31,15 @@ type Preview struct {
 	Events   int       // that were looked at: the newest that the subscription would have got without a filter
 	Matching int       // of these, those that the filter matches
 	Redacted int       // of these, those whose bodies are gone, so that no filter matches them
+	Unmade   int       // of these, those whose payload version cannot be made: they get there whatever the filter says, once it can
 	Since    time.Time // when the oldest of them was published
 	More     bool      // there may be older ones
 }
 
 // Preview tells how many of the last events of some types a filter would match, before
-// anybody is given it. It passes over at most MaxExamined events of other types and of other
-// subscribers, and reads each event that counts by itself. ErrInvalid: the filter, a type or the
-// number is none.
+// anybody is given it, in the payload version that the subscription gets. It passes over at most
+// MaxExamined events of other types and of other subscribers, and reads each event that counts by
+// itself. ErrInvalid: the filter, a type, the payload version or the number is none.
 func (h *History) Preview(ctx context.Context, q PreviewQuery) (Preview, error) {
 	f, err := q.check()
 	if err != nil {
@@ -55,7 +60,7 @@ func (h *History) Preview(ctx context.Context, q PreviewQuery) (Preview, error) 
 			}
 			examined++
 			if e := &page[i]; e.Subscription == "" && sender.Matches(s, e.Type, e.Subscriber, "", "") {
-				if err := h.previewOne(ctx, f, e.ID, &p); err != nil {
+				if err := h.previewOne(ctx, f, q.PayloadVersion, e.ID, &p); err != nil {
 					return Preview{}, err
 				}
 			}
@@ -77,7 +82,7 @@ func (o *Owned) Preview(ctx context.Context, q PreviewQuery) (Preview, error) {
 	return o.all.Preview(ctx, q)
 }
 
-func (h *History) previewOne(ctx context.Context, f *filter.Filter, id string, p *Preview) error {
+func (h *History) previewOne(ctx context.Context, f *filter.Filter, pinned *string, id string, p *Preview) error {
 	e, err := h.store.Event(ctx, id)
 	if errors.Is(err, sender.ErrNotFound) { // pruned in the meantime
 		return nil
@@ -87,10 +92,16 @@ func (h *History) previewOne(ctx context.Context, f *filter.Filter, id string, p
 	}
 	p.Events++
 	p.Since = e.CreatedAt
+	body := e.Body
+	if pinned != nil {
+		body, _, err = h.convert.Body(e.Type, e.Body, *pinned)
+	}
 	switch {
 	case e.Redacted:
 		p.Redacted++
-	case f.Match(e.Body):
+	case err != nil:
+		p.Unmade++
+	case f.Match(body):
 		p.Matching++
 	}
 	return nil
@@ -108,6 +119,11 @@ func (q *PreviewQuery) check() (f *filter.Filter, err error) {
 	}
 	for _, asked := range q.EventTypes {
 		errs = append(errs, checkEventFilter(asked, sender.Object{}, time.Time{}, time.Time{})...)
+	}
+	if v := q.PayloadVersion; v != nil && *v != "" {
+		if _, err := time.Parse(time.DateOnly, *v); err != nil {
+			errs = append(errs, fmt.Errorf("%w payload version %q: it must be a date as 2026-11-25", sender.ErrInvalid, *v))
+		}
 	}
 	if q.Events == 0 {
 		q.Events = 100

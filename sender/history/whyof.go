@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,13 +19,13 @@ const (
 	WhyOlder        Reason = "older"         // it was published before there was the subscription
 	WhyRedacted     Reason = "redacted"      // nothing of it is left that a filter could match
 	WhyFiltered     Reason = "filtered"      // the subscription's filter does not match it
-	WhyNoDelivery   Reason = "no_delivery"   // by what is stored now, it would get there
+	WhyNoDelivery   Reason = "no_delivery"   // by what is stored now, it would get there, or the filter cannot be asked here
 )
 
 // WhyOf explains what became of an event for a subscription: by [History.Why] if there is a
-// delivery, and otherwise why there is none, by the types and the filter that the subscription
-// has now. A sentence about a filter shows a part of the event's body. ErrNotFound: there is
-// no such event, or no such subscription that is not deleted.
+// delivery, and otherwise why there is none, by the types, the filter and the payload version
+// that the subscription has now. A sentence about a filter shows a part of the body that it gets.
+// ErrNotFound: there is no such event, or no such subscription that is not deleted.
 func (h *History) WhyOf(ctx context.Context, event, subscription string) (Why, error) {
 	return h.whyOf(ctx, event, subscription, "")
 }
@@ -67,11 +68,11 @@ func (h *History) whyOf(ctx context.Context, event, subscription, owner string) 
 			return w, err
 		}
 	}
-	return whyNot(&e, &page[0]), nil
+	return whyNot(&e, &page[0], h.convert), nil
 }
 
 // whyNot is a pure function of an event and a subscription that has no delivery of it.
-func whyNot(e *sender.StoredEvent, s *sender.Subscription) Why {
+func whyNot(e *sender.StoredEvent, s *sender.Subscription, convert sender.Convert) Why {
 	w := Why{Subscription: s.Status}
 	say := func(reason Reason, format string, args ...any) Why {
 		w.Reason = reason
@@ -93,10 +94,22 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription) Why {
 		return say(WhyOlder, "the event was published at %s, before there was the subscription.", at(e.CreatedAt))
 	case s.Filter != nil && e.Redacted:
 		return say(WhyRedacted, "the event was redacted, so no filter matches it.")
-	case !s.Filter.Match(e.Body):
-		return say(WhyFiltered, "the subscription's filter does not match. %s.", clauses(s, e.Body))
+	}
+	body, _, err := convert.Body(e.Type, e.Body, s.Settings.PayloadVersion)
+	switch {
+	case s.Filter == nil, s.Settings.Unreadable() != nil && s.Filter.Unreadable() == nil: // see rules.AskedBy
+	case err != nil && s.Filter.Unreadable() == nil:
+		return say(WhyNoDelivery, "by its type the subscription would get the event. What its filter says of it cannot be told here. %s", notMade(e.Body, s.Settings.PayloadVersion))
+	case !s.Filter.Match(body):
+		return say(WhyFiltered, "the subscription's filter does not match. %s.", clauses(s, body))
 	}
 	return say(WhyNoDelivery, "as the subscription is now, it would get the event. The event is not expanded yet, or the subscription was changed since, or the record of the delivery is gone with its retention.")
+}
+
+// notMade tells of a body that could not be made in the payload version of a subscription.
+func notMade(published []byte, pinned string) string {
+	_, p, _ := sender.SplitBody(published)
+	return fmt.Sprintf("Its data was published in the payload version %s, the subscription gets %s, and the one could not be made into the other: a converter fails, or this process has no catalogue, or an older one.", p.Version, cmp.Or(pinned, "the oldest one"))
 }
 
 // clauses says which clauses of a filter did not match.

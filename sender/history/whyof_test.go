@@ -1,7 +1,9 @@
 package history_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/bedtest"
+	"github.com/surehook/surehook/sender/memory"
 )
 
 // publishWith publishes an event with data and returns its id.
@@ -81,6 +84,73 @@ func TestWhyOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, history.WhyRedacted, why.Reason)
 	require.NotContains(t, why.Sentence, "open")
+}
+
+// The filter of a subscription that is pinned to an older payload version is asked about that,
+// here as in an expansion.
+func TestFiltersAndPayloadVersions(t *testing.T) {
+	b, ctx := bedtest.New(t), t.Context()
+	b.Subscribe("sub_a", "http://endpoint/")
+	convert := func(eventType, _, _ string, data json.RawMessage) (string, json.RawMessage, error) {
+		if eventType == "invoice.odd" {
+			return "", nil, errors.New("a secret")
+		}
+		return "2025-03-01", bytes.Replace(data, []byte("amount"), []byte("total"), 1), nil
+	}
+	h, err := history.New(b.Store, &history.Config{Convert: convert})
+	require.NoError(t, err)
+	ids := map[string]string{}
+	for i := range 3 {
+		for _, eventType := range []string{"invoice.paid", "invoice.odd"} {
+			ref, err := b.Publisher.Publish(ctx, sender.Event{
+				Type: eventType, Object: sender.Object{Type: "invoice", ID: "1"}, PayloadVersion: "2026-11-25", Data: map[string]int{"amount": i},
+			})
+			require.NoError(t, err)
+			ids[eventType] = ref.ID
+		}
+	}
+	registry, err := sender.NewRegistry[*memory.Tx](b.Store, b.Keys, &sender.RegistryConfig{Network: bedtest.Private, PayloadVersion: "2026-11-25", Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		pinned, filter string
+		reason         history.Reason
+		says           string
+		preview        [2]int // of six
+	}{
+		{"2025-03-01", `{"data.total":2}`, history.WhyNoDelivery, "as the subscription is now, it would get the event", [2]int{1, 3}},
+		{"2025-03-01", `{"data.amount":2}`, history.WhyFiltered, "data.amount = 2 does not hold", [2]int{0, 3}},
+		{"2026-11-25", `{"data.amount":2}`, history.WhyNoDelivery, "as the subscription is now, it would get the event", [2]int{2, 0}},
+		{"2026-11-25", `{"data.total":2}`, history.WhyFiltered, "data.total = 2 does not hold", [2]int{0, 0}},
+	} {
+		s, err := registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Filter: c.filter, Settings: sender.Settings{PayloadVersion: c.pinned}})
+		require.NoError(t, err)
+		why, err := h.WhyOf(ctx, ids["invoice.paid"], s.ID)
+		require.NoError(t, err)
+		require.Equal(t, c.reason, why.Reason, why.Sentence)
+		require.Contains(t, why.Sentence, c.says)
+		p, err := h.Preview(ctx, history.PreviewQuery{Subscriber: "sub_a", EventTypes: []string{"invoice.*"}, Filter: c.filter, PayloadVersion: &c.pinned})
+		require.NoError(t, err)
+		require.Equal(t, c.preview, [2]int{p.Matching, p.Unmade})
+		require.Equal(t, 6, p.Events)
+		if c.pinned == "2025-03-01" {
+			for says, past := range map[string]*history.History{ids["invoice.odd"]: h, ids["invoice.paid"]: b.History} { // which has no converter
+				why, err = past.WhyOf(ctx, says, s.ID)
+				require.NoError(t, err)
+				require.Equal(t, history.WhyNoDelivery, why.Reason)
+				require.Contains(t, why.Sentence, "published in the payload version 2026-11-25, the subscription gets 2025-03-01, and the one could not be made into the other")
+				require.NotContains(t, why.Sentence, "secret")
+			}
+		}
+	}
+	oldest, wrong := "", "newest"
+	p, err := h.Preview(ctx, history.PreviewQuery{EventTypes: []string{"invoice.paid"}, Filter: `{"data.total":2}`, PayloadVersion: &oldest})
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Matching)
+	p, err = h.Preview(ctx, history.PreviewQuery{EventTypes: []string{"invoice.paid"}, Filter: `{"data.amount":2}`})
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Matching, "as published")
+	_, err = h.Preview(ctx, history.PreviewQuery{Filter: `{"data.amount":2}`, PayloadVersion: &wrong})
+	require.ErrorContains(t, err, `payload version "newest": it must be a date`)
 }
 
 // A notice about a subscription is not sent to it, unless it asks for exactly that type.

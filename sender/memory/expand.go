@@ -35,7 +35,7 @@ func (tx *Tx) expand(p dispatch.ExpandParams, now time.Time) (x dispatch.Expande
 	plan.Share()
 	s.waiting = plan.Waiting // a hint
 	for _, m := range plan.Makes {
-		n, whole := tx.expandOne(found[m.At], m.Most, now)
+		n, whole := tx.expandOne(found[m.At], m.Most, p.Convert, now)
 		x.Deliveries += n
 		if whole {
 			x.Events++
@@ -70,8 +70,9 @@ func (s *Store) countMatches(e *event, most int) (n int, whole bool) {
 }
 
 // expandOne makes further deliveries of an event: it asks a limited number of subscriptions.
-func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool) {
+func (tx *Tx) expandOne(e *event, most int, convert sender.Convert, now time.Time) (made int, whole bool) {
 	s := tx.store
+	content := rules.Content{Type: e.info.Type, Body: e.body, Convert: convert}
 	asked := 0
 	for _, sub := range s.subscriptions[e.comparedTo:] {
 		if e.redacted || sub.tx > e.tx {
@@ -82,7 +83,7 @@ func (tx *Tx) expandOne(e *event, most int, now time.Time) (made int, whole bool
 				return made, false
 			}
 			asked++
-			if rules.Wants(sub.Filter, e.to.subscription != "", e.body) {
+			if content.Wants(rules.AskedBy(sub.Filter, &sub.Settings), e.to.subscription != "") {
 				made++
 				tx.make(e, sub, now)
 			}

@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
@@ -428,6 +429,14 @@ func TestPayloadVersionOfAnEndpoint(t *testing.T) {
 	path := "/endpoints/" + old.ID
 	settings := func() sender.Settings { return b.endpoint(old.ID).Settings }
 	v.get(path).has(t, `<option value="2026-11-01">2026-11-01</option>`, `<option value="2025-06-01" selected>2025-06-01</option></select>`)
+	_, err = b.pub.Publish(t.Context(), sender.Event{
+		Type: "invoice.paid", Object: sender.Object{Type: "invoice", ID: "in_1"}, Subscriber: "sub_ada", PayloadVersion: "2026-11-01",
+		Data: json.RawMessage(`{"id":"in_one","total":{"amount":4200,"currency":"EUR"},"updated_at":"2026-01-02T15:04:05Z"}`),
+	})
+	require.NoError(t, err)
+	for version, passes := range map[string]int{"": 1, "2025-06-01": 1, "2026-11-01": 0, "newest": 1} {
+		v.post(path+"/preview", "types", "invoice.paid", "filter", `{"data.id":"in_one","data.total":4200}`, "payload_version", version).has(t, fmt.Sprintf("it would pass <b>%d</b>.", passes))
+	}
 	change := func(version string) page {
 		return v.post(path, "url", "https://old.ada.example.com/", "type", "*", "payload_version", version)
 	}

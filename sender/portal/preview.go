@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/surehook/surehook/sender"
@@ -13,7 +14,7 @@ import (
 
 // tryNew shows the form of a new endpoint again, with what its filter would have passed.
 func (p *Portal) tryNew(ctx context.Context, r *http.Request) (outcome, error) {
-	f, err := p.tried(ctx, entriesOf(r.PostForm))
+	f, err := p.tried(ctx, entriesOf(r.PostForm), nil)
 	return tryOut(f, newPage(f)), err
 }
 
@@ -26,7 +27,11 @@ func (p *Portal) try(ctx context.Context, r *http.Request) (outcome, error) {
 	if e.Implicit {
 		return outcome{}, badInput("This endpoint has no filter: it gets what is addressed to it.")
 	}
-	f, err := p.tried(ctx, entriesOf(r.PostForm))
+	typed, version := entriesOf(r.PostForm), e.Settings.PayloadVersion
+	if slices.Contains(p.versionsFor(&e), typed.Version) {
+		version = typed.Version
+	}
+	f, err := p.tried(ctx, typed, &version)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -44,9 +49,9 @@ func tryOut(f endpointForm, v view) outcome {
 	return outcome{page: "endpoint", status: status, view: v, unchanged: true}
 }
 
-// tried is a form with what its filter would have passed of the subscriber's last events, or
-// with what is wrong.
-func (p *Portal) tried(ctx context.Context, e entries) (endpointForm, error) {
+// tried is a form with what its filter would have passed of the subscriber's last events, in the
+// payload version of the endpoint, or with what is wrong.
+func (p *Portal) tried(ctx context.Context, e entries, version *string) (endpointForm, error) {
 	f := p.formOf(e)
 	wrong := func(field string, err error) {
 		if f.Wrong == nil {
@@ -65,7 +70,7 @@ func (p *Portal) tried(ctx context.Context, e entries) (endpointForm, error) {
 	if f.Wrong != nil {
 		return f, nil
 	}
-	tried, err := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Preview(ctx, history.PreviewQuery{EventTypes: e.Types, Filter: compact(e.Filter)})
+	tried, err := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Preview(ctx, history.PreviewQuery{EventTypes: e.Types, Filter: compact(e.Filter), PayloadVersion: version})
 	if errors.Is(err, sender.ErrInvalid) { // of the types: the filter is one
 		wrong("event_types", errors.New(strings.ReplaceAll(err.Error(), "sender: ", "")))
 		return f, nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
-	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -63,7 +62,8 @@ type unexpanded struct {
 	notice       bool
 	bytes        int32 // the length of its body
 	about        int64
-	whole        bool // it is expanded whole
+	whole        bool           // it is expanded whole
+	content      *rules.Content // what filters are asked about; nil: none was
 }
 
 // made is a new delivery, with its event.
@@ -102,9 +102,9 @@ type expansion struct {
 	found []unexpanded
 	all   *matches
 
-	filters   map[int64]*filter.Filter // of subscriptions that events match
-	unread    int                      // the first of the events that is not decided in this step
-	askBehind bool                     // filters ask for most bodies, and there are more events behind those found
+	filters   map[int64]rules.Asked // of subscriptions with filters that events match
+	unread    int                   // the first of the events that is not decided in this step
+	askBehind bool                  // filters ask for most bodies, and there are more events behind those found
 
 	made    []made
 	fed     []*unexpanded // events that got their positions
@@ -218,7 +218,13 @@ func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) 
 			return err
 		}
 	}
+	converted := 0
 	for i := range candidates[:e.unread] {
+		if converted > convertedNow {
+			e.unread = i
+			break
+		}
+		converted += e.makeVersions(&found[i], all)
 		full, err := plan.Add(&candidates[i])
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/surehook/surehook/sender/filter"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -19,11 +19,16 @@ import (
 // lock, so it reads no more than fits into the buffers of a connection whose process has
 // stopped to read. The bodies of the events behind those are read for the next step, once
 // this one has committed; and if filters ask for most bodies and there are more events,
-// those of the events that the next step finds.
+// those of the events that the next step finds. An older payload version, for subscriptions that
+// are pinned to it, is made under the expander's lock as well, of so many bytes; the events behind
+// those are decided in the next step.
 
 const (
 	// filteredNow bounds the bodies that one expansion reads for filters.
 	filteredNow = fewEvents * smallBody
+	// convertedNow bounds the bodies of which one expansion makes other versions, if they are
+	// several.
+	convertedNow = 1 << 20
 	// filteredAhead bounds the bodies that are read for the next one, if they are several.
 	filteredAhead = 4 << 20
 )
@@ -114,9 +119,9 @@ func (e *expansion) readAhead() {
 	}
 }
 
-const selectFilters = `SELECT no, version, filter FROM surehook_subscriptions WHERE no = ANY($1)`
+const selectFilters = `SELECT no, version, filter, settings FROM surehook_subscriptions WHERE no = ANY($1)`
 
-// filterCache remembers filters, by their subscriptions and these' versions.
+// filterCache remembers what subscriptions ask of content, by these and their versions.
 type filterCache struct {
 	sync.Mutex
 	by *lru.Map[int64, cachedFilter]
@@ -124,24 +129,24 @@ type filterCache struct {
 
 type cachedFilter struct {
 	version int64
-	filter  *filter.Filter
+	asked   rules.Asked
 }
 
 func newFilterCache() filterCache {
 	return filterCache{by: lru.New[int64, cachedFilter](subscriptionCacheLimit)}
 }
 
-func (c *filterCache) get(subscription, version int64) (*filter.Filter, bool) {
+func (c *filterCache) get(subscription, version int64) (rules.Asked, bool) {
 	c.Lock()
 	defer c.Unlock()
 	known, ok := c.by.Get(subscription)
-	return known.filter, ok && known.version == version
+	return known.asked, ok && known.version == version
 }
 
-func (c *filterCache) put(subscription, version int64, f *filter.Filter) {
+func (c *filterCache) put(subscription, version int64, asked rules.Asked) {
 	c.Lock()
 	defer c.Unlock()
-	c.by.Put(subscription, cachedFilter{version, f})
+	c.by.Put(subscription, cachedFilter{version, asked})
 }
 
 // readFilters reads what decides about subscriptions with filters.
@@ -152,11 +157,12 @@ func (e *expansion) readFilters(found []unexpanded, all *matches) error {
 	if len(unknown) > 0 {
 		qs = append(qs, e.query(selectFilters, slices.Sorted(maps.Keys(unknown))).rows(func(r rows) error {
 			var no, version int64
-			var expression string
-			if err := r.Scan(&no, &version, &expression); err != nil {
+			var expression, settings string
+			if err := r.Scan(&no, &version, &expression, &settings); err != nil {
 				return err
 			}
-			e.filters[no] = e.readFilter(no, expression)
+			read := sender.ReadSettings([]byte(settings))
+			e.filters[no] = rules.AskedBy(e.readFilter(no, expression), &read)
 			e.filterCache.put(no, version, e.filters[no])
 			return nil
 		}))
@@ -176,7 +182,7 @@ func (e *expansion) readFilters(found []unexpanded, all *matches) error {
 // toRead returns the events whose bodies must be read, and the subscriptions whose filters
 // must be. It counts how many of the events are decided in this step.
 func (e *expansion) toRead(found []unexpanded, all *matches) (bodies []int64, unknown map[int64]bool) {
-	e.filters, unknown = map[int64]*filter.Filter{}, map[int64]bool{}
+	e.filters, unknown = map[int64]rules.Asked{}, map[int64]bool{}
 	size, asked := 0, 0
 	for i := range found {
 		ev := &found[i]
@@ -217,9 +223,32 @@ func (e *expansion) wants(ev *unexpanded, a *match) bool {
 	if a.filtered == 0 {
 		return true
 	}
-	f, there := e.filters[a.subscription]
-	body, _ := e.body(ev)
-	return there && rules.Wants(f, ev.subscription != 0, body)
+	asked, there := e.filters[a.subscription]
+	return there && e.contentOf(ev).Wants(asked, ev.subscription != 0)
+}
+
+// contentOf is what filters are asked about.
+func (e *expansion) contentOf(ev *unexpanded) *rules.Content {
+	if ev.content == nil {
+		body, _ := e.body(ev)
+		ev.content = &rules.Content{Type: ev.patterns[0], Body: body, Convert: e.p.Convert}
+	}
+	return ev.content
+}
+
+// makeVersions makes the payload versions of an event by which filters decide. It returns how
+// many bytes it has read for them.
+func (e *expansion) makeVersions(ev *unexpanded, all *matches) (bytes int) {
+	filtered := all.filtered(ev)
+	if e.p.Convert == nil || len(filtered) == 0 || !e.contentOf(ev).Older("") { // there is no older version
+		return 0
+	}
+	for _, a := range filtered {
+		if asked, there := e.filters[a.subscription]; there {
+			bytes += e.contentOf(ev).Make(asked.Pinned)
+		}
+	}
+	return bytes
 }
 
 // body returns the body of an event, if it was read.

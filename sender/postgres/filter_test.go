@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -96,6 +97,35 @@ func TestBodiesReadAheadForFilters(t *testing.T) {
 			require.Zero(t, s.ReadAhead())
 		})
 	}
+}
+
+// A step makes other payload versions of about as many bytes as its bound allows, and leaves
+// the events behind those to the next one.
+func TestConversionsOfAStepAreBounded(t *testing.T) {
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, 1, sender.Settings{})
+	p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '{"data":"new"}'`)
+	drafts := make([]sender.Draft, 150)
+	for i := range drafts {
+		drafts[i] = largeDraft(subscriberID(0), 15<<10)
+		drafts[i].BodyTail = append([]byte(`,"payload_version":"2026-11-25"`), drafts[i].BodyTail...)
+	}
+	require.NoError(t, publishInTx(t.Context(), s, drafts...))
+	bytes, most, done := 0, 0, 0
+	convert := func(_, _, _ string, data json.RawMessage) (string, json.RawMessage, error) {
+		bytes += len(data)
+		return "2025-03-01", json.RawMessage(`"new"`), nil
+	}
+	for done < len(drafts) {
+		bytes = 0
+		x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 200, Deliveries: 1000, Convert: convert}, dispatch.Batch{})
+		require.NoError(t, err)
+		require.Equal(t, x.Events, x.Deliveries)
+		done, most = done+x.Events, max(most, bytes)
+	}
+	require.Greater(t, most, 900<<10)
+	require.Less(t, most, 1<<20+20<<10)
 }
 
 // publishLarge publishes events with data of a size for the first subscriber.

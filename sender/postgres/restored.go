@@ -29,14 +29,15 @@ const (
 // Restored makes sure that nothing is given out again that receivers have seen. An
 // operator calls it once after the database was brought back to an earlier state, or
 // moved into another cluster by a dump, before anything else works with it: see
-// [sender.Restoration]. It expands what waits for that, and lets versions, positions and
-// what processes remember go on above what was lost. Work that is in flight by the
+// [sender.Restoration]. It expands what waits for that, and needs the Dispatcher's Convert:
+// filters decide by what it makes. Versions, positions and what processes remember then go on
+// above what was lost. Work that is in flight by the
 // database's account is taken over as from any process that is gone.
 //
 // It is safe beside whatever else works with the database, and to be called again, which
 // leaves another gap. After an error, call it again.
-func (s *Store[Tx]) Restored(ctx context.Context) (r sender.Restoration, err error) {
-	if r.Expanded, err = s.expandWhole(ctx); err != nil {
+func (s *Store[Tx]) Restored(ctx context.Context, convert sender.Convert) (r sender.Restoration, err error) {
+	if r.Expanded, err = s.expandWhole(ctx, convert); err != nil {
 		return sender.Restoration{}, err
 	}
 	err = s.write(ctx, func(w *work) error {
@@ -57,13 +58,13 @@ func (s *Store[Tx]) Restored(ctx context.Context) (r sender.Restoration, err err
 
 // expandWhole expands all that is in the outbox when it begins, and returns how many events
 // that were. It waits for whoever expands beside it.
-func (c *core) expandWhole(ctx context.Context) (events int, err error) {
+func (c *core) expandWhole(ctx context.Context, convert sender.Convert) (events int, err error) {
 	var last int64
 	if err := (side{core: c}).readOne(ctx, lastInOutbox, nil, &last); err != nil {
 		return 0, fail("looking for what is to be expanded", err)
 	}
 	for {
-		x, _, err := c.Step(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000}, dispatch.Batch{})
+		x, _, err := c.Step(ctx, dispatch.ExpandParams{Events: 1000, Deliveries: 10_000, Convert: convert}, dispatch.Batch{})
 		if err != nil {
 			return events, err
 		}

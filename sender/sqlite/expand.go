@@ -72,8 +72,9 @@ type newEvent struct {
 	eventType    string
 	subscriber   int64
 	subscription int64
-	size         int64  // of its body; 0: it was redacted
-	body         []byte // if it was read
+	size         int64          // of its body; 0: it was redacted
+	body         []byte         // if it was read
+	content      *rules.Content // the same for filters, if some were asked
 	about        int64
 	after        int64 // the last subscription that has its delivery
 
@@ -160,7 +161,11 @@ func (e *expansion) decide(events []*newEvent) error {
 		if err := e.match(ev, plan.Look()); err != nil {
 			return err
 		}
-		if e.mustWait(ev) {
+		wait, err := e.mustWait(ev)
+		if err != nil {
+			return err
+		}
+		if wait {
 			if err := e.leave(events[i:], plan.Look()); err != nil {
 				return err
 			}

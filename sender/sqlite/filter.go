@@ -3,9 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"maps"
+	"slices"
 
 	"github.com/surehook/surehook/sender/dispatch"
-	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -13,31 +14,32 @@ import (
 // a claim does: with its event if filters ask for most of them lately, since a statement for each
 // costs several times what a filter does, and otherwise when it is needed. Large ones are read before a step takes the lock: an
 // expansion that comes to an event with a large body, and to subscriptions with filters, stops
-// there, and leaves it with those behind it to the next step.
+// there, and leaves it with those behind it to the next step. So it does if a subscription with a
+// filter gets an older payload version: that is made before a step takes the lock, too.
 
 const (
 	smallBody  = 2048    // bytes; see dueColumns and selectNewBodies
 	aheadBytes = 4 << 20 // of the bodies that are read for one step, if they are several
 )
 
-// selectEventBody reads a body as it was published: filters do not see payload versions.
 const selectEventBody = `SELECT body FROM surehook_events WHERE seq = ?1`
 
-// undecided are large events that subscriptions with filters may get.
+// undecided are events that subscriptions with filters may get, and that are large, or must be
+// made in another payload version.
 type undecided struct {
-	events []int64
-	asked  map[dispatch.DeliveryKey]*filter.Filter
+	types map[int64]string // the events, by their numbers
+	asked map[dispatch.DeliveryKey]rules.Asked
 }
 
 // decided is what filters say of an event.
 type decided struct {
-	body []byte
-	by   map[int64]decision // by subscriptions
+	content *rules.Content
+	by      map[int64]decision // by subscriptions
 }
 
 type decision struct {
-	filter *filter.Filter
-	wants  bool
+	asked rules.Asked
+	wants bool
 }
 
 // decideAhead asks the filters about the events that the last expansion has left. Nobody
@@ -50,44 +52,61 @@ func (s *Store) decideAhead(ctx context.Context, p dispatch.ExpandParams) (map[i
 	if left == nil {
 		return nil, nil
 	}
-	all := make(map[int64]*decided, len(left.events))
+	all := make(map[int64]*decided, len(left.types))
 	err := s.read(ctx, func(w *work) error {
 		return w.each(func(rows *sql.Rows) (bool, error) {
 			var seq int64
-			d := &decided{by: map[int64]decision{}}
-			err := rows.Scan(&seq, &d.body)
+			d := &decided{content: &rules.Content{Convert: p.Convert}, by: map[int64]decision{}}
+			err := rows.Scan(&seq, &d.content.Body)
+			d.content.Type = left.types[seq]
 			all[seq] = d
 			return true, err
-		}, selectBodies, list(left.events))
+		}, selectBodies, list(slices.Collect(maps.Keys(left.types))))
 	})
 	if err != nil {
 		return nil, err
 	}
-	for k, f := range left.asked {
+	for k, asked := range left.asked {
 		if d := all[k.Event]; d != nil {
-			d.by[k.Subscription] = decision{f, rules.Wants(f, false, d.body)}
+			d.by[k.Subscription] = decision{asked, d.content.Wants(asked, false)}
 		}
 	}
 	return all, nil
 }
 
 // mustWait tells whether an event is decided in the next step.
-func (e *expansion) mustWait(ev *newEvent) bool {
-	if ev.size <= smallBody || e.ahead[ev.seq] != nil {
-		return false
+func (e *expansion) mustWait(ev *newEvent) (bool, error) {
+	if e.ahead[ev.seq] != nil {
+		return false, nil
 	}
 	for _, a := range ev.found {
-		if a.filtered {
-			return true
+		if !a.filtered {
+			continue
+		}
+		if ev.size > smallBody {
+			return true, nil
+		}
+		if e.p.Convert == nil {
+			return false, nil
+		}
+		if err := e.readContent(ev); err != nil {
+			return false, err
+		}
+		if !ev.content.Older("") { // there is no older version
+			return false, nil
+		}
+		sub, err := e.registry.subscription(e.work, a.subscription)
+		if err != nil || ev.content.Older(sub.asked.Pinned) {
+			return true, err
 		}
 	}
-	return false
+	return false, nil
 }
 
 // leave notes for the next step which events, from one that must wait on, it has to decide:
 // about as many as it can expand.
 func (e *expansion) leave(events []*newEvent, limit int) error {
-	e.undecided = &undecided{asked: map[dispatch.DeliveryKey]*filter.Filter{}}
+	e.undecided = &undecided{types: map[int64]string{}, asked: map[dispatch.DeliveryKey]rules.Asked{}}
 	var size int64
 	asked := 0
 	for i, ev := range events {
@@ -99,13 +118,17 @@ func (e *expansion) leave(events []*newEvent, limit int) error {
 		if asked += len(ev.found); i > 0 && asked > e.p.Deliveries {
 			return nil
 		}
-		if !e.mustWait(ev) {
+		wait, err := e.mustWait(ev)
+		if err != nil {
+			return err
+		}
+		if !wait {
 			continue
 		}
-		if size += ev.size; len(e.undecided.events) > 0 && size > aheadBytes {
+		if size += ev.size; len(e.undecided.types) > 0 && size > aheadBytes {
 			return nil
 		}
-		e.undecided.events = append(e.undecided.events, ev.seq)
+		e.undecided.types[ev.seq] = ev.eventType
 		for _, a := range ev.found {
 			if !a.filtered {
 				continue
@@ -114,14 +137,14 @@ func (e *expansion) leave(events []*newEvent, limit int) error {
 			if err != nil {
 				return err
 			}
-			e.undecided.asked[dispatch.DeliveryKey{Event: ev.seq, Subscription: a.subscription}] = sub.filter
+			e.undecided.asked[dispatch.DeliveryKey{Event: ev.seq, Subscription: a.subscription}] = sub.asked
 		}
 	}
 	return nil
 }
 
 // wants tells whether the filter of a subscription matches an event. What was decided before
-// the transaction counts if the filter is still the same: the body never changes, unless it
+// the transaction counts if what is asked is still the same: the body never changes, unless it
 // is redacted, and then nothing is expanded.
 func (e *expansion) wants(ev *newEvent, subscription int64) (bool, error) {
 	sub, err := e.registry.subscription(e.work, subscription)
@@ -129,15 +152,27 @@ func (e *expansion) wants(ev *newEvent, subscription int64) (bool, error) {
 		return false, err
 	}
 	if d := e.ahead[ev.seq]; d != nil {
-		if known, ok := d.by[subscription]; ok && known.filter.Equal(sub.filter) {
+		if known, ok := d.by[subscription]; ok && known.asked.Equal(sub.asked) {
 			return known.wants, nil
 		}
-		ev.body = d.body
+		ev.content = d.content
+	}
+	if err := e.readContent(ev); err != nil {
+		return false, err
+	}
+	return ev.content.Wants(sub.asked, false), nil
+}
+
+// readContent reads what filters are asked about, unless it is there.
+func (e *expansion) readContent(ev *newEvent) error {
+	if ev.content != nil {
+		return nil
 	}
 	if ev.body == nil {
 		if err := e.row(selectEventBody, ev.seq).Scan(&ev.body); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return rules.Wants(sub.filter, false, ev.body), nil
+	ev.content = &rules.Content{Type: ev.eventType, Body: ev.body, Convert: e.p.Convert}
+	return nil
 }

@@ -1,7 +1,9 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"database/sql"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,8 +30,9 @@ func TestLargeBodiesAreReadBefore(t *testing.T) {
 	}
 	require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error { return s.CreateSubscriptionTx(ctx, tx, sub) }))
 	set(`{"data.x":{"exists":false}}`)
+	var convert sender.Convert
 	step := func() dispatch.Expanded {
-		x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
+		x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10, Convert: convert}, dispatch.Batch{})
 		require.NoError(t, err)
 		return x
 	}
@@ -46,6 +49,20 @@ func TestLargeBodiesAreReadBefore(t *testing.T) {
 	require.Equal(t, dispatch.Expanded{More: true}, step())
 	set(`{"data.x":{"exists":true}}`)
 	require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 1}, step(), "by the filter that is stored now")
+
+	made := 0
+	convert = func(_, _, _ string, data json.RawMessage) (string, json.RawMessage, error) {
+		made++
+		return "2025-03-01", bytes.Replace(data, []byte("new"), []byte("x"), 1), nil
+	}
+	versioned := draft(subscribers[0], 0)
+	versioned.BodyTail = []byte(`,"payload_version":"2026-11-25","data":{"new":1}}`)
+	publish(t, s, 1, 100, subscribers)
+	require.NoError(t, publishInTx(ctx, s, versioned))
+	require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 1, More: true}, step(), "another payload version is made before the lock is taken, too")
+	require.Zero(t, made)
+	require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 2}, step())
+	require.Equal(t, 1, made)
 }
 
 // Once filters were asked about most bodies, the next ones come with their events, each with its

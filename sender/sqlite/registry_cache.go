@@ -6,8 +6,8 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
-	"github.com/surehook/surehook/sender/filter"
 	"github.com/surehook/surehook/sender/internal/lru"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // registryCache remembers what was read of the registry. It is valid while the registry's
@@ -29,7 +29,7 @@ const registryCacheLimit = 100_000
 type subscription struct {
 	dispatch.Target // all except the lane
 	status          string
-	filter          *filter.Filter
+	asked           rules.Asked // of the content of events
 }
 
 // gone tells whether it was deleted.
@@ -81,7 +81,8 @@ func (k *registryCache) subscription(w *work, no int64) (*subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	*sub.Settings, sub.filter = sender.ReadSettings(settings), w.readFilter(no, expression)
+	*sub.Settings = sender.ReadSettings(settings)
+	sub.asked = rules.AskedBy(w.readFilter(no, expression), sub.Settings)
 	k.subscriptions.Put(no, sub)
 	return sub, nil
 }

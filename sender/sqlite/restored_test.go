@@ -49,7 +49,7 @@ func TestRestoredCopy(t *testing.T) {
 
 	other := open(t, copied, fit)
 	after := newStore(t, other, time.Now)
-	done, err := after.Restored(ctx)
+	done, err := after.Restored(ctx, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Expanded)
 	counts, err := after.Counts(ctx)
@@ -70,7 +70,7 @@ func TestRestoredCopy(t *testing.T) {
 	require.Len(t, rest.Events, 3, "after the cursor of who has read all")
 	require.Greater(t, rest.Events[0].Position, done.Position)
 
-	again, err := after.Restored(ctx)
+	again, err := after.Restored(ctx, nil)
 	require.NoError(t, err)
 	require.Greater(t, again.Position, rest.Events[2].Position)
 	require.Greater(t, again.Version, news[2].Version)
@@ -79,7 +79,7 @@ func TestRestoredCopy(t *testing.T) {
 // In the copy nothing was ever published.
 func TestRestoredCopyOfNothing(t *testing.T) {
 	s := newStore(t, open(t, path(t), fit), time.Now)
-	done, err := s.Restored(t.Context())
+	done, err := s.Restored(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, sender.Restoration{Version: rules.LostVersions, Position: rules.LostPositions}, done)
 	owners := register(t, s, 1)

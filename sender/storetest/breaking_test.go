@@ -69,7 +69,7 @@ func onStepped(answer func(*dispatch.Expanded, *dispatch.Claims)) func(store) st
 // onExpand leaves a step that is to expand nothing as it is.
 func onExpand(change func(*dispatch.ExpandParams)) func(store) store {
 	return onStep(func(p *dispatch.ExpandParams, _ *dispatch.Batch) {
-		if *p != (dispatch.ExpandParams{}) {
+		if p.Events > 0 {
 			change(p)
 		}
 	})

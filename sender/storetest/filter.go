@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +18,7 @@ func filterRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"is stored", "A subscription is read with the filter that it was created or updated with, or without one.", filterStored[Tx]},
 		{"decides by content", "Of the events that sender.Matches gives it, a subscription with a filter gets those whose bodies its filter matches, and one without a filter gets all.", filterDecides[Tx]},
+		{"by the payload version", "A filter is asked about the body that its subscription gets: that of the payload version which it is pinned to when the event is expanded. Each is made once, however many subscriptions get it. If it cannot be made, the event gets there.", filterVersions[Tx]},
 		{"large bodies", "The size of a body changes nothing about who gets the event: each is decided, once, and all are expanded in the end.", filterLargeBodies[Tx]},
 		{"in chunks", "An event for many subscriptions with filters is expanded in parts, each of which asks a bounded number of them.", filterChunks[Tx]},
 		{"not of what is addressed", "An event that is addressed to one subscription gets there whatever its filter says.", filterAddressed[Tx]},
@@ -116,6 +120,105 @@ func filterDecides[Tx any](w *world[Tx]) {
 		all += len(want)
 	}
 	w.equal(made, all, "deliveries that Expanded counts")
+}
+
+// versionDates are the payload versions of some events: the data of each has a member of its name.
+var versionDates = []string{"2026-01-01", "2026-02-01", "2026-03-01"}
+
+// downTo makes older versions of data: a sender.Convert.
+func downTo(eventType, from, date string, data json.RawMessage) (string, json.RawMessage, error) {
+	switch eventType {
+	case "a.fails":
+		return "", nil, errors.New("it cannot be made")
+	case "a.panics":
+		panic("it cannot be made")
+	}
+	to := versionDates[0]
+	for _, version := range versionDates {
+		if version <= date {
+			to = version
+		}
+	}
+	return to, bytes.Replace(data, []byte(from), []byte(to), 1), nil
+}
+
+func filterVersions[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	var subs []sender.Subscription
+	pins := []string{"2026-02-01", "", "2025-01-01", "2026-02-15", "2026-01-01", "2026-03-01", "2027-01-01"}
+	for _, pinned := range pins {
+		for _, expression := range []string{"", `{"data.2026-01-01":{"gte":1}}`, `{"data.2026-02-01":1}`, `{"data.2026-03-01":{"exists":true}}`} {
+			s := w.filtered(owner, expression, "a.*")
+			s.Settings.PayloadVersion = pinned
+			w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+			subs = append(subs, s)
+		}
+	}
+	calls := 0
+	counted := func(eventType, from, date string, data json.RawMessage) (string, json.RawMessage, error) {
+		calls++
+		return downTo(eventType, from, date, data)
+	}
+	wants := func(convert sender.Convert, s *sender.Subscription, d *sender.Draft) bool {
+		body, _, err := convert.Body(d.Type, d.Body(1), s.Settings.PayloadVersion)
+		return err != nil || s.Filter.Match(body)
+	}
+	for _, p := range []dispatch.ExpandParams{{Events: 1000, Deliveries: 1000, Convert: counted}, {Events: 3, Deliveries: 5, Convert: counted}, {Events: 1000, Deliveries: 1000}} {
+		var drafts []sender.Draft
+		for _, eventType := range []string{"a.b", "a.fails", "a.panics"} {
+			for i, published := range []string{versionDates[2], versionDates[1], ""} {
+				for _, size := range []int{1, 3000, 40_000} {
+					d := w.draftWith(eventType, fmt.Sprintf(`{%q:%d,"filler":%q}`, published, 1+i%2, strings.Repeat("x", size)))
+					if published != "" {
+						d.BodyTail = append([]byte(`,"payload_version":"`+published+`"`), d.BodyTail...)
+					}
+					drafts = append(drafts, d)
+				}
+			}
+		}
+		thin := w.draft("a.b")
+		thin.BodyTail = []byte(`,"payload_version":"2026-03-01"}`)
+		drafts = append(drafts, thin)
+		w.publish(drafts...)
+		calls = 0
+		w.expandBy(p)
+		if p.Deliveries == 1000 {
+			w.check(calls <= len(drafts)*len(pins), "%d conversions of %d events for %d payload versions", calls, len(drafts), len(pins))
+		}
+		for i := range drafts {
+			var want, got []string
+			for j := range subs {
+				if wants(p.Convert, &subs[j], &drafts[i]) {
+					want = append(want, subs[j].ID)
+				}
+			}
+			for _, delivery := range w.list(history.DeliveryQuery{Event: drafts[i].ID}) {
+				got = append(got, delivery.Subscription)
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			w.equal(got, want, "subscriptions that got event %d, %s, by %+v", i, drafts[i].Type, p.Events)
+		}
+	}
+
+	s := w.filtered(owner, `{"data.2026-03-01":5}`, "c")
+	s.Settings.PayloadVersion = versionDates[0]
+	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	publish := func() sender.Draft {
+		d := w.draft("c")
+		d.BodyTail = []byte(`,"payload_version":"2026-03-01","data":{"2026-03-01":5}}`)
+		w.publish(d)
+		return d
+	}
+	all := dispatch.ExpandParams{Events: 10, Deliveries: 10, Convert: downTo}
+	publish()
+	w.expandBy(all)
+	w.equal(w.events(s.ID), []string{}, "events in the oldest version")
+	later := publish()
+	s.Settings.PayloadVersion = versionDates[2]
+	w.update(s)
+	w.expandBy(all)
+	w.equal(w.events(s.ID), sorted(later), "events once it is pinned to the newest version")
 }
 
 func filterLargeBodies[Tx any](w *world[Tx]) {

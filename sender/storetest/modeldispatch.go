@@ -59,7 +59,7 @@ func (m *model[Tx]) do(p dispatch.ExpandParams, results []dispatch.Result, claim
 	m.noError(err, "expanding, recording and claiming")
 	m.sameTime(claims.Now, m.clock, "time of the batch")
 	m.notices = nil
-	if p != (dispatch.ExpandParams{}) {
+	if p.Events > 0 {
 		m.expanded(x)
 	}
 	m.settled(results, claims.Recorded)

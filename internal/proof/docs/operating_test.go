@@ -60,7 +60,7 @@ func TestRoles(t *testing.T) {
 
 	receive(t, pool)
 	send(t, store)
-	_, err = owner.Restored(t.Context())
+	_, err = owner.Restored(t.Context(), nil)
 	require.NoError(t, err)
 }
 

@@ -42,7 +42,7 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	require.NoError(t, after.store.Check(ctx))
 	require.Less(t, read[int64](t, after.pool, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`),
 		read[int64](t, before.pool, `SELECT min(xid::text::bigint) FROM surehook_outbox`), "the other cluster's transactions have lower numbers")
-	done, err := after.store.Restored(ctx)
+	done, err := after.store.Restored(ctx, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Expanded)
 
@@ -91,9 +91,9 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 	require.NoError(t, err)
 
 	after := newService(t, w, backup.DSN())
-	done, err := after.store.Restored(ctx)
+	done, err := after.store.Restored(ctx, nil)
 	require.NoError(t, err)
-	again, err := after.store.Restored(ctx)
+	again, err := after.store.Restored(ctx, nil)
 	require.NoError(t, err)
 	require.Greater(t, again.Position, done.Position)
 	require.Greater(t, again.Version, done.Version)
@@ -155,7 +155,7 @@ func TestRestoreUnderRunningProcesses(t *testing.T) {
 	move("lost")
 	deliver()
 	run(t, s.pool, `UPDATE surehook_subscriptions s SET url = k.url, version = k.version FROM kept k`)
-	_, err := s.store.Restored(context.Background())
+	_, err := s.store.Restored(context.Background(), nil)
 	require.NoError(t, err)
 	move("second")
 	deliver()

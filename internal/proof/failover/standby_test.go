@@ -157,7 +157,7 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	run(t, other, `SELECT pg_promote()`)
 
 	after := newService(t, w, standby.DSN())
-	_, err = after.store.Restored(ctx)
+	_, err = after.store.Restored(ctx, nil)
 	require.NoError(t, err)
 	claimed := after.claim()
 	require.Len(t, claimed, 1)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // The payload versions: events are published in the newer one. Some subscriptions are pinned
@@ -18,7 +17,7 @@ const (
 
 // converter makes the older version. Each life of each process makes other bytes, as if other
 // code was deployed each time, or a converter was no pure function: I4 must hold anyway.
-func (p *process) converter() dispatch.Convert {
+func (p *process) converter() sender.Convert {
 	made := fmt.Sprintf(`{"by":"process %d in its life %d"}`, p.no, p.life)
 	return func(_, from, date string, data json.RawMessage) (string, json.RawMessage, error) {
 		if date >= from {

@@ -17,6 +17,7 @@ import (
 	"github.com/surehook/surehook"
 	dedup "github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/console"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
@@ -39,6 +40,7 @@ var (
 	workers             *jobs.Jobs[pgx.Tx]
 	newKey, oldKey      []byte
 	key                 sender.SealingKey
+	types               *catalogue.Catalogue
 )
 
 func block() error {
