@@ -38,7 +38,7 @@ const (
 	ClassReset       Class = "reset"       // the connection broke before the answer was whole
 	ClassStatus      Class = "status"      // answered with a status other than 2xx and 3xx
 	ClassRedirect    Class = "redirect"    // answered with 3xx, which is never followed
-	ClassBlocked     Class = "blocked"     // the address is not one that may be called
+	ClassBlocked     Class = "blocked"     // the address, or an event's own URL, is not one that may be called
 	ClassInterrupted Class = "interrupted" // our own process was lost; whether the request arrived is not known
 	ClassProtocol    Class = "protocol"    // the answer is not HTTP
 )

@@ -152,6 +152,10 @@ func (l *Loop) Begin() *Posting {
 	for len(l.begun) > 0 {
 		a := l.begun[0]
 		l.begun = l.begun[1:]
+		if a.elsewhere {
+			l.finish(a, time.Time{}, l.p.refuse(a))
+			continue
+		}
 		ctx, x, due, ok := l.p.prepare(a)
 		if ok {
 			return &Posting{l: l, a: a, ctx: ctx, x: x}

@@ -93,7 +93,10 @@ type subSlots struct {
 // attempt is a claimed delivery in the hands of the dispatcher.
 type attempt struct {
 	Claimed
-	url     *url.URL // nil if it cannot be parsed
+	url *url.URL // nil if it cannot be parsed
+	// elsewhere: url is the event's own, and of another origin than the subscription's.
+	elsewhere bool
+
 	sub     *subSlots
 	account sender.Lane // the lane whose places it takes
 	dial    post.Dialing

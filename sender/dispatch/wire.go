@@ -27,10 +27,11 @@ func (p *pump) accept(claimed []Claimed, asked, heard time.Time) {
 			u, _ = url.Parse(t.URL)
 			parsed[t] = u
 		}
-		if own := claimed[i].Event.URL; own != "" {
-			u, _ = url.Parse(own)
-		}
 		a := &attempt{Claimed: claimed[i], url: u, asked: asked, claimed: heard}
+		if own := claimed[i].Event.URL; own != "" {
+			a.url, _ = url.Parse(own)
+			a.elsewhere = u != nil && a.url != nil && !sameOrigin(a.url, u)
+		}
 		if due, ok := p.overtakes(a); ok {
 			p.slots.take(a)
 			p.back = append(p.back, givenBack{a, due})
@@ -160,6 +161,9 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 			made = p.made(ctx, a)
 		}
 	}()
+	if a.elsewhere {
+		return time.Time{}, p.refuse(a)
+	}
 	var x post.Exchange
 	var ok bool
 	if ctx, x, due, ok = p.prepare(a); !ok {
