@@ -23,8 +23,6 @@ type replayRow struct {
 	notBefore time.Time   // as it was created with
 	rateAt    time.Time   // as rules.TakeRate takes it
 	turn      int64       // when it was served last
-	blocked   time.Time   // since when what it has admitted waits to be claimed; zero: it does not wait for that
-	next      time.Time   // when to look at it again, if it does
 }
 
 // CreateReplay implements replay.Store.
@@ -189,8 +187,6 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status
 			return err
 		}
 		set(tx, &r.Status, to)
-		set(tx, &r.blocked, time.Time{})
-		set(tx, &r.next, time.Time{})
 		tx.wake = true
 		out = r.Replay
 		return nil

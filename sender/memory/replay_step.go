@@ -76,9 +76,6 @@ func (w *batch) stepReplays(limit int, out *dispatch.ReplayStep) error {
 // grant returns how many deliveries of a replay may be admitted now, up to a number. If
 // none may, it returns when to look again.
 func (w *batch) grant(r *replayRow, most int) (granted int, next time.Time) {
-	if w.now.Before(r.next) {
-		return 0, r.next
-	}
 	ahead := 0
 	for _, sub := range w.tx.store.subscriptions {
 		if sub.holds() {
@@ -91,18 +88,8 @@ func (w *batch) grant(r *replayRow, most int) (granted int, next time.Time) {
 		}
 	}
 	most = min(most, replayAhead-ahead)
-	if most <= 0 {
-		since := r.blocked
-		if since.IsZero() {
-			since = w.now
-		}
-		set(w.tx, &r.blocked, since)
-		set(w.tx, &r.next, w.now.Add(rules.ReplayPause(w.now.Sub(since))))
-		return 0, r.next
-	}
-	set(w.tx, &r.blocked, time.Time{})
-	if r.Rate == 0 {
-		return most, w.now
+	if most <= 0 || r.Rate == 0 {
+		return max(0, most), w.now
 	}
 	granted, _, next = rules.TakeRate(r.Rate, r.rateAt, w.now, most)
 	return granted, next
