@@ -74,8 +74,8 @@ type Event struct {
 	// URL, if not empty, is where the event is posted instead of the subscription's
 	// URL. It belongs to an event that is addressed to one subscription, and must be of
 	// the same origin, since it is posted with that one's settings: see Callback. If it is
-	// not, nothing is sent, and the attempts fail as ClassBlocked. It
-	// is absolute, and has the scheme http or https, a host, and no space.
+	// not, nothing is sent, and the attempts fail as ClassBlocked. It is absolute, and has
+	// the scheme http or https, a host, and no space.
 	URL string
 
 	// OccurredAt is when it happened. Zero: now. Receivers judge by it whether they may have

@@ -227,7 +227,7 @@ func boundTo(subscriber, id string) string { return "surehook secret|" + subscri
 type SealingStore interface {
 	// SealingKeys lists the sealing keys that signing secrets are sealed with, as
 	// SealedSecret.Key names them, each once, in ascending order of their bytes. The first is
-	// "" if a secret is sealed with a key that is not known. What it costs depends on how
-	// many keys there are, and not on what they sealed. It does not look into settings.
+	// "" if a secret is sealed with a key that is not known. The cost depends on the number of
+	// keys, and not on what they sealed. It does not look into settings.
 	SealingKeys(ctx context.Context) ([]string, error)
 }

@@ -218,7 +218,7 @@ func TestPropertySealedSurvivesRotation(t *testing.T) {
 	})
 }
 
-// Whoever holds a key can have sealed anything.
+// A key's holder can have sealed anything.
 func TestOpenedIsNoSecret(t *testing.T) {
 	keys, err := NewKeys(SealingKey{ID: "1", Key: bytes.Repeat([]byte("1"), 32)})
 	require.NoError(t, err)

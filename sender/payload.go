@@ -73,9 +73,9 @@ func JoinBody(head []byte, p Payload) []byte {
 // *catalogue.Catalogue's Convert is one. A process that has no catalogue has nil.
 type Convert func(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error)
 
-// Body makes of a body as it was published the one that a subscription gets which is pinned to
-// a date, or to none, and returns the version of its data; "": it does not say. What needs no
-// conversion is returned as it is. A Convert that panics has failed.
+// Body returns the body that a subscription gets, which is pinned to a date or to none, and the
+// version of its data; "": it does not say. It is made of the body as it was published, and is
+// the same if it needs no conversion. A Convert that panics has failed.
 func (c Convert) Body(eventType string, published []byte, pinned string) (body []byte, version string, err error) {
 	head, p, ok := SplitBody(published)
 	switch {

@@ -178,8 +178,8 @@ func TestDispatcherPruneFails(t *testing.T) {
 	})
 }
 
-// A kind of record that cannot be removed keeps no other. It is told of at the end of each
-// pass; if that is so again, the next pass comes in its turn.
+// If one kind of record cannot be removed, the others are removed all the same, and the pass
+// ends with an error. After a second such pass the next one comes an hour later.
 func TestDispatcherPrunesWhatDoesNotFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

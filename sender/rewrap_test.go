@@ -206,8 +206,8 @@ func TestRewrapWhileOthersRotate(t *testing.T) {
 	verifies(t, keyring, fresh)
 }
 
-// Whoever has read secrets before they were sealed anew, and changes them afterwards, does not
-// bring back the older key.
+// A change of secrets that were read before they were sealed anew does not bring back the older
+// key.
 func TestChangesSealAnew(t *testing.T) {
 	for name, change := range map[string]func(r *sender.Registry[*memory.Tx]) error{
 		"RotateSecret": func(r *sender.Registry[*memory.Tx]) error {
@@ -238,8 +238,8 @@ func TestChangesSealAnew(t *testing.T) {
 	}
 }
 
-// What a deleted subscriber is still to get is signed with its secrets, so they are sealed
-// anew, too, and Rewrap does not end at it.
+// A deleted subscriber's secrets still sign what was published before. So they are sealed anew,
+// too, and Rewrap does not end at them.
 func TestRewrapOfDeletedSubscribers(t *testing.T) {
 	b := bedtest.New(t)
 	_, secret := b.Subscribe("sub_a", "http://endpoint/")

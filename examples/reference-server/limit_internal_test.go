@@ -57,7 +57,7 @@ func TestRates(t *testing.T) {
 	require.Equal(t, 2*time.Second, wait)
 }
 
-// What is remembered of a visitor of the portal does not depend on the path's length.
+// The memory that a visitor of the portal takes does not depend on the path's length.
 func TestVisitorsAreRememberedInLittle(t *testing.T) {
 	t.Parallel()
 	id := func(path string) string {

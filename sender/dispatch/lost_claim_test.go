@@ -104,7 +104,7 @@ func (s slowEndStore) Sweep(ctx context.Context, limit int) (int, error) {
 	return s.Store.Sweep(ctx, limit)
 }
 
-// What is found of such a claim while the run ends is given back all the same.
+// Leases of such a claim that are found while the run ends are given back all the same.
 func TestClaimWhoseAnswerWasLostAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

@@ -58,8 +58,8 @@ type pruning struct {
 	next   time.Time // when to go on, or to begin the next pass
 }
 
-// batch does a part of a pass. It begins a pass if there is none. An error ends the pass:
-// what one kind of record fails by is returned at the end of all others.
+// batch does a part of a pass. It begins a pass if there is none. An error ends the pass: those
+// of single kinds of records are kept until the others are done.
 func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
 	if !g.began {
 		g.errs, g.worked = nil, false

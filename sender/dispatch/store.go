@@ -31,8 +31,8 @@ type Store interface {
 	// the payload version that are stored when the expansion comes to the subscription, and
 	// stays so. A store reads no body of an event that no subscription with a filter matches. It
 	// reads few bytes, and converts few, while others wait for its locks: rather it leaves the
-	// event, and those behind it, to the next step, with Expanded.More. The delivery is due at once, unless the subscription is paused or
-	// disabled: then it is held, and one row of the subscription says so. A subscription that
+	// event, and those behind it, to the next step, with Expanded.More. The delivery is due at
+	// once, unless the subscription is paused or disabled: then it is held, and one row of the subscription says so. A subscription that
 	// is closing gets only events that were committed before it was closing. A step handles up
 	// to p.Events events, asks up to about p.Deliveries subscriptions whether they get one, and
 	// makes the deliveries; with no p.Events it expands nothing. Each delivery is made exactly

@@ -99,7 +99,7 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription, convert sender.Conver
 	switch {
 	case s.Filter == nil, s.Settings.Unreadable() != nil && s.Filter.Unreadable() == nil: // see rules.AskedBy
 	case err != nil && s.Filter.Unreadable() == nil:
-		return say(WhyNoDelivery, "by its type the subscription would get the event. What its filter says of it cannot be told here. %s", notMade(e.Body, s.Settings.PayloadVersion))
+		return say(WhyNoDelivery, "by its type the subscription would get the event. Its filter cannot be asked here. %s", notMade(e.Body, s.Settings.PayloadVersion))
 	case !s.Filter.Match(body):
 		return say(WhyFiltered, "the subscription's filter does not match. %s.", clauses(s, body))
 	}

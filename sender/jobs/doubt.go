@@ -19,8 +19,8 @@ type doubt struct {
 	until time.Time // their leases have ended by then
 }
 
-// giveBack looks for the jobs of claims in doubt, and makes them due as they were before. What
-// it cannot look for now stays for the next call.
+// giveBack looks for the jobs of claims in doubt, and makes them due as they were before. If the
+// database fails, the next call looks for them.
 func (w *worker[Tx]) giveBack(ctx context.Context) {
 	if len(w.doubts) == 0 {
 		return

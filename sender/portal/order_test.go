@@ -171,7 +171,7 @@ func TestVersionsThatWait(t *testing.T) {
 	require.Equal(t, 1, d.AttemptCount)
 }
 
-// A delivery that was put off before its first attempt was not tried, so it is not said to be tried again.
+// A delivery that was put off before its first attempt is not said to be tried again.
 func TestPutOff(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "It could not be sent yet, for a reason on our side.", portal.Said(sender.Delivery{Status: sender.StatusPending}, history.Why{Reason: history.WhyAwaitingRetry}))

@@ -19,9 +19,9 @@ import (
 // lock, so it reads no more than fits into the buffers of a connection whose process has
 // stopped to read. The bodies of the events behind those are read for the next step, once
 // this one has committed; and if filters ask for most bodies and there are more events,
-// those of the events that the next step finds. An older payload version, for subscriptions that
-// are pinned to it, is made under the expander's lock as well, of so many bytes; the events behind
-// those are decided in the next step.
+// those of the events that the next step finds. Older payload versions, for subscriptions that are
+// pinned to them, are made under the expander's lock as well, of so many bytes. The next step
+// decides the events behind those.
 
 const (
 	// filteredNow bounds the bodies that one expansion reads for filters.

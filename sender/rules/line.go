@@ -64,11 +64,11 @@ func (l Line) Overtakes(order sender.Order) bool {
 	return order == sender.OrderLatest && l.First < l.Newest
 }
 
-// Halts tells whether nothing comes out of a line for now, in which a newer delivery ends
-// those before it. left tells that some are left, since there are more than Superseding
-// grants. The first of these is marked as halted. A sweep takes the mark away, and lets the
-// line advance. So they end in several transactions, and none of them is attempted once the
-// newer one was. While one is in flight nothing comes out anyway.
+// Halts tells whether a line halts in which a newer delivery ends those before it. It does if
+// some of these are left, because there are more than Superseding grants. Its first is marked
+// then, and nothing comes out. A sweep takes the mark away, and lets the line advance. So they
+// end in several transactions, and none of them is attempted once the newer one was. A line of
+// which one is in flight need not halt: nothing comes out of it anyway.
 func (l Line) Halts(left bool) bool { return left && (l.Out == 0 || !l.Leased) }
 
 // Overtaken tells whether the delivery that was in flight, and has not ended by that, ends

@@ -44,8 +44,8 @@ func NewPrunePass(params dispatch.PruneParams) (*PrunePass, error) {
 var errPassCursor = fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
 
 // Run makes the batch: the first step that has something to remove. What nothing is to
-// be removed of, by a zero time, is passed over. Beside an error, which says at which kind
-// it came, the cursor leads to the step behind: what cannot be removed keeps nothing else.
+// be removed of, by a zero time, is passed over. An error says at which kind it came. The cursor
+// beside it leads to the step behind, so that the pass goes on with the other kinds.
 func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 	all := [pruneSteps]struct {
 		of     string

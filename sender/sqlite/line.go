@@ -156,8 +156,8 @@ func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out
 	return !e.Behind, b.execs(insertLine, h.subscription, object, d.event, placeAgain, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, h.epoch, d.rank, d.replay, d.spared)
 }
 
-// stay counts a delivery that comes into a line and is behind there. What is out is marked as
-// soon as it is not the first.
+// stay counts a delivery that comes into a line and is behind there. The one that is out is
+// marked as soon as it is not the first.
 func (b *batch) stay(h *head, line *rules.Line, event int64) error {
 	h.behind++
 	if event < line.Out {

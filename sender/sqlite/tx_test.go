@@ -48,7 +48,7 @@ func TestPublishTxThatCannotUpgrade(t *testing.T) {
 	}
 }
 
-// Whoever reads a subscription to change it can write it, also in a deferred transaction.
+// A caller that reads a subscription to change it can write it, also in a deferred transaction.
 func TestSubscriptionToChangeIsLocked(t *testing.T) {
 	ctx, p := t.Context(), path(t)
 	db := open(t, p, fit)

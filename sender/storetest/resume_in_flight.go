@@ -73,7 +73,7 @@ func resumeLostBefore[Tx any](w *world[Tx]) {
 	w.equal([]int{len(claims.Claimed), len(claims.Interrupted)}, []int{1, 1}, "deliveries claimed, and attempts interrupted, once the lease has ended")
 	w.sameTime(live.First, claims.Now, "First at the decision about the one that was lost after the resume")
 
-	// What is sent again has the attempt in flight for its first, lost or not.
+	// A delivery that is sent again takes the attempt in flight for its first, lost or not.
 	w.redeliver(w.delivery(d.ID, sub).ID)
 	again := claims.Claimed[0].At
 	w.Advance(lease + time.Second)

@@ -1,0 +1,131 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// lostAnswer is a store that commits a claim and loses the answer, as often as left says.
+type lostAnswer struct {
+	jobs.Store[tx]
+	left   atomic.Int64
+	claims sync.Map // the transactions that have claimed a job
+}
+
+func (l *lostAnswer) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
+	if r.Status == jobs.Running {
+		l.claims.Store(tx, true)
+	}
+	return l.Store.UpdateTx(ctx, tx, r)
+}
+
+func (l *lostAnswer) InTx(ctx context.Context, fn func(tx) error) error {
+	var of tx
+	err := l.Store.InTx(ctx, func(tx tx) error {
+		of = tx
+		return fn(tx)
+	})
+	if _, claimed := l.claims.LoadAndDelete(of); claimed && err == nil && l.left.Add(-1) >= 0 {
+		return errAway
+	}
+	return err
+}
+
+// A job that a worker has claimed without knowing it does not wait for the end of the lease,
+// and loses no try.
+func TestClaimWhoseAnswerWasLost(t *testing.T) {
+	for name, then := range map[string]func(b *bed, j *jobs.Jobs[tx], job jobs.Job, stop func() error, away func(bool)){
+		"and nothing else": func(*bed, *jobs.Jobs[tx], jobs.Job, func() error, func(bool)) {},
+		"and the database is away for a while": func(_ *bed, _ *jobs.Jobs[tx], _ jobs.Job, _ func() error, away func(bool)) {
+			away(true)
+			time.Sleep(7 * time.Second)
+			away(false)
+		},
+		"and the worker stops": func(b *bed, j *jobs.Jobs[tx], job jobs.Job, stop func() error, _ func(bool)) {
+			require.NoError(b.t, stop())
+			require.Equal(b.t, jobs.Queued, b.get(j, job.ID).Status)
+			k := nothing
+			k.MaxTries = 1
+			b.start(b.jobs(config{}, k))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				paused, away := newPauser(b.store)
+				store := &lostAnswer{Store: paused}
+				store.left.Store(1)
+				k := nothing
+				k.MaxTries = 1
+				j, err := jobs.New[tx](store, []kind{k}, &config{Lease: time.Minute, Logger: quiet})
+				require.NoError(t, err)
+				job := b.submit(b.jobs(config{}, k), jobs.Submission{}) // which does not wake j
+				stop := b.start(j)
+				synctest.Wait()
+				require.Equal(t, jobs.Running, b.get(j, job.ID).Status, "nobody runs it")
+				then(b, j, job, stop, away)
+				got := b.finished(b.jobs(config{}, k), job.ID)
+				require.Equal(t, jobs.Succeeded, got.Status, got.Error)
+				require.Equal(t, 1, got.Tries)
+				require.Less(t, got.FinishedAt.Sub(got.CreatedAt), time.Minute, "of the bubble's time: the lease lasts for longer")
+			})
+		})
+	}
+	t.Run("and somebody cancels it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			store := &lostAnswer{Store: b.store}
+			store.left.Store(1)
+			j, err := jobs.New[tx](store, []kind{nothing}, &config{Lease: time.Minute, Logger: quiet})
+			require.NoError(t, err)
+			elsewhere := b.jobs(config{}, nothing)
+			job := b.submit(elsewhere, jobs.Submission{})
+			b.start(j)
+			synctest.Wait()
+			asked, err := elsewhere.Cancel(t.Context(), jobs.Key{ID: job.ID})
+			require.NoError(t, err)
+			require.Equal(t, jobs.Running, asked.Status, "nobody runs it")
+			got := b.finished(j, job.ID)
+			require.Equal(t, jobs.Cancelled, got.Status)
+			require.Zero(t, got.Tries)
+			require.Less(t, got.FinishedAt.Sub(got.CreatedAt), time.Minute)
+		})
+	})
+	t.Run("of a job that another process was lost with", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			paused, paralysed := newPauser(b.store)
+			k := nothing
+			k.MaxTries = 2
+			dying := k
+			dying.Run = func(ctx context.Context, _ *run) (json.RawMessage, error) {
+				paralysed(true)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			dead, err := jobs.New[tx](paused, []kind{dying}, &config{Logger: quiet})
+			require.NoError(t, err)
+			job := b.submit(dead, jobs.Submission{})
+			b.start(dead)
+			synctest.Wait()
+			store := &lostAnswer{Store: b.store}
+			store.left.Store(1)
+			j, err := jobs.New[tx](store, []kind{k}, &config{Logger: quiet})
+			require.NoError(t, err)
+			b.start(j)
+			got := b.finished(j, job.ID)
+			require.Negative(t, store.left.Load(), "an answer was lost, and a later one was not")
+			require.Equal(t, jobs.Succeeded, got.Status, got.Error)
+			require.Equal(t, 2, got.Tries)
+		})
+	})
+}
