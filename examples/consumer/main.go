@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,9 +26,9 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/surehook/surehook"
 	dedup "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
-	"github.com/surehook/surehook/signing"
 )
 
 type options struct {
@@ -59,6 +60,9 @@ func main() {
 // consume listens until ctx ends. An event that it has answered with 2xx is committed.
 // Any other event comes again.
 func consume(ctx context.Context, o options) error {
+	if err := private(o.database); err != nil {
+		return err
+	}
 	db, err := sql.Open("sqlite", "file:"+o.database+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
 		return err
@@ -99,37 +103,45 @@ func consume(ctx context.Context, o options) error {
 	}
 }
 
-// receive makes the receiver, which verifies events with the secret, and what it does with
-// them. Each is applied at most once, and an older state never overwrites a newer one.
-func receive(ctx context.Context, db *sql.DB, from *source, text string) (*receiver.Receiver[*sql.Tx], receiver.Work[*sql.Tx], error) {
-	var none receiver.Work[*sql.Tx]
-	if text == "" {
-		var err error
-		if text, err = from.operatorSecret(ctx); err != nil {
-			return nil, none, fmt.Errorf("asking for the signing secret: %w", err)
+// private keeps others from reading the copies: it makes the file before the driver
+// would, and takes away the rights that others have to one that is there. SQLite gives
+// the files that it puts beside it the mode of the file itself.
+func private(database string) error {
+	const ownersAlone = 0o600
+	f, err := os.OpenFile(database, os.O_RDWR|os.O_CREATE, ownersAlone)
+	if err != nil {
+		return fmt.Errorf("-database: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("-database: %w", err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} { // the last two are left by a process that was killed
+		if err := os.Chmod(database+suffix, ownersAlone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("-database: %w", err)
 		}
 	}
-	secret, err := signing.ParseSecret(text)
-	if err != nil {
-		return nil, none, err
-	}
-	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
-	if err != nil {
-		return nil, none, err
-	}
-	verifier, err := signing.NewVerifier(keys, nil)
-	if err != nil {
-		return nil, none, err
+	return nil
+}
+
+// receive makes the receiver, which verifies events with the secret, and what it does with
+// them. Each is applied at most once, and an older state never overwrites a newer one.
+func receive(ctx context.Context, db *sql.DB, from *source, secret string) (*receiver.Receiver[*sql.Tx], receiver.Work[*sql.Tx], error) {
+	var none receiver.Work[*sql.Tx]
+	if secret == "" {
+		var err error
+		if secret, err = from.operatorSecret(ctx); err != nil {
+			return nil, none, fmt.Errorf("asking for the signing secret: %w", err)
+		}
 	}
 	say := func(outcome string) func(context.Context, receiver.Event) {
 		return func(_ context.Context, ev receiver.Event) {
 			fmt.Printf("%s %s %s, version %d, attempt %d\n", outcome, ev.Type, ev.Object.ID, ev.Version, ev.Attempt)
 		}
 	}
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), "reference-server", &receiver.Config{
+	rcv, err := surehook.NewReceiver(receiver.SQL(db, nil), dedup.New(), "reference-server", secret, &surehook.ReceiverConfig{Receive: receiver.Config{
 		Hooks:  receiver.Hooks{Applied: say("applied"), Duplicate: say("duplicate"), Stale: say("stale")},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}})
 	if err != nil {
 		return nil, none, err
 	}

@@ -253,6 +253,23 @@ func TestFollows(t *testing.T) {
 	})
 }
 
+// What the consumer has copied is its owner's alone, also where others could read it before.
+func TestDatabaseIsItsOwnersAlone(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	alone := func() {
+		t.Helper()
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			info, err := os.Stat(p.path() + suffix)
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), suffix)
+		}
+	}
+	alone()
+	p.again(func() { require.NoError(t, os.Chmod(p.path(), 0o644)) })
+	alone()
+}
+
 // While the state cannot be read nothing is marked, so that the event comes again.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
