@@ -274,7 +274,7 @@ func (l *listener) event(ctx context.Context, body []byte) (done bool) {
 		return true
 	}
 	for n := 1; ; n++ {
-		a := l.to.post(context.WithoutCancel(ctx), e.ID, body, n) // an attempt that has begun ends
+		a := l.post(ctx, e.ID, body, n)
 		last := l.attempts > 0 && n >= l.attempts
 		l.attempt(e.sentEvent, about, n, &a, last)
 		switch {
@@ -288,6 +288,20 @@ func (l *listener) event(ctx context.Context, body []byte) (done bool) {
 		if pause(ctx, delay(n-1)) != nil {
 			return false
 		}
+	}
+}
+
+// post makes an attempt. One that has begun ends, and whoever ends the program meanwhile
+// learns what it waits for.
+func (l *listener) post(ctx context.Context, id string, body []byte, attempt int) answer {
+	came := make(chan answer, 1)
+	go func() { came <- l.to.post(context.WithoutCancel(ctx), id, body, attempt) }()
+	select {
+	case a := <-came:
+		return a
+	case <-ctx.Done():
+		l.t.note("ending: waiting for the endpoint's answer, for up to %v; Ctrl-C again does not wait", l.to.http.Timeout)
+		return <-came
 	}
 }
 

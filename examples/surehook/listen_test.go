@@ -2,9 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -119,6 +122,31 @@ func TestListenIsInterruptedWithinAPage(t *testing.T) {
 	l.says(t, "customer.updated")
 	l.interrupt(t)
 	require.Equal(t, []string{"order.created", "customer.updated"}, rest.types(t))
+}
+
+// An attempt that is on the wire ends, and listen says that it waits for it.
+func TestListenIsInterruptedWithinAnAttempt(t *testing.T) {
+	t.Parallel()
+	u := operator(t, place{flag: t.TempDir() + "/test.db"})
+	u.does("trigger", "invoice.paid")
+	asked, answer := make(chan struct{}, 5), make(chan struct{})
+	e := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // until then nobody looks whether the client is there
+		asked <- struct{}{}
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(e.Close)
+	l := launch(t, u.command("listen", "-to", e.URL, "-from", "beginning"))
+	<-asked
+	require.NoError(t, l.cmd.Process.Signal(syscall.SIGINT))
+	l.says(t, "ending: waiting for the endpoint's answer, for up to 10s")
+	close(answer)
+	<-l.done
+	require.Zero(t, l.cmd.ProcessState.ExitCode(), l.text())
+	require.Contains(t, l.text(), "ended: 1 delivered, 0 passed over\n")
 }
 
 func TestListenPassesOver(t *testing.T) {

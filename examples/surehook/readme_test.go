@@ -159,7 +159,7 @@ func TestHelp(t *testing.T) {
 	require.NoError(t, err)
 	u := newUser(t)
 	commands := regexp.MustCompile(`(?m)^  ([a-z]+) +(.+)$`).FindAllStringSubmatch(u.does("help"), -1)
-	require.Len(t, commands, 10)
+	require.Len(t, commands, 11)
 	for _, c := range commands {
 		require.Contains(t, string(text), "["+c[1]+"](#", "README's table")
 		help := u.does(c[1], "-h")

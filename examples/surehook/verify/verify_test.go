@@ -153,6 +153,8 @@ func TestSaysWhatItCannotRead(t *testing.T) {
 		"open quote":      {"curl 'https://x", "a quotation mark is not closed", nil},
 		"a variable":      {`curl https://x -d "$BODY"`, "a shell would replace", nil},
 		"a pipe":          {"curl https://x | jq", "give one command alone", nil},
+		"cmd":             {"curl ^\"https://x^\" ^\r\n  -H ^\"A: b^\" ^\r\n  --data-raw ^\"^{^}^\"", "Copy as cURL (bash)", nil},
+		"cmd, older":      {"curl \"https://x\" ^\n  -H \"A: b\" ^\n  --data-raw \"{}\"", "Copy as cURL (bash)", nil},
 		"an option":       {"curl https://x --next", "the option --next is not known", nil},
 		"no value":        {"curl https://x -H", "the option -H has no value", nil},
 		"no URL":          {"curl -d x", "has 0 URLs", nil},

@@ -47,6 +47,8 @@ func shellWords(text string) (words []string, err error) {
 			}
 		case b == '$' || b == '`':
 			return nil, errExpansion
+		case b == '^' && i+1 < len(text) && strings.IndexByte("\"\r\n", text[i+1]) >= 0:
+			return nil, errWindows
 		case strings.IndexByte("|&;<>()", b) >= 0:
 			return nil, errors.New("it goes on with " + strconv.QuoteRune(rune(b)) + ": give one command alone, with its URL in quotes")
 		default:
@@ -62,6 +64,7 @@ func shellWords(text string) (words []string, err error) {
 
 var (
 	errOpenQuote = errors.New("a quotation mark is not closed")
+	errWindows   = errors.New("it is quoted for the command prompt of Windows, as Copy as cURL (cmd) does: take Copy as cURL (bash)")
 	errExpansion = errors.New("a shell would replace a part of it ($ or `): put in what was sent, in single quotation marks")
 )
 
