@@ -108,8 +108,8 @@ func pathOf(u string) string {
 	return look.Plain(p.RequestURI())
 }
 
-// curl is the command that posts the same body. It has no signature: only the sender
-// has the secret.
+// curl is the command that posts the same body, quoted for a POSIX shell. It has no
+// signature: only the sender has the secret.
 func curl(d *sender.Delivery) string {
 	if len(d.Body) > look.MaxShown {
 		return ""
