@@ -86,6 +86,8 @@ func TestProducerAndConsumer(t *testing.T) {
 	producer := build(t, "producer", "https://customer.example", customer.URL,
 		"Key: key}, nil)", "Key: key}, &surehook.SenderConfig{Network: sender.Network{AllowPrivateNetworks: true}})")
 
+	requireDatabase(t, producer)
+	requireDatabase(t, consumer)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	sending, log := start(t, producer, "DATABASE_URL="+dsn, "SEALING_KEY="+base64.StdEncoding.EncodeToString(key))
@@ -115,6 +117,17 @@ func TestProducerAndConsumer(t *testing.T) {
 	}, 30*time.Second, 20*time.Millisecond)
 	require.NoError(t, sending.Process.Signal(os.Interrupt))
 	require.NoError(t, sending.Wait(), "it drains, and ends")
+}
+
+// requireDatabase makes sure that a program asks for a database. There is no server where
+// pgx looks without one.
+func requireDatabase(t *testing.T, program string) {
+	t.Helper()
+	p := exec.CommandContext(t.Context(), program)
+	p.Env = []string{"PGHOST=" + t.TempDir(), "SEALING_KEY=AAAA", "WEBHOOK_SECRET=whsec_AAAA"}
+	out, err := p.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "DATABASE_URL is not set")
 }
 
 // README shows what is run here.

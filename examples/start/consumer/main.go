@@ -21,11 +21,11 @@ type Invoice struct{ ID, State string }
 
 func main() {
 	ctx := context.Background()
-	pool := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
+	pool := must(pgxpool.New(ctx, env("DATABASE_URL")))
 	check(postgres.Migrate(ctx, stdlib.OpenDBFromPool(pool), nil)) // the library's tables, beside your own
 	must(pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS copies (id text PRIMARY KEY, state text)"))
 	store, inTx := must(postgres.New(nil)), postgres.InTx(pool, pgx.TxOptions{})
-	hooks := must(surehook.NewReceiver(inTx, store, "billing", os.Getenv("WEBHOOK_SECRET"), nil))
+	hooks := must(surehook.NewReceiver(inTx, store, "billing", env("WEBHOOK_SECRET"), nil))
 
 	work := must(receiver.Router(
 		receiver.OnState("invoice.*", func(ctx context.Context, tx pgx.Tx, ev receiver.Typed[Invoice]) error {
@@ -36,6 +36,15 @@ func main() {
 	http.Handle("POST /webhooks", hooks.Handler(work))
 	go func() { check(hooks.Run(ctx)) }() // removes the ids of old events
 	check(http.ListenAndServe(":8080", nil))
+}
+
+// env is a setting. Without DATABASE_URL, pgx would take whatever database it finds.
+func env(name string) string {
+	value := os.Getenv(name)
+	if value == "" {
+		log.Fatalf("%s is not set", name)
+	}
+	return value
 }
 
 func must[T any](v T, err error) T { check(err); return v }

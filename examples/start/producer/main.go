@@ -23,8 +23,8 @@ type Invoice struct{ ID, State string }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	key := must(base64.StdEncoding.DecodeString(os.Getenv("SEALING_KEY")))
-	pool := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
+	key := must(base64.StdEncoding.DecodeString(env("SEALING_KEY")))
+	pool := must(pgxpool.New(ctx, env("DATABASE_URL")))
 	store := must(postgres.New(pool, nil))
 	check(store.Migrate(ctx)) // the library's tables, beside your own
 	hooks := must(surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, nil))
@@ -49,6 +49,15 @@ func main() {
 		return err
 	}))
 	check(<-ran) // wait for it: what is on the wire is recorded first
+}
+
+// env is a setting. Without DATABASE_URL, pgx would take whatever database it finds.
+func env(name string) string {
+	value := os.Getenv(name)
+	if value == "" {
+		log.Fatalf("%s is not set", name)
+	}
+	return value
 }
 
 func must[T any](v T, err error) T { check(err); return v }

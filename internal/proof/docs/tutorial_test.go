@@ -36,9 +36,13 @@ func TestTutorial(t *testing.T) {
 	programs := buildPrograms(t, addresses)
 	here := addresses.Replace("http://127.0.0.1:8081")
 
+	for _, program := range programs {
+		requireDatabase(t, program)
+	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	producer := start(t, programs["producer"], "DATABASE_URL="+billing.Config().ConnString(), "SEALING_KEY="+base64.StdEncoding.EncodeToString(key))
+	produces := []string{"DATABASE_URL=" + billing.Config().ConnString(), "SEALING_KEY=" + base64.StdEncoding.EncodeToString(key)}
+	producer := start(t, programs["producer"], produces...)
 	secret := producer.says("the secret of acme: ")
 	listens(t, addresses.Replace("127.0.0.1:8081"))
 	require.Equal(t, "done\n", call(t, http.MethodPost, here+"/invoices/in_1/paid"))
@@ -61,6 +65,22 @@ func TestTutorial(t *testing.T) {
 	producer.interrupt()
 	rest := consumer.interrupt()
 	require.NotContains(t, rest, "invoice in_1", "a duplicate has no effect")
+
+	producer = start(t, programs["producer"], produces...)
+	require.Equal(t, secret, producer.says("the secret of acme: "), "of a second start")
+	listens(t, addresses.Replace("127.0.0.1:8081"))
+	producer.interrupt()
+}
+
+// requireDatabase makes sure that a program asks for a database. There is no server where
+// pgx looks without one.
+func requireDatabase(t *testing.T, program string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program)
+	c.Env = []string{"PGHOST=" + t.TempDir(), "SEALING_KEY=AAAA", "WEBHOOK_SECRET=whsec_AAAA"}
+	out, err := c.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "DATABASE_URL is not set")
 }
 
 // prints waits until the list is as the page prints it. Ids and times differ, and each is
