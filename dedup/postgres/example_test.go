@@ -58,9 +58,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	inTx := func(ctx context.Context, fn func(pgx.Tx) error) error {
-		return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.Serializable}, fn)
-	}
+	inTx := postgres.InTx(pool, pgx.TxOptions{IsoLevel: pgx.Serializable})
 	keys, err := signing.NewKeyring(signing.Key{ID: "2026", Secret: signing.GenerateSecret()})
 	if err != nil {
 		log.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 
+	"github.com/surehook/surehook"
 	dedup "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/signing"
@@ -22,8 +23,8 @@ type consumer struct {
 	server   *httptest.Server
 	outcomes chan string
 	failures atomic.Int64
-	trusted  []signing.Key
-	webhooks atomic.Pointer[http.Handler] // verifies with those
+	trusted  []string                     // the newest secret first
+	webhooks atomic.Pointer[http.Handler] // verifies with them
 }
 
 func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Context, url string) (signing.Secret, error)) (*consumer, error) {
@@ -52,28 +53,23 @@ func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Co
 
 // trust verifies with one more secret from now on, besides those before.
 func (c *consumer) trust(secret signing.Secret) error {
-	c.trusted = append(c.trusted, signing.Key{ID: fmt.Sprintf("secret %d", len(c.trusted)+1), Secret: secret})
-	keys, err := signing.NewKeyring(c.trusted...)
-	if err != nil {
-		return err
-	}
-	verifier, err := signing.NewVerifier(keys, nil)
-	if err != nil {
-		return err
-	}
-	rcv, err := receiver.New(verifier, receiver.SQL(c.db, nil), dedup.New(), "producer", &receiver.Config{
-		Hooks: receiver.Hooks{
-			Applied:   func(_ context.Context, ev receiver.Event) { c.tell("applied", ev) },
-			Duplicate: func(_ context.Context, ev receiver.Event) { c.tell("duplicate", ev) },
-			Stale:     func(_ context.Context, ev receiver.Event) { c.tell("stale", ev) },
-			Rejected:  func(_ context.Context, err *receiver.Error) { c.outcome(string(err.Reason)) },
+	hooks, err := surehook.NewReceiver(receiver.SQL(c.db, nil), dedup.New(), "producer", secret.Reveal(), &surehook.ReceiverConfig{
+		OlderSecrets: c.trusted,
+		Receive: receiver.Config{
+			Hooks: receiver.Hooks{
+				Applied:   func(_ context.Context, ev receiver.Event) { c.tell("applied", ev) },
+				Duplicate: func(_ context.Context, ev receiver.Event) { c.tell("duplicate", ev) },
+				Stale:     func(_ context.Context, ev receiver.Event) { c.tell("stale", ev) },
+				Rejected:  func(_ context.Context, err *receiver.Error) { c.outcome(string(err.Reason)) },
+			},
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		return err
 	}
-	handler := rcv.Handler(receiver.State(c.apply))
+	c.trusted = append([]string{secret.Reveal()}, c.trusted...)
+	handler := hooks.Handler(receiver.State(c.apply))
 	c.webhooks.Store(&handler)
 	return nil
 }

@@ -81,7 +81,7 @@ func story(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := producer.history.Redeliver(ctx, again.ID); err != nil {
+	if err := producer.hooks.History.Redeliver(ctx, again.ID); err != nil {
 		return err
 	}
 	if err := consumer.expect(ctx, "duplicate"); err != nil {
@@ -114,7 +114,7 @@ func story(ctx context.Context, dir string) error {
 	}
 	fmt.Printf("   dead-lettered after %d attempts, the last one: %s\n", len(dead.Attempts), dead.Attempts[len(dead.Attempts)-1].Error)
 	consumer.failNext(0)
-	if err := producer.history.Redeliver(ctx, dead.ID); err != nil {
+	if err := producer.hooks.History.Redeliver(ctx, dead.ID); err != nil {
 		return err
 	}
 	if err := consumer.expect(ctx, "applied"); err != nil {
@@ -125,7 +125,7 @@ func story(ctx context.Context, dir string) error {
 	}
 
 	fmt.Println("7. While a subscription is paused its deliveries are held. Nothing is lost, and one can ask why.")
-	if err := producer.registry.Pause(ctx, producer.callback); err != nil {
+	if err := producer.hooks.Registry.Pause(ctx, producer.callback); err != nil {
 		return err
 	}
 	if err := producer.setPlan(ctx, "ada", "pro"); err != nil {
@@ -135,13 +135,13 @@ func story(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	why, err := producer.history.Why(ctx, held.ID)
+	why, err := producer.hooks.History.Why(ctx, held.ID)
 	if err != nil {
 		return err
 	}
 	fmt.Println("   why:", why.Sentence)
 
-	if err := producer.registry.Resume(ctx, producer.callback, sender.Resume{}); err != nil { // all that was held
+	if err := producer.hooks.Registry.Resume(ctx, producer.callback, sender.Resume{}); err != nil { // all that was held
 		return err
 	}
 	if err := consumer.expect(ctx, "applied"); err != nil {
@@ -169,7 +169,7 @@ func rotate(ctx context.Context, producer *producer, consumer *consumer) error {
 	if err := consumer.expect(ctx, "applied", "applied"); err != nil {
 		return err
 	}
-	secret, until, err := producer.registry.RotateSecret(ctx, producer.customer, nil)
+	secret, until, err := producer.hooks.Registry.RotateSecret(ctx, producer.customer, nil)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func rotate(ctx context.Context, producer *producer, consumer *consumer) error {
 	if err := consumer.expect(ctx, "applied", "applied"); err != nil {
 		return err
 	}
-	if err := producer.registry.RetireSecret(ctx, producer.customer); err != nil {
+	if err := producer.hooks.Registry.RetireSecret(ctx, producer.customer); err != nil {
 		return err
 	}
 	fmt.Println("   producer: the old secret has ended")
@@ -200,7 +200,7 @@ func forms(ctx context.Context, producer *producer) error {
 	if err != nil {
 		return err
 	}
-	published, err := producer.history.Event(ctx, posted.Event.ID)
+	published, err := producer.hooks.History.Event(ctx, posted.Event.ID)
 	if err != nil {
 		return err
 	}

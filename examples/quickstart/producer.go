@@ -14,6 +14,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue/shop"
@@ -29,9 +30,7 @@ const planUpdated = "plan.updated"
 // producer is a service with customers, who are on plans.
 type producer struct {
 	db       *sql.DB
-	registry *sender.Registry[*sql.Tx]
-	pub      *sender.Publisher[*sql.Tx]
-	history  *history.History
+	hooks    *surehook.Sender[*sql.Tx]
 	state    map[string]any // what the catalogue has as a plan's state in its newest version
 	customer string         // the subscriber's id
 	callback string         // its subscription's
@@ -59,22 +58,6 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 		return nil, err
 	}
 
-	// Signing secrets are sealed at rest. A real service keeps this key with its
-	// other secrets, outside the database.
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	keys, err := sender.NewKeys(sender.SealingKey{ID: "2026-11", Key: key})
-	if err != nil {
-		return nil, err
-	}
-
-	// Callback URLs may lead to loopback here, because the consumer is there. The
-	// schedule is made of seconds instead of hours, to be watched.
-	network := sender.Network{AllowPrivateNetworks: true}
-	schedule, err := backoff.Fixed(700 * time.Millisecond)
-	if err != nil {
-		return nil, err
-	}
 	// The catalogue has each type's versions, and the functions that make the older ones. A
 	// service has one of its own: see sender/catalogue/shop, and docs/catalogue.md.
 	types, err := shop.New()
@@ -90,26 +73,29 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if err := json.Unmarshal(newest.Examples[0].Data, &p.state); err != nil {
 		return nil, err
 	}
-	if p.registry, err = sender.NewRegistry(store, keys, &sender.RegistryConfig{Network: network, PayloadVersion: types.Newest()}); err != nil {
+
+	// Signing secrets are sealed at rest. A real service keeps this key with its
+	// other secrets, outside the database.
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	schedule, err := backoff.Fixed(700 * time.Millisecond)
+	if err != nil {
 		return nil, err
 	}
-	if p.pub, err = sender.NewPublisher(store, &sender.PublisherConfig{PayloadVersion: types.PayloadVersion}); err != nil {
-		return nil, err
-	}
-	if p.history, err = history.New(store, &history.Config{Convert: types.Convert}); err != nil {
-		return nil, err
-	}
-	dispatcher, err := dispatch.New(store, keys, &dispatch.Config{
-		Network: network, Convert: types.Convert,
-		Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	p.hooks, err = surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, &surehook.SenderConfig{
+		Network:   sender.Network{AllowPrivateNetworks: true}, // the consumer is on loopback
+		Catalogue: types,
+		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Dispatch: dispatch.Config{ // the schedule is made of seconds instead of hours, to be watched
+			Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, Horizon: 2 * time.Second}},
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
-	go func() { done <- dispatcher.Run(run) }()
+	go func() { done <- p.hooks.Run(run) }()
 	p.close = func() {
 		stop()
 		if err := <-done; err != nil { // drained
@@ -122,11 +108,11 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 
 // subscribe registers a callback URL and returns the secret to verify with.
 func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, error) {
-	owner, secret, err := p.registry.CreateSubscriber(ctx, sender.NewSubscriber{})
+	owner, secret, err := p.hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
 	if err != nil {
 		return signing.Secret{}, err
 	}
-	subscription, err := p.registry.Subscribe(ctx, sender.NewSubscription{
+	subscription, err := p.hooks.Registry.Subscribe(ctx, sender.NewSubscription{
 		Subscriber: owner.ID, URL: url, EventTypes: []string{"plan.*"},
 		Settings: sender.Settings{PayloadVersion: shop.First}, // a consumer of today leaves it out
 	})
@@ -137,14 +123,14 @@ func (p *producer) subscribe(ctx context.Context, url string) (signing.Secret, e
 // setPlan changes a customer and publishes the event in the same transaction. If
 // it is given an error, it fails with it after both.
 func (p *producer) setPlan(ctx context.Context, name, plan string, fail ...error) error {
-	return p.pub.InTx(ctx, func(tx *sql.Tx) error {
+	return p.hooks.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO customers VALUES (?1, ?2) ON CONFLICT DO UPDATE SET plan = ?2", name, plan)
 		if err != nil {
 			return err
 		}
 		state := maps.Clone(p.state)
 		state["id"], state["name"] = name, plan
-		_, err = p.pub.PublishTx(ctx, tx, sender.Event{
+		_, err = p.hooks.PublishTx(ctx, tx, sender.Event{
 			Type: planUpdated, Object: sender.Object{Type: "plan", ID: name}, Data: state,
 		})
 		if err != nil {
@@ -173,12 +159,12 @@ func (p *producer) changePlans(ctx context.Context, name string, plans ...string
 // newest waits until the newest delivery has that status, and returns it with its attempts.
 func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Delivery, error) {
 	for {
-		page, _, err := p.history.Deliveries(ctx, history.DeliveryQuery{Limit: 1})
+		page, _, err := p.hooks.History.Deliveries(ctx, history.DeliveryQuery{Limit: 1})
 		if err != nil {
 			return sender.Delivery{}, err
 		}
 		if len(page) > 0 && page[0].Status == status {
-			return p.history.Delivery(ctx, page[0].ID)
+			return p.hooks.History.Delivery(ctx, page[0].ID)
 		}
 		if err := pause(ctx); err != nil {
 			return sender.Delivery{}, err
@@ -189,7 +175,7 @@ func (p *producer) newest(ctx context.Context, status sender.Status) (sender.Del
 // settled waits until nothing is on its way, and counts what was delivered.
 func (p *producer) settled(ctx context.Context) (delivered int, err error) {
 	for {
-		all, _, err := p.history.Deliveries(ctx, history.DeliveryQuery{})
+		all, _, err := p.hooks.History.Deliveries(ctx, history.DeliveryQuery{})
 		if err != nil {
 			return 0, err
 		}

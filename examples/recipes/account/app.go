@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/signing"
@@ -42,19 +43,7 @@ func FromEnvironment(ctx context.Context) (*App, error) {
 
 // Open connects to the database, brings its tables up to date, and pins the scheme and
 // the secret that events must be signed with. Close ends it.
-func Open(ctx context.Context, databaseURL, secretText string) (*App, error) {
-	secret, err := signing.ParseSecret(secretText)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
-	if err != nil {
-		return nil, err
-	}
-	verifier, err := signing.NewVerifier(keys, nil)
-	if err != nil {
-		return nil, err
-	}
+func Open(ctx context.Context, databaseURL, secret string) (*App, error) {
 	store, err := postgres.New(nil)
 	if err != nil {
 		return nil, err
@@ -70,7 +59,7 @@ func Open(ctx context.Context, databaseURL, secretText string) (*App, error) {
 		return nil, errors.New("the database's URL cannot be read") // the error may hold its password
 	}
 	app := &App{pool: pool, work: work}
-	app.receiver, err = receiver.New(verifier, postgres.InTx(pool, pgx.TxOptions{}), store, "billing", nil)
+	app.receiver, err = surehook.NewReceiver(postgres.InTx(pool, pgx.TxOptions{}), store, "billing", secret, nil)
 	if err == nil {
 		err = migrate(ctx, pool)
 	}
