@@ -43,10 +43,10 @@ var (
 	// ErrPermanent matches errors that were made by Permanent.
 	ErrPermanent = errors.New("jobs: permanent")
 
-	// dispatch.ErrRunning: Run is under way already.
+	// ErrRunning: Run is under way already.
 	ErrRunning = errors.New("jobs: running already")
 
-	// dispatch.ErrDrainTimeout: Run gave up waiting for functions that ignore the end of
+	// ErrDrainTimeout: Run gave up waiting for functions that ignore the end of
 	// their contexts. Their jobs become due again when their leases end.
 	ErrDrainTimeout = errors.New("jobs: functions were still running when the drain timeout was over")
 )

@@ -26,8 +26,8 @@ type worker[Tx any] struct {
 
 // Run claims and runs jobs until ctx ends, and then drains: it claims no more jobs, and
 // functions may go on for Config.DrainTimeout before their contexts end. Jobs that have
-// not ended by then are queued again. Run returns nil, or dispatch.ErrDrainTimeout if a function
-// ignores the end of its context. It returns at once, with dispatch.ErrRunning or an error that
+// not ended by then are queued again. Run returns nil, or ErrDrainTimeout if a function
+// ignores the end of its context. It returns at once, with ErrRunning or an error that
 // matches sender.ErrUnfit, if it cannot run. It logs all other errors of the database
 // and tries again, also if the database is away when Run is called.
 //
