@@ -45,7 +45,7 @@ func New[Tx any](verifier Verifier, inTx InTx[Tx], store dedup.Store[Tx], scope 
 		problems = append(problems, errors.New("receiver: the verifier is nil: make one with signing.NewVerifier, or with NewSecrets"))
 	}
 	if inTx == nil {
-		problems = append(problems, errors.New("receiver: the InTx is nil: make one with receiver.SQL and an open *sql.DB, or give a function"))
+		problems = append(problems, errors.New("receiver: the InTx is nil: make one with receiver.SQL and an open *sql.DB, with InTx of dedup/postgres and an open pool, or give a function"))
 	}
 	if store == nil {
 		problems = append(problems, errors.New("receiver: the store is nil: give one of the dedup packages' stores"))

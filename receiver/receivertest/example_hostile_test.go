@@ -163,6 +163,7 @@ func try(make func(s *shop) http.Handler) {
 type reporting struct {
 	testing.TB
 	told map[string]bool
+	last string // the whole of the last report
 }
 
 func (*reporting) Helper()                   {}
@@ -171,7 +172,8 @@ func (*reporting) Context() context.Context  { return context.Background() }
 func (*reporting) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (*reporting) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 func (t *reporting) Errorf(format string, args ...any) {
-	promise, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
+	t.last = fmt.Sprintf(format, args...)
+	promise, _, _ := strings.Cut(t.last, "\n")
 	if !t.told[promise] {
 		t.told[promise] = true
 		fmt.Println(promise)

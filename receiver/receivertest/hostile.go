@@ -16,6 +16,7 @@ import (
 // Subject is a handler to be tried, with the means to see its effects. The handler may be
 // made by package receiver or by anybody else.
 type Subject struct {
+	// Handler gets all requests at the path /.
 	Handler http.Handler
 	Secret  signing.Secret
 

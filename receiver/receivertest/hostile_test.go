@@ -105,6 +105,34 @@ func TestHostileReports(t *testing.T) {
 	}
 }
 
+// If a test is at fault for nothing being delivered, Hostile says how.
+func TestHostileSaysWhatIsWrongWithATest(t *testing.T) {
+	t.Parallel()
+	s := openShop(t.TempDir())
+	t.Cleanup(func() { _ = s.db.Close() })
+	rcv, err := receiver.New(s.verifier, receiver.SQL(s.db, nil), sqlite.New(), "default", &receiver.Config{Logger: quiet})
+	require.NoError(t, err)
+	ships := func(_ context.Context, tx *sql.Tx, ev receiver.Event) error { return ship(tx, order{ID: ev.ID}) }
+	never := func(context.Context, *sql.Tx, receiver.Event) error { return receiver.Permanent(io.ErrUnexpectedEOF) }
+	orders, err := receiver.Router(receiver.OnFact("order.*", func(context.Context, *sql.Tx, receiver.Typed[order]) error { return nil }))
+	require.NoError(t, err)
+	elsewhere := http.NewServeMux()
+	elsewhere.Handle("POST /webhooks", rcv.Handler(receiver.State(ships)))
+	stranger := s.subject(rcv.Handler(receiver.State(ships)))
+	stranger.Secret = signing.GenerateSecret()
+	for says, subject := range map[string]receivertest.Subject{
+		"no route for subscriber.created":         s.subject(rcv.Handler(orders)),
+		"can never apply this subscriber.created": s.subject(rcv.Handler(receiver.State(never))),
+		"The path is /":                           s.subject(elsewhere),
+		"Subject.Secret must be":                  stranger,
+	} {
+		told := &reporting{told: map[string]bool{}}
+		receivertest.Hostile(told, subject, nil)
+		require.Contains(t, told.last, "the rest is not tried. ")
+		require.Contains(t, told.last, says)
+	}
+}
+
 const flood = 16
 
 // busy answers the later requests of a flood. It knows a flood by its one event, because no

@@ -32,8 +32,9 @@ func (r *Request) Message() signing.Message {
 	return signing.Message{Method: r.method, URL: "/webhooks", Header: h, Body: body}
 }
 
-// Serve sends the request to a handler in this goroutine. A panic of the handler
-// is not recovered.
+// Serve sends the request to a handler in this goroutine, with the path /webhooks. A panic
+// of the handler is not recovered. For a router that has the receiver at another path, use
+// Post and an httptest.Server.
 func (r *Request) Serve(handler http.Handler) Answer {
 	r.sender.t.Helper()
 	req := r.request(r.sender.t.Context(), "/webhooks")
