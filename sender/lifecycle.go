@@ -75,7 +75,8 @@ func (r *Registry[Tx]) Close(ctx context.Context, id string) error {
 }
 
 // CloseTx is Close in the caller's transaction. What was published in it before
-// this call is still delivered.
+// this call is still delivered. What others commit between the call and the commit is not,
+// although it is accepted. So make it the last call of the transaction.
 func (r *Registry[Tx]) CloseTx(ctx context.Context, tx Tx, id string) error {
 	return r.store.CloseSubscriptionTx(ctx, tx, id)
 }
@@ -90,7 +91,9 @@ func (r *Registry[Tx]) DeleteSubscriber(ctx context.Context, id string) error {
 
 // DeleteSubscriberTx is DeleteSubscriber in the caller's transaction. The event that
 // tells of the deletion is to be published in it before this call: then the
-// subscriber's own subscriptions still get it.
+// subscriber's own subscriptions still get it. Until the commit others can publish to the
+// subscriber, and its subscriptions do not get what they commit after the call. So make it
+// the last call of the transaction.
 func (r *Registry[Tx]) DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error {
 	return r.store.DeleteSubscriberTx(ctx, tx, id)
 }

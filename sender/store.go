@@ -114,6 +114,12 @@ type Store[Tx any] interface {
 	// later; once all of that has ended it is deleted. One that is paused or
 	// disabled is deleted at once. If it is closing already nothing is changed.
 	// ErrNotFound: no such subscription.
+	//
+	// The call is the boundary, not the commit of tx, unless the database has a single
+	// writer. Until tx has committed, others publish to the subscription as before.
+	// An event that they commit after the call is accepted, and the subscription does
+	// not get it: nobody waits for anybody else's transaction. A caller who makes the
+	// call the last one in tx keeps that time short.
 	CloseSubscriptionTx(ctx context.Context, tx Tx, id string) error
 
 	// DeleteSubscriptionTx ends a subscription, at a cost that does not depend on
@@ -125,7 +131,8 @@ type Store[Tx any] interface {
 	// DeleteSubscriberTx deletes a subscriber: its subscriptions are closed, and
 	// its secrets are destroyed once the last of them is deleted. From the commit
 	// on it reads as not found to everything but what is still to be sent. Its id
-	// is never in use again. ErrNotFound: no such subscriber.
+	// is never in use again. ErrNotFound: no such subscriber. What is published to it
+	// while tx is open is accepted: see CloseSubscriptionTx.
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
 
 	// SetSecretsTx replaces a subscriber's secrets, in their order, and raises the

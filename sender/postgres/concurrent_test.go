@@ -219,40 +219,58 @@ func TestANewSubscriptionGetsWhatIsCommittedAfterIt(t *testing.T) {
 	}
 }
 
-// A closing subscription gets the events that were committed before, and those that the
-// closing transaction published before the call. It gets no later ones, and none of a
-// transaction that was open then.
+// A closing subscription gets the events that were committed before the call, and those that
+// the closing transaction published before it. It gets none of a transaction that was open
+// then, and none that others commit until the closing transaction does: these are accepted,
+// since nobody waits for it.
 func TestAClosingSubscriptionGetsWhatWasCommittedBefore(t *testing.T) {
+	id := subscriptionID(0, 0)
 	for _, level := range levels {
-		t.Run(string(level), func(t *testing.T) {
-			p := newPlace(t)
-			s := p.store(t)
-			register(t, s, 1, 1, sender.Settings{})
-			id := subscriptionID(0, 0)
-			var before, farewell, tooLate, after string
-			p.committed(t, level, func(tx pgx.Tx) { before = to(t, s, tx, 0) })
-			producer := p.begin(t, level)
-			open := to(t, s, producer, 0)
-			addressed := draft(subscriberID(0))
-			addressed.Subscription = id
-			_, err := s.PublishTx(t.Context(), producer, []sender.Draft{addressed})
-			require.NoError(t, err)
-			p.committed(t, level, func(tx pgx.Tx) {
-				farewell = to(t, s, tx, 0)
-				require.NoError(t, s.CloseSubscriptionTx(t.Context(), tx, id))
-				tooLate = to(t, s, tx, 0)
+		for name, end := range map[string]struct {
+			call      func(s *pgxStore, tx pgx.Tx) error
+			addressee error // what a publish to the subscriber is refused with afterwards
+		}{
+			"the subscription": {func(s *pgxStore, tx pgx.Tx) error { return s.CloseSubscriptionTx(t.Context(), tx, id) }, nil},
+			"the subscriber":   {func(s *pgxStore, tx pgx.Tx) error { return s.DeleteSubscriberTx(t.Context(), tx, subscriberID(0)) }, sender.ErrNotFound},
+		} {
+			t.Run(string(level)+", "+name, func(t *testing.T) {
+				p := newPlace(t)
+				s := p.store(t)
+				register(t, s, 1, 1, sender.Settings{})
+				later := func(tx pgx.Tx) error {
+					_, err := s.PublishTx(t.Context(), tx, []sender.Draft{draft(subscriberID(0))})
+					return err
+				}
+				var before, between string
+				p.committed(t, level, func(tx pgx.Tx) { before = to(t, s, tx, 0) })
+				producer := p.begin(t, level)
+				open := to(t, s, producer, 0)
+				addressed := draft(subscriberID(0))
+				addressed.Subscription = id
+				_, err := s.PublishTx(t.Context(), producer, []sender.Draft{addressed})
+				require.NoError(t, err)
+				closing := p.begin(t, level)
+				farewell := to(t, s, closing, 0)
+				require.NoError(t, end.call(s, closing))
+				if end.addressee == nil {
+					require.NoError(t, later(closing))
+				}
+				p.committed(t, level, func(tx pgx.Tx) { between = to(t, s, tx, 0) })
+				require.NoError(t, closing.Commit(t.Context()))
+				require.ErrorIs(t, s.InTx(t.Context(), later), end.addressee)
+				require.NoError(t, producer.Commit(t.Context()))
+				require.Equal(t, map[string]int{id: 2}, drainAll(t, s))
+				require.ElementsMatch(t, []string{before, farewell}, got(t, s, id, ""), "not %v", []string{open, addressed.ID, between})
+				p.settled(t)
+				_, err = s.Event(t.Context(), between)
+				require.NoError(t, err, "it was accepted")
+				require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+					_, err := s.SubscriptionTx(t.Context(), tx, sender.SubscriptionKey{ID: id})
+					require.ErrorIs(t, err, sender.ErrNotFound, "it is deleted once all has ended")
+					return nil
+				}))
 			})
-			p.committed(t, level, func(tx pgx.Tx) { after = to(t, s, tx, 0) })
-			require.NoError(t, producer.Commit(t.Context()))
-			require.Equal(t, map[string]int{id: 2}, drainAll(t, s))
-			require.ElementsMatch(t, []string{before, farewell}, got(t, s, id, ""), "not %v", []string{open, addressed.ID, tooLate, after})
-			p.settled(t)
-			require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
-				_, err := s.SubscriptionTx(t.Context(), tx, sender.SubscriptionKey{ID: id})
-				require.ErrorIs(t, err, sender.ErrNotFound, "it is deleted once all has ended")
-				return nil
-			}))
-		})
+		}
 	}
 }
 
