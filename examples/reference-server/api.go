@@ -167,17 +167,23 @@ func (s *server) allowed(o operation) func(huma.Context, func(huma.Context)) {
 }
 
 // queryNames are the parameters that an operation takes in its query.
-func queryNames(op *huma.Operation) (names []string) {
+func queryNames(op *huma.Operation) []string { return parameters(op, "query") }
+
+func parameters(op *huma.Operation, in string) (names []string) {
 	for _, p := range op.Parameters {
-		if p.In == "query" {
+		if p.In == in {
 			names = append(names, p.Name)
 		}
 	}
 	return names
 }
 
-// unknownQuery refuses a parameter that would be passed over: who has mistyped a filter
-// would be shown everything.
+// emptyIsNone are the parameters that say the same when they are empty as when they are left
+// out: the first page, and every name.
+var emptyIsNone = map[string]bool{"cursor": true, "after": true, "name": true}
+
+// unknownQuery refuses a parameter that would be passed over: who has mistyped a filter, or
+// given it no value, would be shown everything.
 func unknownQuery(query url.Values, known []string) *Problem {
 	var errs []Detail
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -188,6 +194,8 @@ func unknownQuery(query url.Values, known []string) *Problem {
 			errs = append(errs, Detail{Location: "query." + name, Message: "it is unknown: this path takes " + strings.Join(known, ", ")})
 		case len(query[name]) > 1 && !strings.HasSuffix(name, "[]"):
 			errs = append(errs, Detail{Location: "query." + name, Message: "it is given more than once"})
+		case query[name][0] == "" && !emptyIsNone[name]:
+			errs = append(errs, Detail{Location: "query." + name, Message: "it is empty: leave it out, or give it a value"})
 		}
 	}
 	if len(errs) == 0 {
@@ -197,8 +205,11 @@ func unknownQuery(query url.Values, known []string) *Problem {
 }
 
 // unclearHeaders refuses what would be passed over: who sends an empty Idempotency-Key or
-// If-Match believes to be safe, and of two keys one would not count.
+// If-Match, or an If-Match for what has no ETag, believes to be safe, and of two keys one
+// would not count.
 func unclearHeaders(ctx huma.Context) *Problem {
+	op := ctx.Operation()
+	matchless := op.Method != http.MethodGet && !slices.Contains(parameters(op, "header"), "If-Match")
 	var keys int
 	var errs []Detail
 	ctx.EachHeader(func(name, value string) {
@@ -210,6 +221,9 @@ func unclearHeaders(ctx huma.Context) *Problem {
 		}
 		if name == "Idempotency-Key" {
 			keys++
+		}
+		if name == "If-Match" && matchless && strings.TrimSpace(value) != "*" {
+			errs = append(errs, Detail{Location: "header.If-Match", Message: "what this call changes has no ETag: leave it out"})
 		}
 	})
 	if keys > 1 {

@@ -62,7 +62,7 @@ func aboutSubscribers() map[string]words {
 		"list-subscribers":  {"Lists the customers that are not deleted; name restricts the list to those whose names begin with it.", nil, aPage(aSubscriber())},
 		"get-subscriber":    {"Reads the current state, as thin events ask for. Its ETag is made from the version.", nil, aSubscriber()},
 		"change-subscriber": {"Changes what is given, raises the version by one and publishes subscriber.updated, in one transaction.", SubscriberChange{Name: &name}, changed},
-		"delete-subscriber": {"Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again.", nil, nil},
+		"delete-subscriber": {"Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again.", nil, nil},
 		"redact-subscriber": {"Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", nil, Redacted{Events: 12}},
 	}
 }

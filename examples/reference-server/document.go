@@ -75,6 +75,9 @@ func describeOperation(kind, path, method string, op node, all map[string]words)
 	if ok {
 		op["description"] = strings.TrimSpace(w.about + " " + str(op["description"]))
 	}
+	if kind == "paths" && method != "get" && !takes(op, "Idempotency-Key") {
+		op["description"] = str(op["description"]) + " It passes an Idempotency-Key over: a repeat is a call of its own."
+	}
 	if op["security"] == nil {
 		op["security"] = []any{}
 	}
@@ -109,6 +112,11 @@ func describeResponse(path, status string, r node) {
 
 func problemContent() node {
 	return node{"application/problem+json": node{"schema": node{"$ref": "#/components/schemas/Problem"}}}
+}
+
+// takes tells whether an operation has a parameter.
+func takes(op node, name string) bool {
+	return slices.ContainsFunc(list(op["parameters"]), func(p any) bool { return p.(node)["name"] == name })
 }
 
 // idOf is an id such as a path takes.

@@ -15,13 +15,15 @@ import (
 
 // Event is something that happened, as it is posted to callback URLs.
 type Event struct {
-	ID         string          `json:"id" doc:"The event's id: deduplicate by it."`
-	Type       string          `json:"type" doc:"Words joined by full stops, such as order.paid."`
-	OccurredAt *time.Time      `json:"occurred_at,omitempty" doc:"When it happened."`
-	Object     Object          `json:"object" doc:"What it is about."`
-	Version    int64           `json:"version" doc:"Higher with each change of the object."`
-	Data       json.RawMessage `json:"data,omitempty" doc:"What the producer has added."`
-	Redacted   bool            `json:"redacted,omitempty" doc:"What it said was removed."`
+	ID         string     `json:"id" doc:"The event's id: deduplicate by it."`
+	Type       string     `json:"type" doc:"Words joined by full stops, such as order.paid."`
+	OccurredAt *time.Time `json:"occurred_at,omitempty" doc:"When it happened."`
+	Object     Object     `json:"object" doc:"What it is about."`
+	Version    int64      `json:"version" doc:"Higher with each change of the object."`
+
+	PayloadVersion string          `json:"payload_version,omitempty" doc:"In which version of its type the data is: the date since which that is there. Left out where there is one version."`
+	Data           json.RawMessage `json:"data,omitempty" doc:"What the producer has added."`
+	Redacted       bool            `json:"redacted,omitempty" doc:"What it said was removed."`
 }
 
 // EventRecord is an event with its deliveries.

@@ -260,6 +260,29 @@ func TestIdempotencyKeys(t *testing.T) {
 		s.post(operatorToken, "/subscribers", object{"name": "x"}, "Idempotency-Key", "k", "Idempotency-Key", "l").refused(http.StatusUnprocessableEntity)
 		s.patch(operatorToken, "/subscribers/"+c.id, object{"name": "x"}, "If-Match", "").refused(http.StatusUnprocessableEntity)
 
+		// So are changes, with what a change of theirs would be: nothing else, or an empty list.
+		change := func(path string, body object, headers ...string) *reply {
+			return s.patch(c.token, path, body, append([]string{"Idempotency-Key", "change"}, headers...)...)
+		}
+		at := "/subscriptions/" + mine["id"].(string)
+		paused := change(at, object{"status": "paused"})
+		require.Equal(t, "paused", paused.is(http.StatusOK)["status"])
+		s.patch(c.token, at, object{"status": "active"}).is(http.StatusOK)
+		require.Equal(t, paused.text, change(at, object{"status": "paused"}).text)
+		require.Equal(t, "active", s.get(c.token, at).is(http.StatusOK)["status"], "by a repeat nothing is changed")
+		for _, other := range []object{{}, {"retry_delays_seconds": []int{}}, {"status": "paused", "description": "else"}} {
+			change(at, other).refused(http.StatusConflict, "header.Idempotency-Key")
+		}
+		at = "/subscribers/" + c.id
+		renamed := s.patch(operatorToken, at, object{"name": "renamed"}, "Idempotency-Key", "change", "If-Match", `"1"`)
+		require.InDelta(t, 2, renamed.is(http.StatusOK)["version"], 0)
+		again := s.patch(operatorToken, at, object{"name": "renamed"}, "Idempotency-Key", "change", "If-Match", `"1"`)
+		require.Equal(t, []any{renamed.status, renamed.text, renamed.header.Get("ETag")}, []any{again.status, again.text, again.header.Get("ETag")})
+		require.InDelta(t, 2, s.get(c.token, at).is(http.StatusOK)["version"], 0)
+		s.patch(operatorToken, at, object{"name": "renamed"}, "Idempotency-Key", "change").refused(http.StatusConflict, "header.Idempotency-Key")
+		s.patch(operatorToken, at, object{}, "Idempotency-Key", "nothing").is(http.StatusOK)
+		s.patch(operatorToken, at, object{"attributes": object{}}, "Idempotency-Key", "nothing").refused(http.StatusConflict, "header.Idempotency-Key")
+
 		// A refusal has no effect, and is not what a repeat gets.
 		s.post(operatorToken, "/subscriptions", object{"url": e.URL, "subscriber_id": "sub_late"}, "Idempotency-Key", "late").refused(http.StatusUnprocessableEntity)
 		s.post(operatorToken, "/subscribers", object{"name": "late", "id": "sub_late"}).is(http.StatusCreated)

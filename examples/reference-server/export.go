@@ -49,7 +49,7 @@ const (
 func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json.RawMessage) error {
 	var in ExportEvents
 	if err := json.Unmarshal(input, &in); err != nil {
-		return invalid("body.input", "it is not an input of export_events")
+		return badInput(err)
 	}
 	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
 		return invalid("body.input.until", "it must be later than since")
@@ -174,7 +174,7 @@ type exportAnswer struct {
 }
 
 func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAnswer, error) {
-	j, err := s.jobs.Get(ctx, c.key(in.ID))
+	j, err := s.jobReader.Get(ctx, c.key(in.ID))
 	if err == nil && j.Kind != "export_events" {
 		err = jobs.ErrNotFound
 	}

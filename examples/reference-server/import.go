@@ -21,9 +21,17 @@ type ImportSubscribers struct {
 // ImportedSubscriber is created, or updated if there is one of that id. One that
 // cannot be is reported in the result, and does not keep the others from it.
 type ImportedSubscriber struct {
-	ID         string     `json:"id,omitempty" doc:"That of one that is there updates it. Made up if it is left out."`
+	ID         *string    `json:"id,omitempty" doc:"That of one that is there updates it. Made up if it is left out."`
 	Name       string     `json:"name,omitempty" doc:"Up to 255 characters."`
 	Attributes Attributes `json:"attributes,omitempty" doc:"Replaces the attributes as a whole; without it they stay."`
+}
+
+// id is the id as it was given; empty if it was not.
+func (i *ImportedSubscriber) id() string {
+	if i.ID == nil {
+		return ""
+	}
+	return *i.ID
 }
 
 // Imported is the result of import_subscribers.
@@ -92,7 +100,8 @@ func (s *service) importSubscribers(ctx context.Context, run *jobs.Run[*sql.Tx])
 			seen = bad.index
 			continue
 		case errors.As(err, &bad):
-			next, err = s.importFailed(ctx, run, len(in.Subscribers), state, bad, in.Subscribers[bad.index].ID)
+			row := in.Subscribers[bad.index]
+			next, err = s.importFailed(ctx, run, len(in.Subscribers), state, bad, row.id())
 		}
 		if err != nil {
 			return nil, err
@@ -148,21 +157,21 @@ var subscriberIDs = regexp.MustCompile(`^sub_[A-Za-z0-9_-]{1,64}$`)
 // updates it.
 func (s *service) importRow(ctx context.Context, tx *sql.Tx, row ImportedSubscriber) (created bool, err error) {
 	switch {
-	case row.ID != "" && !subscriberIDs.MatchString(row.ID):
+	case row.ID != nil && !subscriberIDs.MatchString(*row.ID):
 		return false, &badRow{message: "id: it must be sub_ and 1 to 64 letters, digits, hyphens and underscores"}
 	case row.Name == "":
 		return false, &badRow{message: "name: it is required"}
 	case utf8.RuneCountInString(row.Name) > maxName || !text(row.Name):
 		return false, &badRow{message: "name: it must have at most 255 characters, none of them NUL"}
 	}
-	if row.ID != "" {
-		_, err := s.updateSubscriber(ctx, tx, row.ID, "", SubscriberChange{Name: &row.Name, Attributes: row.Attributes})
+	if row.ID != nil {
+		_, err := s.updateSubscriber(ctx, tx, *row.ID, "", SubscriberChange{Name: &row.Name, Attributes: row.Attributes})
 		var p *Problem
 		if !errors.As(err, &p) { // nil, or the database's
 			return false, err
 		}
 	}
-	_, _, err = s.insertSubscriber(ctx, tx, NewSubscriber(row), "")
+	_, _, err = s.insertSubscriber(ctx, tx, NewSubscriber{ID: row.id(), Name: row.Name, Attributes: row.Attributes}, "")
 	if errors.Is(err, sender.ErrExists) {
 		return false, &badRow{message: "id: it was in use before, and is never in use again", taken: true}
 	}

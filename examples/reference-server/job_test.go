@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -176,6 +177,8 @@ func TestImport(t *testing.T) {
 			{"name": "unnamed"},
 			{"id": gone.id, "name": "again"},
 			{},
+			{"id": "", "name": "whose id is missing where it comes from"},
+			{"id": nil, "name": "left out"},
 		}
 		for i := range 120 {
 			rows = append(rows, object{"id": fmt.Sprintf("sub_row-%d", i), "name": fmt.Sprint(i)})
@@ -183,17 +186,17 @@ func TestImport(t *testing.T) {
 		job := s.finished(operatorToken, s.submit(operatorToken, "import_subscribers", object{"subscribers": rows}))
 		require.Equal(t, "succeeded", job["status"], "%v", job)
 		result := job["result"].(object)
-		require.InDelta(t, 122, result["created"], 0)
+		require.InDelta(t, 123, result["created"], 0)
 		require.InDelta(t, 1, result["updated"], 0)
-		require.InDelta(t, 3, result["failed"], 0)
-		require.Equal(t, object{"done": 126.0, "total": 126.0}, job["progress"])
+		require.InDelta(t, 4, result["failed"], 0)
+		require.Equal(t, object{"done": 128.0, "total": 128.0}, job["progress"])
 		var failed []string
 		for _, one := range result["errors"].([]any) {
 			o := one.(object)
 			require.NotEmpty(t, o["message"])
 			failed = append(failed, fmt.Sprintf("%v %v", o["index"], o["id"]))
 		}
-		require.Equal(t, []string{"2 ada", "4 " + gone.id, "5 "}, failed)
+		require.Equal(t, []string{"2 ada", "4 " + gone.id, "5 ", "6 "}, failed)
 
 		after := s.get(operatorToken, "/subscribers/"+known.id).is(http.StatusOK)
 		require.Equal(t, "after", after["name"])
@@ -204,10 +207,10 @@ func TestImport(t *testing.T) {
 		token := s.post(operatorToken, "/subscribers/sub_new/token/rotate", nil).is(http.StatusOK)["token"].(string)
 		s.get(token, "/subscribers/sub_new").is(http.StatusOK)
 		told := map[string]int{}
-		for _, one := range e.wait(t, 123) {
+		for _, one := range e.wait(t, 124) {
 			told[typeAndVersion(t, one.body)]++
 		}
-		require.Equal(t, map[string]int{"subscriber.created 1": 122, "subscriber.updated 2": 1}, told)
+		require.Equal(t, map[string]int{"subscriber.created 1": 123, "subscriber.updated 2": 1}, told)
 	})
 }
 
@@ -227,14 +230,7 @@ func TestImportsOfTheSame(t *testing.T) {
 				require.NoError(t, err)
 				do()
 				// One waits for the lock, and one for what that one will have made.
-				eventually(t, "two who wait", func() (n int) {
-					// Within a transaction the list of connections stays as it was first read.
-					_, err := tx.ExecContext(t.Context(), "SELECT pg_stat_clear_snapshot()")
-					require.NoError(t, err)
-					require.NoError(t, tx.QueryRowContext(t.Context(), `WITH first AS (SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
-						SELECT count(*) FROM pg_stat_activity WHERE pid IN (TABLE first) OR pg_blocking_pids(pid) && ARRAY(TABLE first)`).Scan(&n))
-					return n
-				}, func(n int) bool { return n >= 2 })
+				twoWait(t, tx)
 			}
 		}
 		var submitted []string
@@ -254,6 +250,19 @@ func TestImportsOfTheSame(t *testing.T) {
 		require.Equal(t, map[string]float64{"created": 1, "updated": 1, "failed": 0}, did)
 		require.InDelta(t, 2, s.get(operatorToken, "/subscribers/sub_same").is(http.StatusOK)["version"], 0)
 	})
+}
+
+// twoWait waits until two others wait for a transaction, or one for it and one for the other.
+func twoWait(t *testing.T, tx *sql.Tx) {
+	t.Helper()
+	eventually(t, "two who wait", func() (n int) {
+		// Within a transaction the list of connections stays as it was first read.
+		_, err := tx.ExecContext(t.Context(), "SELECT pg_stat_clear_snapshot()")
+		require.NoError(t, err)
+		require.NoError(t, tx.QueryRowContext(t.Context(), `WITH first AS (SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
+			SELECT count(*) FROM pg_stat_activity WHERE pid IN (TABLE first) OR pg_blocking_pids(pid) && ARRAY(TABLE first)`).Scan(&n))
+		return n
+	}, func(n int) bool { return n >= 2 })
 }
 
 func TestReplayJob(t *testing.T) {
@@ -305,6 +314,15 @@ func TestReplayJob(t *testing.T) {
 		s.post(operatorToken, "/jobs/"+slow+"/cancel", nil).is(http.StatusAccepted)
 		require.Equal(t, "cancelled", s.finished(operatorToken, slow)["status"])
 		require.Less(t, delivered(), n)
+
+		// It ends, too, if it is cancelled while no process runs it.
+		slow = s.submit(operatorToken, "replay", object{"status": "delivered", "rate_per_second": 0.01})
+		eventually(t, "it has begun", func() any { return s.get(operatorToken, "/jobs/"+slow).is(http.StatusOK)["progress"] }, func(p any) bool { return p != nil })
+		s.stop()
+		s = start(t, p, "-workers=false")
+		require.Equal(t, []string{"1"}, each(t, p.open(t), "SELECT count(*) FROM surehook_replays WHERE status = 'running'"))
+		require.Equal(t, "cancelled", s.post(operatorToken, "/jobs/"+slow+"/cancel", nil).is(http.StatusAccepted)["status"])
+		require.Equal(t, []string{"0"}, each(t, p.open(t), "SELECT count(*) FROM surehook_replays WHERE status = 'running'"))
 	})
 }
 

@@ -92,6 +92,16 @@ func (s *server) describeKinds() {
 	}
 }
 
+// badInput refuses an input that fits its schema and not its type: a number such as 1e2.
+func badInput(err error) *Problem {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return invalid("body.input", "it is not one of this kind")
+	}
+	at := notWhole("body.input", wrong.Field)
+	return invalid(at.Location, at.Message)
+}
+
 // inputOf reads a job's input, which was checked when it was submitted.
 func inputOf[I any](run *jobs.Run[*sql.Tx]) (in I, err error) {
 	err = json.Unmarshal(run.Job().Input, &in)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -55,6 +56,13 @@ func TestManners(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode, "whose request is it?")
+
+		// The first page can also be asked for with an empty cursor, and all names begin with none.
+		for token, path := range map[string]string{c.token: "/deliveries?cursor=", operatorToken: "/subscribers?name=&cursor="} {
+			s.get(token, path).is(http.StatusOK)
+		}
+		s.patch(operatorToken, at, object{}, "If-Match", "*").is(http.StatusOK)
+		s.post(c.token, at+"/secret/retire", nil, "If-Match", "*").is(http.StatusNoContent)
 
 		// Empty is empty and not null, and what there is not is null and not absent.
 		for _, list := range []string{"/subscriptions", "/deliveries", "/notices", "/jobs"} {
@@ -190,5 +198,61 @@ func TestJobsWithin(t *testing.T) {
 		eventually(t, "they are sent once more", func() int { return len(bad.received()) }, func(n int) bool { return n >= before+4 })
 		require.Len(t, bad.received(), before+4)
 		s.deliveries(c.token, second, "dead_lettered", 3)
+	})
+}
+
+// Who reads waits for nobody who writes: SQLite has one writer at a time.
+func TestReadsWaitForNoWriter(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "test.db")
+	p := place{driver: "sqlite", url: "file:" + path, flag: path}
+	s := start(t, p, "-workers=false")
+	c := s.customer("c")
+	id := s.subscribe(c.token, "https://hooks.example.com/")
+	event, job := s.change("1"), s.submit(c.token, "export_events", object{})
+
+	tx, err := p.open(t).Conn(t.Context())
+	require.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+	for path, status := range map[string]int{
+		"/subscribers/" + c.id: 200, "/subscriptions": 200, "/subscriptions/" + id: 200, "/subscriptions/" + id + "/why?event_id=" + event: 200,
+		"/events": 200, "/events/" + event: 200, "/deliveries": 200, "/deliveries/dlv_never": 404, "/notices": 200,
+		"/jobs": 200, "/jobs/" + job: 200, "/jobs/" + job + "/events": 409,
+	} {
+		require.Equal(t, status, s.get(c.token, path).status, path)
+	}
+	_, err = tx.ExecContext(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	s.patch(c.token, "/subscriptions/"+id, object{"description": "x"}).is(http.StatusOK)
+}
+
+// Of two changes at a time neither undoes what the other has changed.
+func TestChangesAtATime(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false")
+		c := s.customer("c")
+		id := s.subscribe(c.token, "https://hooks.example.com/")
+		end := func() {}
+		if p.driver == "pgx" { // both begin before one of them ends
+			tx, err := p.open(t).BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), "SELECT FROM surehook_subscriptions WHERE id = $1 FOR UPDATE", id)
+			require.NoError(t, err)
+			end = func() {
+				twoWait(t, tx)
+				require.NoError(t, tx.Rollback())
+			}
+		}
+		changes := []object{{"gone": "stop"}, {"order": "latest"}}
+		var wg sync.WaitGroup
+		for _, change := range changes {
+			wg.Go(func() { s.patch(c.token, "/subscriptions/"+id, change).is(http.StatusOK) })
+		}
+		end()
+		wg.Wait()
+		got := s.get(c.token, "/subscriptions/"+id).is(http.StatusOK)
+		require.Equal(t, []any{"stop", "latest"}, []any{got["gone"], got["order"]})
 	})
 }

@@ -113,10 +113,8 @@ func (o *observed) WriteHeader(status int) {
 // Unwrap lets http.ResponseController set deadlines.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// jobHooks count the jobs that end.
-func (m *metrics) jobHooks() jobs.Hooks {
-	return jobs.Hooks{Finished: func(_ context.Context, j jobs.Job) { m.jobs.WithLabelValues(j.Kind, string(j.Status)).Inc() }}
-}
+// finished counts a job that has ended.
+func (m *metrics) finished(j jobs.Job) { m.jobs.WithLabelValues(j.Kind, string(j.Status)).Inc() }
 
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})

@@ -11,12 +11,14 @@ import (
 
 // Posted is the body of what is posted to a callback URL.
 type Posted struct {
-	ID         string          `json:"id" doc:"Every repetition has the same: deduplicate by it."`
-	Type       string          `json:"type" example:"subscriber.updated" doc:"Words joined by full stops."`
-	OccurredAt time.Time       `json:"occurred_at" doc:"When it happened."`
-	Object     Object          `json:"object" doc:"What the event is about."`
-	Version    int64           `json:"version" minimum:"1" maximum:"9007199254740991" doc:"It is higher with each change of the object."`
-	Data       json.RawMessage `json:"data,omitempty" doc:"What the producer has added. Without it the event is thin: read the object's state."`
+	ID         string    `json:"id" doc:"Every repetition has the same: deduplicate by it."`
+	Type       string    `json:"type" example:"subscriber.updated" doc:"Words joined by full stops."`
+	OccurredAt time.Time `json:"occurred_at" doc:"When it happened."`
+	Object     Object    `json:"object" doc:"What the event is about."`
+	Version    int64     `json:"version" minimum:"1" maximum:"9007199254740991" doc:"It is higher with each change of the object."`
+
+	PayloadVersion string          `json:"payload_version,omitempty" doc:"In which version of its type the data is: the date since which that is there. Left out where there is one version."`
+	Data           json.RawMessage `json:"data,omitempty" doc:"What the producer has added. Without it the event is thin: read the object's state."`
 }
 
 // describePosted adds what is posted to callback URLs to the OpenAPI document.

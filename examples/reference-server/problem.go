@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/validation"
@@ -130,15 +131,25 @@ func detailOf(d *huma.ErrorDetail) Detail {
 	if name, present := strings.CutSuffix(name, " to be present"); is && present {
 		return Detail{Location: d.Location + "." + name, Message: "it is required"}
 	}
-	// A number that the schema takes, and Go's parser does not.
 	if m := unparsed.FindStringSubmatch(d.Message); m != nil {
-		return Detail{Location: d.Location + "." + m[1], Message: "it must be an integer without a fraction or an exponent"}
+		return notWhole(d.Location, m[1])
 	}
 	message := inWords(d.Message)
 	if at, is := d.Value.(string); is && message == isATime && strings.Contains(at, " ") && strings.HasPrefix(d.Location, "query.") {
 		message += "; a + in a query is written %2B"
 	}
 	return Detail{Location: d.Location, Message: message}
+}
+
+// notWhole refuses a number that the schema takes for whole, as 1e2, and Go's parser does not.
+// Go names the embedded structs on the way to the field, too.
+func notWhole(location, field string) Detail {
+	for name := range strings.SplitSeq(field, ".") {
+		if name != "" && !unicode.IsUpper(rune(name[0])) {
+			location += "." + name
+		}
+	}
+	return Detail{Location: location, Message: "it must be an integer without a fraction or an exponent"}
 }
 
 const isATime = "it must be a time such as 2006-01-02T15:04:05Z (RFC 3339)"

@@ -149,6 +149,10 @@ func TestRefusals(t *testing.T) {
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "paused", "resume": "all"}, 422, "body.resume", nil},
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"resume": "all"}, 422, "body.resume", nil},
 
+			{c.token, "PATCH", "/subscriptions/" + sub, `{"order":"object","hold_tries":1e0}`, 422, "body.hold_tries", nil},
+			{c.token, "POST", "/subscriptions", `{"url":"https://hooks.example.com","horizon_seconds":1e5}`, 422, "body.horizon_seconds", nil},
+			{c.token, "POST", "/jobs", `{"kind":"replay","input":{"status_code":4e2}}`, 422, "body.input.status_code", nil},
+
 			// Publishing.
 			{op, "POST", "/events", object{"type": "x.y"}, 422, "body.object", nil},
 			{op, "POST", "/events", with(ok, "type", "x y"), 422, "body.type", nil},
@@ -169,7 +173,16 @@ func TestRefusals(t *testing.T) {
 			{op, "POST", "/events", ok, 422, "header.Idempotency-Key", []string{"Idempotency-Key", strings.Repeat("k", 256)}},
 			{op, "POST", "/events", with(ok, "subscriber_id", "sub_never"), 422, "body.subscriber_id", []string{"Idempotency-Key", "refused"}},
 
+			// A condition on what has no version.
+			{c.token, "PATCH", "/subscriptions/" + sub, object{"description": "x"}, 422, "header.If-Match", []string{"If-Match", `"1"`}},
+			{c.token, "DELETE", "/subscriptions/" + sub, nil, 422, "header.If-Match", []string{"If-Match", `"1"`}},
+
 			// Lists.
+			{c.token, "GET", "/deliveries?limit=", nil, 422, "query.limit", nil},
+			{c.token, "GET", "/deliveries?subscription_id=", nil, 422, "query.subscription_id", nil},
+			{c.token, "GET", "/deliveries?status=&since=", nil, 422, "query.since", nil},
+			{c.token, "GET", "/notices?unacknowledged", nil, 422, "query.unacknowledged", nil},
+			{c.token, "GET", "/events?wait=&after=", nil, 422, "query.wait", nil},
 			{c.token, "GET", "/deliveries?limit=0", nil, 422, "query.limit", nil},
 			{c.token, "GET", "/deliveries?limit=201", nil, 422, "query.limit", nil},
 			{c.token, "GET", "/deliveries?limit=many", nil, 422, "query.limit", nil},

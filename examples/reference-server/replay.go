@@ -69,7 +69,7 @@ func (s *service) replaysOf(owner string) replays {
 func (s *service) checkReplay(ctx context.Context, tx *sql.Tx, c caller, input json.RawMessage) error {
 	var in ReplayDeliveries
 	if err := json.Unmarshal(input, &in); err != nil {
-		return invalid("body.input", "it is not an input of replay")
+		return badInput(err)
 	}
 	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
 		return invalid("body.input.until", "it must be later than since")
@@ -86,7 +86,7 @@ func (s *service) checkReplay(ctx context.Context, tx *sql.Tx, c caller, input j
 	if err := textOnly("body.input.subscription_id", in.SubscriptionID); err != nil {
 		return err
 	}
-	_, err := s.own(ctx, tx, c, in.SubscriptionID)
+	_, err := s.own(ctx, tx, c, sender.SubscriptionKey{ID: in.SubscriptionID})
 	var p *Problem
 	if errors.As(err, &p) {
 		return invalid("body.input.subscription_id", "there is no such subscription")
@@ -129,20 +129,46 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 // beginReplay finds the replay that an earlier run of the job has created, and else
 // creates it.
 func beginReplay(ctx context.Context, own replays, j jobs.Job, n replay.Request) (replay.Replay, error) {
+	r, found, err := replayOf(ctx, own, j)
+	if err != nil || found {
+		return r, err
+	}
+	return own.Create(ctx, n)
+}
+
+// replayOf finds the replay that a job has created.
+func replayOf(ctx context.Context, own replays, j jobs.Job) (r replay.Replay, found bool, err error) {
 	for q := (replay.Query{Limit: 200}); ; {
 		page, err := own.List(ctx, q)
 		if err != nil {
-			return replay.Replay{}, err
+			return replay.Replay{}, false, err
 		}
 		for _, r := range page {
-			if r.By == n.By {
-				return r, nil
+			if r.By == j.ID {
+				return r, true, nil
 			}
 		}
 		if len(page) < q.Limit || page[len(page)-1].CreatedAt.Before(j.CreatedAt.Add(-time.Minute)) {
-			return own.Create(ctx, n)
+			return replay.Replay{}, false, nil
 		}
 		q.After = page[len(page)-1].ID
+	}
+}
+
+// endReplayOf cancels the replay of a job that was cancelled while no process ran it: the
+// one that did was stopped, or was lost.
+func (s *service) endReplayOf(ctx context.Context, j jobs.Job) {
+	if j.Kind != "replay" || j.Status != jobs.Cancelled {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	own := s.replaysOf(j.Owner)
+	r, found, err := replayOf(ctx, own, j)
+	if err == nil && found {
+		_, err = own.Cancel(ctx, r.ID)
+	}
+	if err != nil && !errors.Is(err, sender.ErrStatus) { // it has come to its end
+		s.log.Error("a job was cancelled, and its replay may go on", "job", j.ID, "error", err)
 	}
 }
 

@@ -46,6 +46,7 @@ type service struct {
 	feed       *feed.Reader
 	dispatcher *dispatch.Dispatcher
 	jobs       *jobs.Jobs[*sql.Tx]
+	jobReader  *jobs.Jobs[*sql.Tx] // for what only reads
 }
 
 func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, err error) {
@@ -153,7 +154,14 @@ func (s *service) assembleJobs() error {
 	if err != nil {
 		return err
 	}
-	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: s.options.timeout, Logger: s.log, Hooks: s.metrics.jobHooks()})
+	if s.jobReader, err = jobs.New[*sql.Tx](jobsToRead{s.db.jobs, s.db}, s.jobKinds(), nil); err != nil {
+		return err
+	}
+	hooks := jobs.Hooks{Finished: func(ctx context.Context, j jobs.Job) {
+		s.metrics.finished(j)
+		s.endReplayOf(ctx, j)
+	}}
+	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: s.options.timeout, Logger: s.log, Hooks: hooks})
 	return err
 }
 

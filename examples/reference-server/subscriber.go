@@ -45,7 +45,7 @@ type CreatedSubscriber struct {
 // SubscriberChange lists the fields to change. A field that is left out stays as it is.
 type SubscriberChange struct {
 	Name       *string    `json:"name,omitempty" minLength:"1" maxLength:"255" doc:"What people call it."`
-	Attributes Attributes `json:"attributes,omitempty" doc:"Replaces the attributes as a whole."`
+	Attributes Attributes `json:"attributes,omitzero" doc:"Replaces the attributes as a whole."` // an empty object is not the same as none
 }
 
 type (
@@ -67,6 +67,7 @@ type (
 	}
 	changeSubscriber struct {
 		SubscriberPath
+		Keyed
 		IfMatch string `header:"If-Match" doc:"ETags: the change is made only if the present one is among them."`
 		Body    SubscriberChange
 	}
@@ -85,7 +86,7 @@ func (s *server) subscriberOperations() {
 	handle(s, operation{method: http.MethodPost, path: "/subscribers", id: "create-subscriber", summary: "Create a subscriber", tag: "Subscribers", status: http.StatusCreated, who: operatorOnly, shows: true, errors: []int{http.StatusConflict}}, s.createSubscriber)
 	handle(s, operation{method: http.MethodGet, path: "/subscribers/{id}", id: "get-subscriber", summary: "Read a subscriber's current state", tag: "Subscribers"}, s.getSubscriber)
 	s.api.OpenAPI().Paths["/subscribers/{id}"].Get.Responses["304"] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
-	handle(s, operation{method: http.MethodPatch, path: "/subscribers/{id}", id: "change-subscriber", summary: "Change a subscriber", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusPreconditionFailed}}, s.changeSubscriber)
+	handle(s, operation{method: http.MethodPatch, path: "/subscribers/{id}", id: "change-subscriber", summary: "Change a subscriber", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusConflict, http.StatusPreconditionFailed}}, s.changeSubscriber)
 	handle(s, operation{method: http.MethodDelete, path: "/subscribers/{id}", id: "delete-subscriber", summary: "Delete a subscriber", tag: "Subscribers", status: http.StatusNoContent, who: operatorOnly, errors: []int{http.StatusConflict, http.StatusPreconditionFailed}}, s.deleteSubscriber)
 }
 
@@ -173,11 +174,13 @@ func (s *server) getSubscriber(ctx context.Context, _ caller, in *readSubscriber
 	return &subscriberAnswer{Status: http.StatusOK, ETag: etag(sub.Version), Body: &sub}, nil
 }
 
-func (s *server) changeSubscriber(ctx context.Context, _ caller, in *changeSubscriber) (*subscriberAnswer, error) {
-	var sub Subscriber
-	err := s.db.inTx(ctx, func(tx *sql.Tx) (err error) {
-		sub, err = s.updateSubscriber(ctx, tx, in.ID, in.IfMatch, in.Body)
-		return err
+func (s *server) changeSubscriber(ctx context.Context, c caller, in *changeSubscriber) (*subscriberAnswer, error) {
+	asked := struct {
+		IfMatch string
+		SubscriberChange
+	}{in.IfMatch, in.Body}
+	sub, err := once(ctx, s.answers, c, in.Key, asked, func(tx *sql.Tx) (Subscriber, error) {
+		return s.updateSubscriber(ctx, tx, in.ID, in.IfMatch, in.Body)
 	})
 	if err != nil {
 		return nil, err
@@ -235,16 +238,16 @@ func (s *server) deleteSubscriber(ctx context.Context, _ caller, in *deleteSubsc
 		if err := unchanged(in.IfMatch, sub.Version-1); err != nil {
 			return err
 		}
-		// The event before the deletion: its own subscriptions still get it.
+		now := time.Now().UnixMicro()
+		if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET name = '', attributes = '{}', token_hash = NULL, updated_at = $1, deleted_at = $1 WHERE id = $2", now, in.ID); err != nil {
+			return err
+		}
+		// The event before the deletion: its own subscriptions still get it. The deletion
+		// last: they do not get what others commit between the call and the commit.
 		if err := s.publishSubscriber(ctx, tx, "subscriber.deleted", in.ID, sub.Version); err != nil {
 			return err
 		}
-		if err := s.registry.DeleteSubscriberTx(ctx, tx, in.ID); err != nil {
-			return err
-		}
-		now := time.Now().UnixMicro()
-		_, err = s.db.exec(ctx, tx, "UPDATE server_subscribers SET name = '', attributes = '{}', token_hash = NULL, updated_at = $1, deleted_at = $1 WHERE id = $2", now, in.ID)
-		return err
+		return s.registry.DeleteSubscriberTx(ctx, tx, in.ID)
 	})
 }
 

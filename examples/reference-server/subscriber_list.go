@@ -35,7 +35,7 @@ func (s *server) listSubscribers(ctx context.Context, _ caller, in *listSubscrib
 	after := subscriberCursor{created: 1<<63 - 1}
 	if raw != "" {
 		created, id, _ := strings.Cut(raw, ".")
-		if after.created, err = strconv.ParseInt(created, 10, 64); err != nil {
+		if after.created, err = strconv.ParseInt(created, 10, 64); err != nil || !text(id) {
 			return nil, invalid("query.cursor", "it must be the next_cursor of a page of the same list")
 		}
 		after.id = id

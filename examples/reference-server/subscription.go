@@ -124,6 +124,7 @@ type (
 	}
 	changeSubscription struct {
 		SubscriptionPath
+		Keyed
 		Body SubscriptionChange
 	}
 	testSubscription struct {
@@ -204,8 +205,8 @@ func (s *server) listSubscriptions(ctx context.Context, c caller, in *listSubscr
 
 // own reads a subscription in the transaction that uses it, so that nobody can touch
 // another's.
-func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, id string) (sender.Subscription, error) {
-	sub, err := s.db.sender.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id})
+func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, key sender.SubscriptionKey) (sender.Subscription, error) {
+	sub, err := s.db.sender.SubscriptionTx(ctx, tx, key)
 	if err == nil && !c.owns(sub.Subscriber) {
 		err = sender.ErrNotFound
 	}
@@ -215,12 +216,17 @@ func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, id string) (sen
 	return sub, err
 }
 
-func (s *server) getSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*answer[Subscription], error) {
-	var sub sender.Subscription
-	err := s.db.inTx(ctx, func(tx *sql.Tx) (err error) {
-		sub, err = s.own(ctx, tx, c, in.ID)
+// readOwn reads a subscription of the caller's.
+func (s *service) readOwn(ctx context.Context, c caller, id string) (sub sender.Subscription, err error) {
+	err = s.db.readTx(ctx, func(tx *sql.Tx) (err error) {
+		sub, err = s.own(ctx, tx, c, sender.SubscriptionKey{ID: id})
 		return err
 	})
+	return sub, err
+}
+
+func (s *server) getSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*answer[Subscription], error) {
+	sub, err := s.readOwn(ctx, c, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -240,41 +246,54 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 	if err := s.challengedAnew(ctx, c, in); err != nil {
 		return nil, err
 	}
-	var sub sender.Subscription
-	err = s.db.inTx(ctx, func(tx *sql.Tx) (err error) {
-		if sub, err = s.own(ctx, tx, c, in.ID); err != nil {
-			return err
-		}
-		if in.Body.URL != nil || in.Body.EventTypes != nil || in.Body.Filter != nil || in.Body.Description != nil || in.Body.any() || in.Body.fails() {
-			change := sender.SubscriptionChange{URL: in.Body.URL, EventTypes: in.Body.EventTypes, Description: in.Body.Description}
-			if in.Body.Filter != nil {
-				text := expression(in.Body.Filter)
-				change.Filter = &text
-			}
-			if (in.Body.any() || in.Body.fails()) && sub.Settings.Unreadable() == nil { // else the registry refuses: what is stored would be lost
-				settings := in.Body.failing(in.Body.settings(sub.Settings))
-				change.Settings = &settings
-			}
-			if _, err := s.registry.UpdateTx(ctx, tx, in.ID, changeWithoutOwn(&sub, change)); err != nil {
-				return err
-			}
-		}
-		switch in.Body.Status {
-		case "paused":
-			err = s.registry.PauseTx(ctx, tx, in.ID)
-		case "active":
-			err = s.registry.ResumeTx(ctx, tx, in.ID, take)
-		}
-		if err != nil {
-			return err
-		}
-		sub, err = s.own(ctx, tx, c, in.ID)
-		return err
+	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Subscription, error) {
+		return s.changeTx(ctx, tx, c, in.ID, in.Body, take)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &answer[Subscription]{viewSubscription(sub)}, nil
+	return &answer[Subscription]{body}, nil
+}
+
+// changeTx changes a subscription in the caller's transaction. Nobody else may change it
+// meanwhile: what is left out of the settings stays as it is.
+func (s *service) changeTx(ctx context.Context, tx *sql.Tx, c caller, id string, asked SubscriptionChange, take sender.Resume) (Subscription, error) {
+	sub, err := s.own(ctx, tx, c, sender.SubscriptionKey{ID: id, ToChange: true})
+	if err != nil {
+		return Subscription{}, err
+	}
+	if change, some := asked.of(&sub); some {
+		if _, err := s.registry.UpdateTx(ctx, tx, id, changeWithoutOwn(&sub, change)); err != nil {
+			return Subscription{}, err
+		}
+	}
+	switch asked.Status {
+	case "paused":
+		err = s.registry.PauseTx(ctx, tx, id)
+	case "active":
+		err = s.registry.ResumeTx(ctx, tx, id, take)
+	}
+	if err != nil {
+		return Subscription{}, err
+	}
+	sub, err = s.own(ctx, tx, c, sender.SubscriptionKey{ID: id})
+	return viewSubscription(sub), err
+}
+
+// of is the change of a subscription that was asked for, and whether there is any besides
+// that of its status.
+func (n *SubscriptionChange) of(sub *sender.Subscription) (change sender.SubscriptionChange, some bool) {
+	change = sender.SubscriptionChange{URL: n.URL, EventTypes: n.EventTypes, Description: n.Description}
+	if n.Filter != nil {
+		text := expression(n.Filter)
+		change.Filter = &text
+	}
+	settings := n.any() || n.fails()
+	if settings && sub.Settings.Unreadable() == nil { // else the registry refuses: what is stored would be lost
+		all := n.failing(n.settings(sub.Settings))
+		change.Settings = &all
+	}
+	return change, settings || n.URL != nil || n.EventTypes != nil || n.Filter != nil || n.Description != nil
 }
 
 // challengedAnew is challenged, for a URL that is another one.
@@ -282,11 +301,14 @@ func (s *server) challengedAnew(ctx context.Context, c caller, in *changeSubscri
 	if s.challenger == nil || in.Body.URL == nil {
 		return nil
 	}
-	was, err := s.getSubscription(ctx, c, &in.SubscriptionPath)
-	if err != nil || was.Body.URL == *in.Body.URL {
+	if known, err := s.answers.known(ctx, c, in.Key); err != nil || known {
 		return err
 	}
-	return s.challenged(ctx, was.Body.SubscriberID, in.ID, *in.Body.URL, "body.url")
+	was, err := s.readOwn(ctx, c, in.ID)
+	if err != nil || was.URL == *in.Body.URL {
+		return err
+	}
+	return s.challenged(ctx, was.Subscriber, in.ID, *in.Body.URL, "body.url")
 }
 
 func resumeOf(change SubscriptionChange) (sender.Resume, error) {
@@ -308,7 +330,7 @@ func resumeOf(change SubscriptionChange) (sender.Resume, error) {
 
 func (s *server) deleteSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*struct{}, error) {
 	return nil, s.db.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := s.own(ctx, tx, c, in.ID); err != nil {
+		if _, err := s.own(ctx, tx, c, sender.SubscriptionKey{ID: in.ID}); err != nil {
 			return err
 		}
 		return s.registry.UnsubscribeTx(ctx, tx, in.ID)
@@ -317,7 +339,7 @@ func (s *server) deleteSubscription(ctx context.Context, c caller, in *Subscript
 
 func (s *server) testSubscription(ctx context.Context, c caller, in *testSubscription) (*answer[TestSent], error) {
 	body, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (TestSent, error) {
-		if _, err := s.own(ctx, tx, c, in.ID); err != nil {
+		if _, err := s.own(ctx, tx, c, sender.SubscriptionKey{ID: in.ID}); err != nil {
 			return TestSent{}, err
 		}
 		ref, err := s.registry.SendTestTx(ctx, tx, in.ID)

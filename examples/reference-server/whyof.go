@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,11 +53,7 @@ type (
 )
 
 func (s *server) whyEvent(ctx context.Context, c caller, in *whyEvent) (*answer[EventWhy], error) {
-	err := s.db.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := s.own(ctx, tx, c, in.ID)
-		return err
-	})
-	if err != nil {
+	if _, err := s.readOwn(ctx, c, in.ID); err != nil {
 		return nil, err
 	}
 	mine := s.deliveriesOf(c)
