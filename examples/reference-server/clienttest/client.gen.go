@@ -777,6 +777,9 @@ type Event struct {
 	// OccurredAt When it happened.
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
 
+	// PayloadVersion In which version of its type the data is: the date since which that is there. Left out where there is one version.
+	PayloadVersion *string `json:"payload_version,omitempty"`
+
 	// Redacted What it said was removed.
 	Redacted *bool `json:"redacted,omitempty"`
 
@@ -830,6 +833,9 @@ type EventRecord struct {
 
 	// OccurredAt When it happened.
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
+
+	// PayloadVersion In which version of its type the data is: the date since which that is there. Left out where there is one version.
+	PayloadVersion *string `json:"payload_version,omitempty"`
 
 	// Redacted What it said was removed.
 	Redacted *bool `json:"redacted,omitempty"`
@@ -1685,6 +1691,9 @@ type GetSubscriberParams struct {
 
 // ChangeSubscriberParams defines parameters for ChangeSubscriber.
 type ChangeSubscriberParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+
 	// IfMatch ETags: the change is made only if the present one is among them.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
@@ -1728,6 +1737,12 @@ type CreateSubscriptionParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ChangeSubscriptionParams defines parameters for ChangeSubscription.
+type ChangeSubscriptionParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // TestSubscriptionParams defines parameters for TestSubscription.
 type TestSubscriptionParams struct {
 	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
@@ -1753,6 +1768,9 @@ type ReceiveEventJSONBody struct {
 
 	// OccurredAt When it happened.
 	OccurredAt time.Time `json:"occurred_at"`
+
+	// PayloadVersion In which version of its type the data is: the date since which that is there. Left out where there is one version.
+	PayloadVersion *string `json:"payload_version,omitempty"`
 
 	// Type Words joined by full stops.
 	//
@@ -2097,14 +2115,14 @@ type ClientInterface interface {
 
 	// PassOver Let the versions go on that a dead letter holds back
 	//
-	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
 	PassOver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Redeliver Send a delivery again, now
 	//
-	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
+	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
 	Redeliver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2182,7 +2200,7 @@ type ClientInterface interface {
 
 	// CancelJob Cancel a job
 	//
-	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
 	CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2210,7 +2228,7 @@ type ClientInterface interface {
 
 	// AcknowledgeNotice Acknowledge a notice
 	//
-	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
+	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
 	AcknowledgeNotice(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2224,7 +2242,7 @@ type ClientInterface interface {
 
 	// RedactObjectWithBody Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2233,7 +2251,7 @@ type ClientInterface interface {
 
 	// RedactObject Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2274,7 +2292,7 @@ type ClientInterface interface {
 
 	// DeleteSubscriber Delete a subscriber
 	//
-	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
+	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with DELETE /subscribers/{id} (the `DeleteSubscriber` operationId).
 	DeleteSubscriber(ctx context.Context, id string, params *DeleteSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2306,7 +2324,7 @@ type ClientInterface interface {
 
 	// OpenPortalWithBody Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2315,7 +2333,7 @@ type ClientInterface interface {
 
 	// OpenPortal Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2324,21 +2342,21 @@ type ClientInterface interface {
 
 	// RedactSubscriber Remove the bodies of a subscriber's events
 	//
-	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
 	RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ActivateSecret Sign with the new secret from now on
 	//
-	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
 	ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetireSecret End the previous secret now
 	//
-	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
 	RetireSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2395,7 +2413,7 @@ type ClientInterface interface {
 
 	// PreviewFilterWithBody Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2404,7 +2422,7 @@ type ClientInterface interface {
 
 	// PreviewFilter Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2413,7 +2431,7 @@ type ClientInterface interface {
 
 	// DeleteSubscription Delete a subscription
 	//
-	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
 	DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2432,7 +2450,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-	ChangeSubscriptionWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ChangeSubscriptionWithBody(ctx context.Context, id string, params *ChangeSubscriptionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeSubscription Change, pause or resume a subscription
 	//
@@ -2441,7 +2459,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-	ChangeSubscription(ctx context.Context, id string, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ChangeSubscription(ctx context.Context, id string, params *ChangeSubscriptionParams, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TestSubscription Send a test event to a subscription alone
 	//
@@ -2494,7 +2512,7 @@ func (c *Client) GetDelivery(ctx context.Context, id string, reqEditors ...Reque
 
 // PassOver Let the versions go on that a dead letter holds back
 //
-// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
 func (c *Client) PassOver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2511,7 +2529,7 @@ func (c *Client) PassOver(ctx context.Context, id string, reqEditors ...RequestE
 
 // Redeliver Send a delivery again, now
 //
-// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
+// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
 func (c *Client) Redeliver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2689,7 +2707,7 @@ func (c *Client) GetJob(ctx context.Context, id string, reqEditors ...RequestEdi
 
 // CancelJob Cancel a job
 //
-// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
 func (c *Client) CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2757,7 +2775,7 @@ func (c *Client) ListNotices(ctx context.Context, params *ListNoticesParams, req
 
 // AcknowledgeNotice Acknowledge a notice
 //
-// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
+// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
 func (c *Client) AcknowledgeNotice(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2791,7 +2809,7 @@ func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 
 // RedactObjectWithBody Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2810,7 +2828,7 @@ func (c *Client) RedactObjectWithBody(ctx context.Context, contentType string, b
 
 // RedactObject Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2901,7 +2919,7 @@ func (c *Client) GetOperatorSecret(ctx context.Context, reqEditors ...RequestEdi
 
 // DeleteSubscriber Delete a subscriber
 //
-// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
+// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with DELETE /subscribers/{id} (the `DeleteSubscriber` operationId).
 func (c *Client) DeleteSubscriber(ctx context.Context, id string, params *DeleteSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2973,7 +2991,7 @@ func (c *Client) ChangeSubscriber(ctx context.Context, id string, params *Change
 
 // OpenPortalWithBody Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2992,7 +3010,7 @@ func (c *Client) OpenPortalWithBody(ctx context.Context, id string, contentType 
 
 // OpenPortal Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3011,7 +3029,7 @@ func (c *Client) OpenPortal(ctx context.Context, id string, body OpenPortalJSONR
 
 // RedactSubscriber Remove the bodies of a subscriber's events
 //
-// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
 func (c *Client) RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3028,7 +3046,7 @@ func (c *Client) RedactSubscriber(ctx context.Context, id string, reqEditors ...
 
 // ActivateSecret Sign with the new secret from now on
 //
-// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
 func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3045,7 +3063,7 @@ func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...Re
 
 // RetireSecret End the previous secret now
 //
-// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
 func (c *Client) RetireSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3172,7 +3190,7 @@ func (c *Client) CreateSubscription(ctx context.Context, params *CreateSubscript
 
 // PreviewFilterWithBody Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3191,7 +3209,7 @@ func (c *Client) PreviewFilterWithBody(ctx context.Context, contentType string, 
 
 // PreviewFilter Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3210,7 +3228,7 @@ func (c *Client) PreviewFilter(ctx context.Context, body PreviewFilterJSONReques
 
 // DeleteSubscription Delete a subscription
 //
-// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
 func (c *Client) DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3249,8 +3267,8 @@ func (c *Client) GetSubscription(ctx context.Context, id string, reqEditors ...R
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-func (c *Client) ChangeSubscriptionWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewChangeSubscriptionRequestWithBody(c.Server, id, contentType, body)
+func (c *Client) ChangeSubscriptionWithBody(ctx context.Context, id string, params *ChangeSubscriptionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeSubscriptionRequestWithBody(c.Server, id, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3268,8 +3286,8 @@ func (c *Client) ChangeSubscriptionWithBody(ctx context.Context, id string, cont
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-func (c *Client) ChangeSubscription(ctx context.Context, id string, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewChangeSubscriptionRequest(c.Server, id, body)
+func (c *Client) ChangeSubscription(ctx context.Context, id string, params *ChangeSubscriptionParams, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeSubscriptionRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4541,15 +4559,26 @@ func NewChangeSubscriberRequestWithBody(server string, id string, params *Change
 
 	if params != nil {
 
-		if params.IfMatch != nil {
+		if params.IdempotencyKey != nil {
 			var headerParam0 string
 
-			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("If-Match", headerParam0)
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+		if params.IfMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam1)
 		}
 
 	}
@@ -5083,18 +5112,18 @@ func NewGetSubscriptionRequest(server string, id string) (*http.Request, error) 
 }
 
 // NewChangeSubscriptionRequest calls the generic ChangeSubscription builder with application/json body
-func NewChangeSubscriptionRequest(server string, id string, body ChangeSubscriptionJSONRequestBody) (*http.Request, error) {
+func NewChangeSubscriptionRequest(server string, id string, params *ChangeSubscriptionParams, body ChangeSubscriptionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewChangeSubscriptionRequestWithBody(server, id, "application/json", bodyReader)
+	return NewChangeSubscriptionRequestWithBody(server, id, params, "application/json", bodyReader)
 }
 
 // NewChangeSubscriptionRequestWithBody constructs an http.Request for the ChangeSubscription method, with any body, and a specified content type
-func NewChangeSubscriptionRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+func NewChangeSubscriptionRequestWithBody(server string, id string, params *ChangeSubscriptionParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5125,6 +5154,21 @@ func NewChangeSubscriptionRequestWithBody(server string, id string, contentType 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5299,7 +5343,7 @@ type ClientWithResponsesInterface interface {
 
 	// PassOverWithResponse Let the versions go on that a dead letter holds back
 	//
-	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5308,7 +5352,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedeliverWithResponse Send a delivery again, now
 	//
-	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
+	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5398,7 +5442,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelJobWithResponse Cancel a job
 	//
-	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5434,7 +5478,7 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeNoticeWithResponse Acknowledge a notice
 	//
-	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
+	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5452,7 +5496,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedactObjectWithBodyWithResponse Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5461,7 +5505,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedactObjectWithResponse Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5506,7 +5550,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSubscriberWithResponse Delete a subscriber
 	//
-	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
+	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5542,7 +5586,7 @@ type ClientWithResponsesInterface interface {
 
 	// OpenPortalWithBodyWithResponse Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5551,7 +5595,7 @@ type ClientWithResponsesInterface interface {
 
 	// OpenPortalWithResponse Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5560,7 +5604,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 	//
-	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5569,7 +5613,7 @@ type ClientWithResponsesInterface interface {
 
 	// ActivateSecretWithResponse Sign with the new secret from now on
 	//
-	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5578,7 +5622,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetireSecretWithResponse End the previous secret now
 	//
-	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5641,7 +5685,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewFilterWithBodyWithResponse Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5650,7 +5694,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewFilterWithResponse Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5659,7 +5703,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSubscriptionWithResponse Delete a subscription
 	//
-	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5682,7 +5726,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-	ChangeSubscriptionWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error)
+	ChangeSubscriptionWithBodyWithResponse(ctx context.Context, id string, params *ChangeSubscriptionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error)
 
 	// ChangeSubscriptionWithResponse Change, pause or resume a subscription
 	//
@@ -5691,7 +5735,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-	ChangeSubscriptionWithResponse(ctx context.Context, id string, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error)
+	ChangeSubscriptionWithResponse(ctx context.Context, id string, params *ChangeSubscriptionParams, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error)
 
 	// TestSubscriptionWithResponse Send a test event to a subscription alone
 	//
@@ -8466,6 +8510,8 @@ type ChangeSubscriberResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON412 the response for an HTTP 412 `application/problem+json` response
 	ApplicationproblemJSON412 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -8521,6 +8567,11 @@ func (r ChangeSubscriberResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r ChangeSubscriberResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r ChangeSubscriberResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
@@ -10418,7 +10469,7 @@ func (c *ClientWithResponses) GetDeliveryWithResponse(ctx context.Context, id st
 
 // PassOverWithResponse Let the versions go on that a dead letter holds back
 //
-// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
+// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10433,7 +10484,7 @@ func (c *ClientWithResponses) PassOverWithResponse(ctx context.Context, id strin
 
 // RedeliverWithResponse Send a delivery again, now
 //
-// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
+// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10583,7 +10634,7 @@ func (c *ClientWithResponses) GetJobWithResponse(ctx context.Context, id string,
 
 // CancelJobWithResponse Cancel a job
 //
-// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10643,7 +10694,7 @@ func (c *ClientWithResponses) ListNoticesWithResponse(ctx context.Context, param
 
 // AcknowledgeNoticeWithResponse Acknowledge a notice
 //
-// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
+// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10673,7 +10724,7 @@ func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, reqEditors 
 
 // RedactObjectWithBodyWithResponse Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10688,7 +10739,7 @@ func (c *ClientWithResponses) RedactObjectWithBodyWithResponse(ctx context.Conte
 
 // RedactObjectWithResponse Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10763,7 +10814,7 @@ func (c *ClientWithResponses) GetOperatorSecretWithResponse(ctx context.Context,
 
 // DeleteSubscriberWithResponse Delete a subscriber
 //
-// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get what was committed until then; its token ends at once, and its id is never given out again. For the operator's token alone.
+// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10823,7 +10874,7 @@ func (c *ClientWithResponses) ChangeSubscriberWithResponse(ctx context.Context, 
 
 // OpenPortalWithBodyWithResponse Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10838,7 +10889,7 @@ func (c *ClientWithResponses) OpenPortalWithBodyWithResponse(ctx context.Context
 
 // OpenPortalWithResponse Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10853,7 +10904,7 @@ func (c *ClientWithResponses) OpenPortalWithResponse(ctx context.Context, id str
 
 // RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 //
-// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10868,7 +10919,7 @@ func (c *ClientWithResponses) RedactSubscriberWithResponse(ctx context.Context, 
 
 // ActivateSecretWithResponse Sign with the new secret from now on
 //
-// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10883,7 +10934,7 @@ func (c *ClientWithResponses) ActivateSecretWithResponse(ctx context.Context, id
 
 // RetireSecretWithResponse End the previous secret now
 //
-// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10988,7 +11039,7 @@ func (c *ClientWithResponses) CreateSubscriptionWithResponse(ctx context.Context
 
 // PreviewFilterWithBodyWithResponse Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11003,7 +11054,7 @@ func (c *ClientWithResponses) PreviewFilterWithBodyWithResponse(ctx context.Cont
 
 // PreviewFilterWithResponse Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11018,7 +11069,7 @@ func (c *ClientWithResponses) PreviewFilterWithResponse(ctx context.Context, bod
 
 // DeleteSubscriptionWithResponse Delete a subscription
 //
-// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
+// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11053,8 +11104,8 @@ func (c *ClientWithResponses) GetSubscriptionWithResponse(ctx context.Context, i
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-func (c *ClientWithResponses) ChangeSubscriptionWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error) {
-	rsp, err := c.ChangeSubscriptionWithBody(ctx, id, contentType, body, reqEditors...)
+func (c *ClientWithResponses) ChangeSubscriptionWithBodyWithResponse(ctx context.Context, id string, params *ChangeSubscriptionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error) {
+	rsp, err := c.ChangeSubscriptionWithBody(ctx, id, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11068,8 +11119,8 @@ func (c *ClientWithResponses) ChangeSubscriptionWithBodyWithResponse(ctx context
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /subscriptions/{id} (the `ChangeSubscription` operationId).
-func (c *ClientWithResponses) ChangeSubscriptionWithResponse(ctx context.Context, id string, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error) {
-	rsp, err := c.ChangeSubscription(ctx, id, body, reqEditors...)
+func (c *ClientWithResponses) ChangeSubscriptionWithResponse(ctx context.Context, id string, params *ChangeSubscriptionParams, body ChangeSubscriptionJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeSubscriptionResponse, error) {
+	rsp, err := c.ChangeSubscription(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -13767,6 +13818,13 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 			return nil, err
 		}
 		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
 		var dest Problem

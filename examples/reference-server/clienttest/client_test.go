@@ -160,7 +160,7 @@ func TestGeneratedClient(t *testing.T) {
 	require.NotNil(t, refused.ApplicationproblemJSON422, "%s", refused.Body)
 	require.Equal(t, "body.url", (*refused.ApplicationproblemJSON422.Errors)[0].Location)
 
-	none, err := own.ChangeSubscriptionWithResponse(ctx, subscription.JSON201.Id, clienttest.SubscriptionChange{EventTypes: &[]string{}})
+	none, err := own.ChangeSubscriptionWithResponse(ctx, subscription.JSON201.Id, nil, clienttest.SubscriptionChange{EventTypes: &[]string{}})
 	require.NoError(t, err)
 	require.NotNil(t, none.ApplicationproblemJSON422, "%s", none.Body)
 	require.Equal(t, "body.event_types", (*none.ApplicationproblemJSON422.Errors)[0].Location)
