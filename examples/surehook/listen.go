@@ -276,7 +276,7 @@ func (l *listener) event(ctx context.Context, body []byte) (done bool) {
 	for n := 1; ; n++ {
 		a := l.post(ctx, e.ID, body, n)
 		last := l.attempts > 0 && n >= l.attempts
-		l.attempt(e.sentEvent, about, n, &a, last)
+		l.attempt(ctx, e.sentEvent, about, n, &a, last)
 		switch {
 		case a.good():
 			l.delivered++
@@ -314,7 +314,7 @@ func (l *listener) wanted(eventType string) bool {
 	return false
 }
 
-func (l *listener) attempt(e sentEvent, about string, n int, a *answer, last bool) {
+func (l *listener) attempt(ctx context.Context, e sentEvent, about string, n int, a *answer, last bool) {
 	if l.t.json {
 		line := attempted{Kind: "attempt", Event: e, Attempt: n, StatusCode: orNull(a.status), DurationMS: a.took.Milliseconds(), Delivered: a.good()}
 		if a.err != nil {
@@ -330,6 +330,8 @@ func (l *listener) attempt(e sentEvent, about string, n int, a *answer, last boo
 	case a.good():
 	case last:
 		then = fmt.Sprintf(" (attempt %d, the last: passed over)", n)
+	case ctx.Err() != nil:
+		then = fmt.Sprintf(" (attempt %d)", n)
 	default:
 		then = fmt.Sprintf(" (attempt %d, again in %v)", n, delay(n-1))
 	}

@@ -124,29 +124,35 @@ func TestListenIsInterruptedWithinAPage(t *testing.T) {
 	require.Equal(t, []string{"order.created", "customer.updated"}, rest.types(t))
 }
 
-// An attempt that is on the wire ends, and listen says that it waits for it.
+// An attempt that is on the wire ends, and listen says that it waits for it. One that
+// fails is not made again.
 func TestListenIsInterruptedWithinAnAttempt(t *testing.T) {
 	t.Parallel()
 	u := operator(t, place{flag: t.TempDir() + "/test.db"})
 	u.does("trigger", "invoice.paid")
-	asked, answer := make(chan struct{}, 5), make(chan struct{})
-	e := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	asked, answer := make(chan struct{}, 5), make(chan int)
+	e := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // until then nobody looks whether the client is there
 		asked <- struct{}{}
 		select {
-		case <-answer:
+		case status := <-answer:
+			w.WriteHeader(status)
 		case <-r.Context().Done():
 		}
 	}))
 	t.Cleanup(e.Close)
-	l := launch(t, u.command("listen", "-to", e.URL, "-from", "beginning"))
-	<-asked
-	require.NoError(t, l.cmd.Process.Signal(syscall.SIGINT))
-	l.says(t, "ending: waiting for the endpoint's answer, for up to 10s")
-	close(answer)
-	<-l.done
-	require.Zero(t, l.cmd.ProcessState.ExitCode(), l.text())
-	require.Contains(t, l.text(), "ended: 1 delivered, 0 passed over\n")
+	for status, says := range map[int][]string{200: {"→ 200 in", "ended: 1 delivered, 0 passed over\n"}, 500: {" (attempt 1)\n", "ended: 0 delivered, 0 passed over\n"}} {
+		l := launch(t, u.command("listen", "-to", e.URL, "-from", "beginning"))
+		<-asked
+		require.NoError(t, l.cmd.Process.Signal(syscall.SIGINT))
+		l.says(t, "ending: waiting for the endpoint's answer, for up to 10s")
+		answer <- status
+		<-l.done
+		require.Zero(t, l.cmd.ProcessState.ExitCode(), l.text())
+		for _, words := range says {
+			require.Contains(t, l.text(), words)
+		}
+	}
 }
 
 func TestListenPassesOver(t *testing.T) {
