@@ -292,12 +292,20 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// The page's program computes what the page says.
+// The page's programs compute what the page says.
 func TestVectorProgram(t *testing.T) {
 	python := servertest.Find(t, "python3")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, python, "-c", named(t, withoutGo, "run", "vector.py").text).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Equal(t, named(t, withoutGo, "prints", "vector.py").text, string(out))
+	prints := named(t, withoutGo, "prints", "vector.py").text
+	require.Equal(t, prints, string(out))
+
+	servertest.Find(t, "openssl")
+	out, err = exec.CommandContext(ctx, "sh", "-c", named(t, withoutGo, "run", "vector.sh").text).CombinedOutput()
+	require.NoError(t, err, string(out))
+	lines := strings.Split(prints, "\n")
+	hexed, based := strings.TrimPrefix(lines[0], "Webhook-Hmac-Sha256: "), strings.TrimPrefix(lines[1], "Webhook-Signature: v1,")
+	require.Equal(t, hexed+" *stdin\n"+based, string(out))
 }
