@@ -89,7 +89,7 @@ func (p *pump) readUnread(ctx context.Context) error {
 		events[i] = c.Key.Event
 	}
 	slices.Sort(events)
-	bounded, end := p.within(ctx)
+	bounded, end := p.d.within(ctx)
 	read, err := p.d.store.Payloads(bounded, slices.Compact(events))
 	end()
 	if err != nil && p.inTime(&attempt{asked: u.asked}, p.d.now()) {

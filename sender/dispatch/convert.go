@@ -31,7 +31,7 @@ func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time
 		return claimed
 	}
 	p.present.aside.Store(true) // until the claims are accepted
-	bounded, end := p.within(ctx)
+	bounded, end := p.d.within(ctx)
 	kept, err := p.d.store.KeepBodies(bounded, asks)
 	end()
 	out := map[DeliveryKey]bool{}

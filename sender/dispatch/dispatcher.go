@@ -174,6 +174,7 @@ type Dispatcher struct {
 	secrets *keyrings
 	unsent  unsentLog
 	running atomic.Bool
+	bound   time.Duration // of a call of the store; zero: none
 
 	// These fields outlast a run. The run that is under way guards them.
 	network         networkWatch
@@ -210,6 +211,7 @@ func newDispatcher(store Store, keys *sender.Keys, cfg *Config, now func() time.
 		}),
 		secrets: newKeyrings(store, keys, now, c.Timeout),
 		unsent:  unsentLog{logged: map[int64]time.Time{}},
+		bound:   max(callTimeout, c.Lease),
 		proxies: map[string]proxyNoticed{},
 	}, nil
 }
@@ -343,8 +345,9 @@ type Stats struct {
 
 // RunOnce does the work that is due now, and returns when it is done: it expands committed
 // events, attempts the deliveries that are due, records the results, and goes on until
-// nothing more is due. It works through replays as far as their rates allow now. It is for
-// schedulers, and for tests that drive the dispatcher step by step. When ctx ends, it
+// nothing more is due. It works through replays as far as their rates allow now. It gives
+// each notice that is due to the Notifier once. It is for schedulers, and for tests that
+// drive the dispatcher step by step. When ctx ends, it
 // drains like Run, and returns ctx's error. It does not begin for the reasons for which Run
 // does not begin, nor while the database is away: then it returns the error.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
@@ -359,11 +362,8 @@ func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	p := newPump(d)
 	defer p.present.live(ctx)()
 	err := p.once(ctx)
-	for d.cfg.Notifier != nil && err == nil {
-		var n int
-		if n, err = d.notify(ctx); n == 0 {
-			break
-		}
+	if err == nil && d.cfg.Notifier != nil {
+		err = d.notifyOnce(ctx)
 	}
 	if drained := p.drain(ctx); err == nil {
 		err = drained
@@ -379,9 +379,19 @@ func open(store Store) (done func()) {
 	return func() {}
 }
 
+// within bounds a call of the store.
+func (d *Dispatcher) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.bound == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d.bound)
+}
+
 // ready returns an error if the dispatcher cannot deliver. It is called before the first
 // claim.
 func (d *Dispatcher) ready(ctx context.Context) error {
+	ctx, end := d.within(ctx)
+	defer end()
 	if err := d.store.Check(ctx); err != nil {
 		return err
 	}

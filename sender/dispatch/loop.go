@@ -38,9 +38,9 @@ func NewLoop(store Store, keys *sender.Keys, cfg *Config, now func() time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	d.secrets.timeout = 0 // only the driver knows the time
+	d.secrets.timeout, d.bound = 0, 0 // only the driver knows the time
 	l := &Loop{p: newPump(d), next: now(), upkeep: now(), beat: now()}
-	l.p.present.timeout, l.p.timeout = 0, 0
+	l.p.present.timeout = 0
 	l.p.begin(context.Background())
 	l.p.launch = func(a *attempt) { l.begun = append(l.begun, a) }
 	return l, nil

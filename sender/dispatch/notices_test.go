@@ -109,6 +109,52 @@ func TestNoticesOfARunThatEnds(t *testing.T) {
 	})
 }
 
+// RunOnce comes to an end, whatever the Notifier does, and gives it no notice twice. One that
+// answers soon, or accepts what it is given, gets all.
+func TestRunOnceGivesEachNoticeOnce(t *testing.T) {
+	const notices = 130 // telling so many takes longer than the longest pause of a notice
+	for name, c := range map[string]struct {
+		takes time.Duration
+		err   error
+		all   bool
+	}{"accepts": {50 * time.Second, nil, true}, "refuses": {0, errAway, true}, "never answers": {time.Hour, nil, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				b.Subscribe("sub_a", "http://dead/")
+				var told bedtest.Noted[string]
+				d := b.Dispatcher(dispatch.Config{
+					UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
+					Notifier: func(ctx context.Context, n sender.Notice) error {
+						told.Add(n.ID)
+						select {
+						case <-ctx.Done():
+							return ctx.Err()
+						case <-time.After(c.takes):
+							return c.err
+						}
+					},
+				})
+				for range notices {
+					b.Publish("sub_a")
+				}
+				for range 2 {
+					_, err := d.RunOnce(t.Context())
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+				}
+				ids := told.List()
+				slices.Sort(ids)
+				require.Len(t, slices.Compact(slices.Clone(ids)), len(ids), "one was given twice")
+				require.NotEmpty(t, ids)
+				if c.all {
+					require.Len(t, ids, notices)
+				}
+			})
+		})
+	}
+}
+
 // A Notifier that does not heed its context is no attempt: a run that ends waits for it, and
 // has given up none.
 func TestNotifierThatGoesOn(t *testing.T) {

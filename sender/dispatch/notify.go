@@ -23,7 +23,7 @@ const (
 // is kicked, and now and then.
 func (d *Dispatcher) notifying(ctx context.Context, kicked <-chan struct{}) {
 	for ctx.Err() == nil {
-		n, err := d.notify(ctx)
+		n, _, err := d.notify(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.cfg.Logger.ErrorContext(ctx, "notices could not be read; they are tried again", "error", err)
 		}
@@ -40,12 +40,31 @@ func (d *Dispatcher) notifying(ctx context.Context, kicked <-chan struct{}) {
 	}
 }
 
-// notify gives one batch of notices to the Notifier, and returns how many there
-// were.
-func (d *Dispatcher) notify(ctx context.Context) (int, error) {
-	claimed, err := d.store.ClaimNotices(ctx, notifyLease, noticesAtOnce)
+// notifyOnce gives the notices that are due to the Notifier. It ends before one that was not
+// accepted is due again: a Notifier that takes long and accepts nothing would keep it going
+// for ever.
+func (d *Dispatcher) notifyOnce(ctx context.Context) error {
+	var refused time.Time
+	for refused.IsZero() || d.now().Sub(refused) < notifyPause(1) {
+		n, at, err := d.notify(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+		if refused.IsZero() {
+			refused = at
+		}
+	}
+	return nil
+}
+
+// notify gives one batch of notices to the Notifier, and returns how many there were, and
+// when the first of them was not accepted.
+func (d *Dispatcher) notify(ctx context.Context) (n int, refused time.Time, err error) {
+	bounded, end := d.within(ctx)
+	claimed, err := d.store.ClaimNotices(bounded, notifyLease, noticesAtOnce)
+	end()
 	if err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
 	for i := range claimed {
 		n := &claimed[i]
@@ -54,14 +73,17 @@ func (d *Dispatcher) notify(ctx context.Context) (int, error) {
 			again = notifySoon
 		} else if err := d.tell(ctx, n.Notice); err != nil {
 			again = notifyPause(n.Tries)
+			if refused.IsZero() {
+				refused = d.now()
+			}
 			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", again)
 		}
 		// If this call is lost, the notice is given again when the lease ends.
 		if err := d.settleNotice(ctx, n.ID, again); err != nil {
-			return i, err
+			return i, refused, err
 		}
 	}
-	return len(claimed), nil
+	return len(claimed), refused, nil
 }
 
 // settleNotice also settles a notice when ctx has ended: it was told, or another run is to

@@ -30,7 +30,10 @@ const (
 // then: Prune is for schedulers, and for users of RunOnce. Both may run at once.
 func (d *Dispatcher) Prune(ctx context.Context) (Pruned, error) {
 	defer open(d.store)()
-	if err := d.store.Check(ctx); err != nil {
+	bounded, end := d.within(ctx)
+	err := d.store.Check(bounded)
+	end()
+	if err != nil {
 		return Pruned{}, err
 	}
 	var pass pruning
@@ -63,14 +66,18 @@ type pruning struct {
 func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err error) {
 	if !g.began {
 		g.errs, g.worked = nil, false
-		_, claims, err := d.store.Step(ctx, ExpandParams{}, Batch{}) // for the database's time
+		bounded, end := d.within(ctx)
+		_, claims, err := d.store.Step(bounded, ExpandParams{}, Batch{}) // for the database's time
+		end()
 		if err != nil {
 			return false, err
 		}
 		g.params, g.sum, g.began = past(d.cfg.Retention, claims.Now), Pruned{}, true
 		g.params.Limit = pruneBatch
 	}
-	done, err := d.store.Prune(ctx, g.params)
+	bounded, end := d.within(ctx)
+	done, err := d.store.Prune(bounded, g.params)
+	end()
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return false, err

@@ -58,9 +58,8 @@ type pump struct {
 	wire    context.Context // the context of the attempts
 	giveUp  context.CancelFunc
 
-	timeout                      time.Duration // of a call of the store; zero: none
-	stepSize, claimSize          int           // how many results a step records, and how many deliveries it claims
-	toTheEnd                     bool          // the run ends when nothing is left to do
+	stepSize, claimSize          int  // how many results a step records, and how many deliveries it claims
+	toTheEnd                     bool // the run ends when nothing is left to do
 	pace                         pacing
 	unread                       unread
 	recording                    []Result // reused for the results that a step records
@@ -106,8 +105,7 @@ func newPump(d *Dispatcher) *pump {
 			hardLimit:       2 * d.cfg.Slots,
 			bodyBytes:       d.cfg.BodyBytes,
 		}),
-		outage:  d.network.since(),
-		timeout: max(callTimeout, d.cfg.Lease),
+		outage: d.network.since(),
 	}
 	p.launch = p.toWorker
 	p.upkeep = newUpkeep(p)
@@ -125,14 +123,6 @@ func (p *pump) resize() {
 			p.stepSize, p.claimSize = size, 2*size
 		}
 	}
-}
-
-// within bounds a call of the store.
-func (p *pump) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if p.timeout == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, p.timeout)
 }
 
 // begin gives the attempts a context that outlives ctx, so that they are not cut
@@ -360,7 +350,7 @@ func (p *pump) exchange(ctx context.Context, expand ExpandParams, done []*attemp
 		b.Results[i].Published, b.Results[i].OwnNetwork = a.Event.CreatedAt, a.excused
 	}
 	began := p.d.now()
-	bounded, end := p.within(ctx)
+	bounded, end := p.d.within(ctx)
 	expanded, claims, err := p.d.store.Step(bounded, expand, b)
 	end()
 	p.stepped(ctx, &Stepped{Duration: p.d.now().Sub(began), Err: err, Expanded: expanded, Results: len(b.Results), Claimed: len(claims.Claimed)})
@@ -462,7 +452,7 @@ func (p *pump) giveBack(ctx context.Context) error {
 	for i, b := range back {
 		rs[i] = Release{Key: b.a.Key, Token: b.a.Token, Due: b.due}
 	}
-	bounded, end := p.within(ctx)
+	bounded, end := p.d.within(ctx)
 	err := p.d.store.Release(bounded, rs)
 	end()
 	p.mu.Lock()

@@ -93,11 +93,12 @@ func TestSlowKeyringDoesNotAgeTheSignature(t *testing.T) {
 type silentStore struct {
 	dispatch.Store
 	method string
+	silent int64 // the number of the call
 	calls  atomic.Int64
 }
 
 func (s *silentStore) call(ctx context.Context, method string) error {
-	if method != s.method || s.calls.Add(1) != 3 {
+	if method != s.method || s.calls.Add(1) != s.silent {
 		return nil
 	}
 	<-ctx.Done()
@@ -125,24 +126,57 @@ func (s *silentStore) StepReplays(ctx context.Context, limit int, announce func(
 	return s.Store.StepReplays(ctx, limit, announce)
 }
 
+func (s *silentStore) Prune(ctx context.Context, p dispatch.PruneParams) (dispatch.Pruned, error) {
+	if err := s.call(ctx, "Prune"); err != nil {
+		return dispatch.Pruned{}, err
+	}
+	return s.Store.Prune(ctx, p)
+}
+
+func (s *silentStore) ClaimNotices(ctx context.Context, lease time.Duration, limit int) ([]dispatch.ClaimedNotice, error) {
+	if err := s.call(ctx, "ClaimNotices"); err != nil {
+		return nil, err
+	}
+	return s.Store.ClaimNotices(ctx, lease, limit)
+}
+
+func (s *silentStore) Check(ctx context.Context) error {
+	if err := s.call(ctx, "Check"); err != nil {
+		return err
+	}
+	return s.Store.Check(ctx)
+}
+
 // A connection on which nobody answers, because the database's machine or the network between
 // is gone, stops a dispatcher for some minutes, and not for as long as the system keeps it.
 func TestCallThatHangs(t *testing.T) {
-	for _, method := range []string{"Step", "Sweep", "StepReplays"} {
+	for method, silent := range map[string]int64{"Check": 1, "Step": 3, "Sweep": 3, "StepReplays": 3, "Prune": 1, "ClaimNotices": 3} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := bedtest.New(t)
 				endpoint := sendertest.NewRoundTripper()
 				b.Subscribe("sub_a", "http://endpoint/")
-				store := &silentStore{Store: b.Store, method: method}
-				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint}))
-				time.Sleep(10 * time.Second)
-				require.EqualValues(t, 3, store.calls.Load(), "it hangs")
+				store := &silentStore{Store: b.Store, method: method, silent: silent}
+				accept := func(context.Context, sender.Notice) error { return nil }
+				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Notifier: accept}))
+				time.Sleep(15 * time.Second)
+				require.Equal(t, silent, store.calls.Load(), "it hangs")
 				b.Publish("sub_a")
 				time.Sleep(3 * time.Minute)
-				require.Greater(t, store.calls.Load(), int64(3))
+				require.Greater(t, store.calls.Load(), silent)
 				require.Len(t, endpoint.Requests(), 1)
 			})
 		})
 	}
+}
+
+// Prune gives such a call up, too.
+func TestPruneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		for _, method := range []string{"Check", "Step", "Prune"} {
+			_, err := b.DispatcherOn(&silentStore{Store: b.Store, method: method, silent: 1}, dispatch.Config{}).Prune(t.Context())
+			require.ErrorIs(t, err, context.DeadlineExceeded, method)
+		}
+	})
 }

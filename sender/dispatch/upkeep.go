@@ -110,7 +110,7 @@ func (u *upkeep) once(ctx context.Context) (busy bool, err error) {
 // sweep reports whether it has ended deliveries.
 func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
 	began := u.p.d.now()
-	bounded, end := u.p.within(ctx)
+	bounded, end := u.p.d.within(ctx)
 	n, err := u.p.d.store.Sweep(bounded, sweepBatch)
 	end()
 	if err != nil {
@@ -132,7 +132,7 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 		u.replays.at = u.p.d.now().Add(u.every())
 		return false, nil
 	}
-	bounded, end := u.p.within(ctx)
+	bounded, end := u.p.d.within(ctx)
 	step, err := u.p.d.store.StepReplays(bounded, spare.slots, sender.Notice.Draft)
 	end()
 	u.p.keepSpare(spare, step.Admitted)
