@@ -202,7 +202,9 @@ func (p *pump) once(ctx context.Context) error {
 		left := p.slots.held + len(p.done)
 		p.mu.Unlock()
 		if left == 0 && !s.busy() && !more {
-			return nil
+			if again, err := p.upkeep.lookAgain(ctx); err != nil || !again {
+				return err
+			}
 		}
 		if left > 0 && !s.goOn && !more {
 			p.rest(ctx, p.d.cfg.MaxIdle)

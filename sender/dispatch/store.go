@@ -167,7 +167,7 @@ type Store interface {
 	// No replay is given more than rules.TakeRate grants under its Rate, nor any more while
 	// about 1,000 of its admitted deliveries, not counting held ones and those behind others
 	// in a line, have not been claimed. Then it is left alone for as long as it has waited already, and for 5 s at
-	// most. A step looks at no more than about 1,000 deliveries, whatever the filters
+	// most: see ReplayPauses. A step looks at no more than about 1,000 deliveries, whatever the filters
 	// select, and at no more than 16 replays, however many are running.
 	//
 	// A replay that has no members left is finished (see Replay.Finish), and its
@@ -258,6 +258,15 @@ type Opener interface {
 	// call. Neither of them fails, or waits for the database to answer. The store may be
 	// open any number of times at once, and again after it was done.
 	Open() (done func())
+}
+
+// ReplayPauses is an optional part of a Store whose StepReplays leaves a replay alone for a
+// time while what it has admitted waits to be claimed.
+type ReplayPauses interface {
+	// EndReplayPauses makes the next steps look at these replays at once, and reports whether
+	// there are any. RunOnce calls it when it has claimed all that can be claimed now:
+	// otherwise it would end while the rest of a replay waits for a look.
+	EndReplayPauses(ctx context.Context) (some bool, err error)
 }
 
 // LargeSteps is an optional interface of a Store on which larger steps cost less: a step

@@ -124,20 +124,44 @@ func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
 	return n > 0, nil
 }
 
-// stepReplays admits deliveries of replays, as far as the pump's last claim has left slots.
-// It reports whether the replays have advanced.
+// lookAgain goes on with the replays that the store leaves alone while what they have
+// admitted waits to be claimed. It is called when all of that is claimed that can be, and
+// reports whether one of them has advanced.
+func (u *upkeep) lookAgain(ctx context.Context) (advanced bool, err error) {
+	store, ok := u.p.d.store.(ReplayPauses)
+	if !ok {
+		return false, nil
+	}
+	bounded, end := u.p.d.within(ctx)
+	more, err := store.EndReplayPauses(bounded)
+	end()
+	for more && err == nil {
+		var step ReplayStep
+		step, err = u.stepOfReplays(ctx)
+		advanced, more = advanced || step.advanced(), step.More
+	}
+	return advanced, err
+}
+
+// stepReplays reports whether the replays have advanced, or would at once.
 func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
+	step, err := u.stepOfReplays(ctx)
+	return step.More || step.advanced(), err
+}
+
+// stepOfReplays admits deliveries of replays, as far as the pump's last claim has left slots.
+func (u *upkeep) stepOfReplays(ctx context.Context) (ReplayStep, error) {
 	spare := u.p.takeSpare()
 	if spare.slots <= 0 { // the pump nudges when it has slots
 		u.replays.at = u.p.d.now().Add(u.every())
-		return false, nil
+		return ReplayStep{}, nil
 	}
 	bounded, end := u.p.d.within(ctx)
 	step, err := u.p.d.store.StepReplays(bounded, spare.slots, sender.Notice.Draft)
 	end()
 	u.p.keepSpare(spare, step.Admitted)
 	if err != nil {
-		return false, err
+		return ReplayStep{}, err
 	}
 	now := u.p.d.now()
 	u.replays.at = now.Add(u.every())
@@ -155,7 +179,7 @@ func (u *upkeep) stepReplays(ctx context.Context) (busy bool, err error) {
 	for _, n := range step.Notices {
 		u.p.notice(ctx, n)
 	}
-	return step.More || step.Admitted > 0 || len(step.Finished) > 0, nil
+	return step, nil
 }
 
 // prune does a part of a pass if it is time for it, and says when to come back.
@@ -263,3 +287,5 @@ type ReplayStep struct {
 	// running.
 	Next time.Time
 }
+
+func (s *ReplayStep) advanced() bool { return s.Admitted > 0 || len(s.Finished) > 0 }

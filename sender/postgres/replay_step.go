@@ -29,6 +29,11 @@ const (
 			WHERE w.replay = r.no AND w.replay <> 0 AND w.rank = 1 AND s.status IN ('active', 'closing') LIMIT $1) a)
 		FROM surehook_replays r WHERE r.no = ANY($2) ORDER BY r.next_at, r.turn`
 
+	anyBlocked = `SELECT EXISTS (SELECT 1 FROM surehook_replays WHERE status = 'running' AND blocked_at IS NOT NULL)`
+	// lookAgain skips the replays that somebody is stepping.
+	lookAgain = `UPDATE surehook_replays SET next_at = $1 WHERE no IN (
+			SELECT no FROM surehook_replays WHERE status = 'running' AND blocked_at IS NOT NULL ORDER BY no FOR UPDATE SKIP LOCKED)`
+
 	moveReplays = `UPDATE surehook_replays r SET at = u.at, at_subscription = u.at_subscription, rate_at = u.rate_at, next_at = u.next_at, blocked_at = u.blocked_at,
 			turn = u.turn, status = u.status, matched = u.matched, more = u.more, admitted = u.admitted, skipped = u.skipped, too_old = u.too_old, finished_at = u.finished_at
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::bigint[], $8::text[],
@@ -58,6 +63,15 @@ func (c *core) StepReplays(ctx context.Context, limit int, announce func(n sende
 		return dispatch.ReplayStep{}, err
 	}
 	return out, nil
+}
+
+// EndReplayPauses implements dispatch.ReplayPauses.
+func (c *core) EndReplayPauses(ctx context.Context) (some bool, err error) {
+	err = c.dispatching().readOne(ctx, anyBlocked, nil, &some)
+	if err == nil && some {
+		err = c.dispatching().write(ctx, func(w *work) error { return w.execs(lookAgain, w.now) })
+	}
+	return some, fail("looking for replays", err)
 }
 
 // stepping is a step of replays at work.

@@ -68,6 +68,7 @@ var (
 	_ sender.Store[pgx.Tx]  = (*Store[pgx.Tx])(nil)
 	_ sender.Store[*sql.Tx] = (*Store[*sql.Tx])(nil)
 	_ dispatch.Store        = (*Store[pgx.Tx])(nil)
+	_ dispatch.ReplayPauses = (*Store[pgx.Tx])(nil)
 	_ history.Store         = (*Store[pgx.Tx])(nil)
 	_ replay.Store          = (*Store[pgx.Tx])(nil)
 	_ feed.Store            = (*Store[pgx.Tx])(nil)

@@ -25,6 +25,8 @@ const (
 	// countAhead does not count deliveries that were held after they were admitted.
 	countAhead = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting w CROSS JOIN surehook_heads h ON h.subscription = w.subscription
 		WHERE w.replay = ? AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
+	anyBlocked = `SELECT EXISTS (SELECT 1 FROM surehook_replays WHERE status = 'running' AND blocked_at > 0)`
+	lookAgain  = `UPDATE surehook_replays SET next_at = ? WHERE status = 'running' AND blocked_at > 0`
 	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, more = ?, admitted = ?, skipped = ?, too_old = ? WHERE no = ?`
 
 	selectObjectName = `SELECT ` + objectOf + ` FROM surehook_events WHERE seq = ?`
@@ -63,6 +65,15 @@ func (s *Store) StepReplays(ctx context.Context, limit int, announce func(n send
 		return dispatch.ReplayStep{}, err
 	}
 	return out, nil
+}
+
+// EndReplayPauses implements dispatch.ReplayPauses.
+func (s *Store) EndReplayPauses(ctx context.Context) (some bool, err error) {
+	err = s.read(ctx, func(w *work) error { return w.row(anyBlocked).Scan(&some) })
+	if err == nil && some {
+		err = s.write(ctx, func(w *work) error { return w.execs(lookAgain, s.now()) })
+	}
+	return some, fail("looking for replays", err)
 }
 
 // nextReplay returns when to look at a replay next; 0: none is running.

@@ -72,6 +72,7 @@ type Store struct {
 var (
 	_ sender.Store[*sql.Tx] = (*Store)(nil)
 	_ dispatch.Store        = (*Store)(nil)
+	_ dispatch.ReplayPauses = (*Store)(nil)
 	_ history.Store         = (*Store)(nil)
 	_ replay.Store          = (*Store)(nil)
 	_ feed.Store            = (*Store)(nil)

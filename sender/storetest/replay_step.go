@@ -16,6 +16,7 @@ func replayStepRules[Tx any]() []rule[Tx] {
 		{"turns", "Replays take turns.", replayTurns[Tx]},
 		{"rate", "No more of a replay is admitted a second than its Rate, after a burst, and Next tells when more may be.", replayRate[Tx]},
 		{"ahead", "No more than about 1,000 of a replay are admitted that are not claimed and not held, and it goes on when they are; a step looks at no more than about 1,000.", replayAhead[Tx]},
+		{"worked through at once", "RunOnce works a replay through as far as its rate allows, and leaves none of it behind what it has claimed itself.", replayOnce[Tx]},
 		{"paused, continued, cancelled", "A paused replay admits nothing until it is continued, a cancelled one nothing ever; what was admitted goes on.", replayPaused[Tx]},
 		{"at its end", "A replay at its end can be made nothing else, but for what it is.", replayEnded[Tx]},
 		{"finished", "A replay that has nothing left is finished, with a notice for who its filter names, or the operator, and its event, in the same transaction.", replayFinished[Tx]},

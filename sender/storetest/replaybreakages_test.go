@@ -42,6 +42,7 @@ var replayBreakages = []breakage{
 			r.Filter.Subscriber = ""
 		}
 	}), checks{"replay/no such"}},
+	{"a replay goes on only later", func(s store) store { return &replayPausing{store: s} }, checks{"replay/worked through at once"}},
 	{"a pause of a replay ignored", func(s store) store { return replayUnpaused{s} }, checks{"replay/paused, continued, cancelled"}},
 	{"what is replayed counts once it is claimed", func(s store) store { return &replayUncounted{store: s} }, checks{"replay/counted"}},
 	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled", "random/seed 3"}},
@@ -238,6 +239,22 @@ func onReplayStep(change func(*dispatch.ReplayStep)) func(store) store {
 func (b otherReplayStep) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
 	s, err := b.store.StepReplays(ctx, limit, announce)
 	b.change(&s)
+	return s, err
+}
+
+// replayPausing admits nothing more once a replay has waited for its deliveries, and does not
+// tell that it could.
+type replayPausing struct {
+	store
+	waits bool
+}
+
+func (b *replayPausing) StepReplays(ctx context.Context, limit int, announce announceFunc) (dispatch.ReplayStep, error) {
+	if b.waits {
+		return dispatch.ReplayStep{}, nil
+	}
+	s, err := b.store.StepReplays(ctx, limit, announce)
+	b.waits = !s.More && !s.Next.IsZero()
 	return s, err
 }
 
