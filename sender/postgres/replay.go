@@ -72,17 +72,7 @@ func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 // counted.
 func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bounds) (replay.Replay, error) {
 	set := replaySet{filter: r.Filter}
-	err := c.write(ctx, func(w *work) error {
-		if r.Filter.Status != sender.StatusDelivered {
-			if err := w.execs(boundLock); err != nil {
-				return err
-			}
-			if err := w.execs(lockEnded); err != nil {
-				return err
-			}
-		}
-		return w.resolve(&set)
-	})
+	err := c.write(ctx, func(w *work) error { return w.resolve(&set, lockEnded) })
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", heldTable("surehook_ended", err))
 	}
@@ -157,7 +147,7 @@ func heldTable(table string, err error) error {
 // PreviewReplay implements replay.Store.
 func (c *core) PreviewReplay(ctx context.Context, f replay.Filter, most int) (replay.Preview, error) {
 	set := replaySet{filter: f}
-	err := c.read(ctx, func(w *work) error { return w.resolve(&set) })
+	err := c.read(ctx, func(w *work) error { return w.resolve(&set, "") })
 	if err != nil {
 		return replay.Preview{}, fail("previewing a replay", err)
 	}

@@ -31,15 +31,22 @@ const (
 	lockEnded = `LOCK TABLE surehook_ended IN SHARE MODE`
 
 	// Dead letters, in the order in which they ended.
-	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
-	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = $5 AND status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	replayDead = `SELECT no, event, subscription, class FROM surehook_ended WHERE status = $4 AND no > $1 AND no <= $2 ORDER BY no LIMIT $3`
+	// replayDeadOf reads those of some subscriptions: up to $3 of each, and up to $4 in all.
+	replayDeadOf = `SELECT y.no, y.event, y.subscription, y.class FROM ` + replayOf + ` (
+			SELECT no, event, subscription, class FROM surehook_ended WHERE subscription = u.subscription AND status = $5 AND no > u.at AND no <= $6 ORDER BY no LIMIT $3) y
+		ORDER BY y.no LIMIT $4`
+	// replayOf are the subscriptions, each with where it was looked at last.
+	replayOf = `unnest($1::bigint[], $2::bigint[]) AS u(subscription, at) CROSS JOIN LATERAL`
 
 	// The same in the order of their events, up to one of these.
 	replayAged = `SELECT no, event, subscription, class, status FROM surehook_ended WHERE status = $4 AND (event, subscription) > ($1, $6) AND event <= $2
 		ORDER BY event, subscription LIMIT $3`
 	// replayAgedOf reads those of one subscription that ended with any status: no index is by
 	// subscription, status and event.
-	replayAgedOf = `SELECT no, event, subscription, class, status FROM surehook_ended WHERE subscription = $6 AND event > $1 AND event <= $2 ORDER BY event LIMIT $3`
+	replayAgedOf = `SELECT y.no, y.event, y.subscription, y.class, y.status FROM ` + replayOf + ` (
+			SELECT no, event, subscription, class, status FROM surehook_ended WHERE subscription = u.subscription AND event > u.at AND event <= $7 ORDER BY event LIMIT $3) y
+		ORDER BY y.event, y.subscription LIMIT $4`
 
 	// Deliveries of redacted and of pruned events are never sent again.
 	replayKept   = `coalesce(length(e.body) > 0, false)`
@@ -53,9 +60,10 @@ const (
 	selectReplayDeadOf = selectDead + replayDeadOf + `) x` + replayOwner
 	selectDead         = `SELECT x.no, x.event, x.subscription, ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
 
-	selectReplayAged   = selectAged + replayAged + `) x` + replayOwner
-	selectReplayAgedOf = selectAged + replayAgedOf + `) x` + replayOwner
-	selectAged         = `SELECT x.event, x.event, x.subscription, x.status = $4 AND x.no <= $5 AND ` + replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
+	selectReplayAged   = selectAged + `x.status = $4 AND x.no <= $5 AND ` + selectAgedRest + replayAged + `) x` + replayOwner
+	selectReplayAgedOf = selectAged + `x.status = $5 AND x.no <= $6 AND ` + selectAgedRest + replayAgedOf + `) x` + replayOwner
+	selectAged         = `SELECT x.event, x.event, x.subscription, `
+	selectAgedRest     = replayKept + `, x.class, ` + lastCode + `, ` + replayMember + ` FROM (`
 
 	// isDelivered tells whether a delivery x is delivered, and was when the replay was
 	// created. Without OFFSET, PostgreSQL may read each whole table instead of looking for
@@ -71,10 +79,10 @@ const (
 	selectReplayDelivered = selectDelivered + `(SELECT d.*, $5::bigint AS replay FROM (
 			SELECT DISTINCT event, subscription FROM surehook_attempts WHERE (event, subscription) > ($1, $2) AND event <= $3
 			ORDER BY event, subscription LIMIT $4) d) x` + replayOwner
-	// The deliveries of one subscription that succeeded.
-	selectReplayDeliveredOf = selectDelivered + `(SELECT d.*, $4::bigint AS replay FROM (
-			SELECT DISTINCT ON (event) event, subscription FROM surehook_attempts WHERE subscription = $5 AND class = '' AND event > $1 AND event <= $2
-			ORDER BY event LIMIT $3) d) x` + replayOwner
+	// The deliveries of some subscriptions that succeeded, as in replayDeadOf.
+	selectReplayDeliveredOf = selectDelivered + `(SELECT d.*, $5::bigint AS replay FROM (SELECT y.event, y.subscription FROM ` + replayOf + ` (
+			SELECT DISTINCT ON (event) event, subscription FROM surehook_attempts WHERE subscription = u.subscription AND class = '' AND event > u.at AND event <= $6
+			ORDER BY event LIMIT $3) y ORDER BY y.event, y.subscription LIMIT $4) d) x` + replayOwner
 	// selectReplayOwned selects the subscriptions of a subscriber, even deleted ones.
 	selectReplayOwned = `SELECT no FROM surehook_subscriptions WHERE subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1)`
 
@@ -108,8 +116,9 @@ func (c *replayed) key() dispatch.DeliveryKey {
 	return dispatch.DeliveryKey{Event: c.event, Subscription: c.position.subscription}
 }
 
-// resolve fixes the set of a replay that is created now.
-func (w *work) resolve(set *replaySet) error {
+// resolve fixes the set of a replay that is created now. lock is the statement that must go
+// before the end of a set of dead letters is read, if any.
+func (w *work) resolve(set *replaySet, lock string) error {
 	f := set.filter
 	for _, id := range f.Names() {
 		var no int64
@@ -134,6 +143,11 @@ func (w *work) resolve(set *replaySet) error {
 		}
 	}
 	if f.Status != sender.StatusDelivered {
+		if lock != "" { // only now: others wait for it
+			if err := errors.Join(w.execs(boundLock), w.execs(lock)); err != nil {
+				return err
+			}
+		}
 		return w.row(lastEnded).Scan(&set.boundary)
 	}
 	if err := w.row(lastPosition).Scan(&set.boundary); err != nil {
@@ -155,33 +169,38 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 	if err != nil {
 		return nil, false, err
 	}
-	ahead := limit
-	if of != nil {
-		ahead = rules.Ahead(limit, len(of))
+	if of == nil {
+		found, err = w.replayed(w.following(set, limit))
+		return found, len(found) == limit, err
 	}
-	lists, err := w.replayed(w.queries(set, of, ahead))
-	found, more = rules.Merge(lists, ahead, limit, comparePositions)
+	ahead := rules.Ahead(limit, len(of))
+	after := column(of, func(no int64) int64 { return set.after(no) })
+	found, err = w.replayed(w.followingOf(set, of, after, ahead, limit+1)) // one that is not looked at tells that there is more
+	found, more = rules.Merge(split(found, of), ahead, limit, comparePositions)
 	return found, more, err
 }
 
-// replayed returns the deliveries that each of some queries reads, in their order.
-func (w *work) replayed(queries []query) (lists [][]replayed, err error) {
-	lists = make([][]replayed, len(queries))
-	for i := range queries {
-		queries[i] = queries[i].rows(func(rows rows) error {
-			var c replayed
-			var published timestamp
-			err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.StatusCode, &c.Subscription, &c.Subscriber, &c.EventType, &published)
-			c.Published = published.time()
-			lists[i] = append(lists[i], c)
-			return err
-		})
+// replayed returns the deliveries that a query reads, in their order.
+func (w *work) replayed(q query) (found []replayed, err error) {
+	err = w.send(q.rows(func(rows rows) error {
+		var c replayed
+		var published timestamp
+		err := rows.Scan(&c.no, &c.event, &c.position.subscription, &c.member, &c.ErrorClass, &c.StatusCode, &c.Subscription, &c.Subscriber, &c.EventType, &published)
+		c.Published = published.time()
+		found = append(found, c)
+		return err
+	}))
+	slices.SortFunc(found, comparePositions)
+	return found, err
+}
+
+// split returns the deliveries of each of some subscriptions.
+func split(all []replayed, of []int64) [][]replayed {
+	by := map[int64][]replayed{}
+	for _, c := range all {
+		by[c.position.subscription] = append(by[c.position.subscription], c)
 	}
-	err = w.send(queries...)
-	for _, list := range lists {
-		slices.SortFunc(list, comparePositions)
-	}
-	return lists, err
+	return column(of, func(no int64) []replayed { return by[no] })
 }
 
 // subscriptionsOf returns the subscriptions of a set; nil: all.
@@ -206,31 +225,27 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	return append([]int64{}, of...), err
 }
 
-// queries returns the statements that read up to a number of deliveries for each of some
-// subscriptions, or for all.
-func (w *work) queries(set *replaySet, of []int64, limit int) (qs []query) {
-	delivered := set.filter.Status == sender.StatusDelivered
-	switch {
-	case of == nil && delivered:
-		return []query{w.query(selectReplayDelivered, set.at.no, set.at.subscription, set.boundary, limit, set.replay)}
-	case of == nil:
-		return []query{w.query(selectReplayDead, set.at.no, set.boundary, limit, string(set.filter.Status))}
+// following reads up to a number of deliveries that follow in a set of all subscriptions.
+func (w *work) following(set *replaySet, limit int) query {
+	if set.filter.Status == sender.StatusDelivered {
+		return w.query(selectReplayDelivered, set.at.no, set.at.subscription, set.boundary, limit, set.replay)
 	}
-	for _, no := range of {
-		if delivered {
-			qs = append(qs, w.query(selectReplayDeliveredOf, set.eventBefore(no), set.boundary, limit, set.replay, no))
-		} else {
-			qs = append(qs, w.query(selectReplayDeadOf, set.at.no, set.boundary, limit, string(set.filter.Status), no))
-		}
-	}
-	return qs
+	return w.query(selectReplayDead, set.at.no, set.boundary, limit, string(set.filter.Status))
 }
 
-// eventBefore returns the last event of a subscription that was looked at, in a set of
-// delivered deliveries.
-func (set *replaySet) eventBefore(subscription int64) int64 {
-	if subscription > set.at.subscription {
-		return set.at.no - 1
+// followingOf reads the deliveries of some subscriptions that follow where each was looked
+// at last: up to each of each, and the first of these, up to most.
+func (w *work) followingOf(set *replaySet, of, after []int64, each, most int) query {
+	if set.filter.Status == sender.StatusDelivered {
+		return w.query(selectReplayDeliveredOf, of, after, each, most, set.replay, set.boundary)
+	}
+	return w.query(selectReplayDeadOf, of, after, each, most, string(set.filter.Status), set.boundary)
+}
+
+// after returns where a subscription's part of a set was looked at last.
+func (set *replaySet) after(subscription int64) int64 {
+	if set.filter.Status == sender.StatusDelivered && subscription > set.at.subscription {
+		return set.at.no - 1 // the position is of an event, which may have several deliveries
 	}
 	return set.at.no
 }

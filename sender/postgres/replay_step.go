@@ -158,12 +158,26 @@ func (s *stepping) choose(limit int) error {
 			s.all = s.all[:i]
 			return nil
 		}
-		found, more, err := s.next(&t.set, look)
+		looked, err := s.look(t, min(t.most, limit), look)
 		if err != nil {
 			return err
 		}
-		most, looked := min(t.most, limit), 0
-		notBefore := rules.ReplayNotBefore(t.notBefore.time(), t.CreatedAt, s.now.time())
+		look -= looked
+		limit -= len(t.chosen)
+	}
+	return nil
+}
+
+// look looks at the next deliveries of a replay, up to a number, until it has chosen most of
+// them.
+func (s *stepping) look(t *replayPart, most, number int) (looked int, err error) {
+	notBefore := rules.ReplayNotBefore(t.notBefore.time(), t.CreatedAt, s.now.time())
+	for looked < number && len(t.chosen) < most && !t.atEnd {
+		found, more, err := s.next(&t.set, rules.ReplayLook(most-len(t.chosen), looked, number))
+		if err != nil {
+			return 0, err
+		}
+		passed := 0
 		for i := range found {
 			c := &found[i]
 			selected := t.set.selects(c)
@@ -180,13 +194,12 @@ func (s *stepping) choose(limit int) error {
 				t.chosen = append(t.chosen, c)
 			}
 			t.set.at = c.position
-			looked++
+			passed++
 		}
-		t.atEnd = looked == len(found) && !more
-		look -= looked
-		limit -= len(t.chosen)
+		t.atEnd = passed == len(found) && !more
+		looked += passed
 	}
-	return nil
+	return looked, nil
 }
 
 // move stores how far the replays are, and when to look at them and at the waiting ones

@@ -86,20 +86,21 @@ func (c *core) surveyPart(ctx context.Context, whole surveyed, most int) (rules.
 
 // surveyed returns the next deliveries of some parts, up to each of each.
 func (w *work) surveyed(some []*surveyed, each int) ([][]replayed, error) {
-	var queries []query
-	for _, p := range some {
-		var of []int64
-		if p.subscription != 0 {
-			of = []int64{p.subscription}
+	p := some[0]
+	if p.subscription == 0 {
+		q := w.following(&p.replaySet, each)
+		if p.agedTo != 0 {
+			q = w.query(selectReplayAged, p.at.no, p.agedTo, each, string(p.filter.Status), p.boundary, p.at.subscription)
 		}
-		switch {
-		case p.agedTo == 0:
-			queries = append(queries, w.queries(&p.replaySet, of, each)...)
-		case of == nil:
-			queries = append(queries, w.query(selectReplayAged, p.at.no, p.agedTo, each, string(p.filter.Status), p.boundary, p.at.subscription))
-		default:
-			queries = append(queries, w.query(selectReplayAgedOf, p.at.no, p.agedTo, each, string(p.filter.Status), p.boundary, p.subscription))
-		}
+		found, err := w.replayed(q)
+		return [][]replayed{found}, err
 	}
-	return w.replayed(queries)
+	of := column(some, func(p *surveyed) int64 { return p.subscription })
+	after := column(some, func(p *surveyed) int64 { return p.after(p.subscription) })
+	q := w.followingOf(&p.replaySet, of, after, each, each*len(some))
+	if p.agedTo != 0 {
+		q = w.query(selectReplayAgedOf, of, after, each, each*len(some), string(p.filter.Status), p.boundary, p.agedTo)
+	}
+	found, err := w.replayed(q)
+	return split(found, of), err
 }

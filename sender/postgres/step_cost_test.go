@@ -15,8 +15,9 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// counted counts the statements that connections send, and their trips to the server.
-type counted struct{ statements, trips atomic.Int64 }
+// counted counts the statements that connections send, their trips to the server, and the
+// rows that these return or change.
+type counted struct{ statements, trips, rows atomic.Int64 }
 
 func (c *counted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	c.statements.Add(1)
@@ -24,15 +25,18 @@ func (c *counted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 	return ctx
 }
 
-func (c *counted) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (c *counted) TraceQueryEnd(_ context.Context, _ *pgx.Conn, d pgx.TraceQueryEndData) {
+	c.rows.Add(d.CommandTag.RowsAffected())
+}
 
 func (c *counted) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	c.trips.Add(1)
 	return ctx
 }
 
-func (c *counted) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {
+func (c *counted) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
 	c.statements.Add(1)
+	c.rows.Add(d.CommandTag.RowsAffected())
 }
 
 func (c *counted) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

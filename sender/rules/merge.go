@@ -18,6 +18,18 @@ func ReplayPause(waited time.Duration) time.Duration {
 	return min(max(waited, leastReplayPause), mostReplayPause)
 }
 
+// leastReplayLook is how many deliveries a step reads of a replay at least, in case that its
+// filter selects few of them.
+const leastReplayLook = 50
+
+// ReplayLook is how many deliveries a step reads next of a replay that may admit so many more:
+// these, and the one that tells whether they are the last ones. It has looked at some in vain,
+// and looks at up to most of them in all. A replay whose rate grants a few in each step must
+// not read a thousand for them.
+func ReplayLook(admits, looked, most int) int {
+	return min(max(admits+1, 3*looked, leastReplayLook), most-looked)
+}
+
 // leastAhead is how many deliveries of a subscription are read at least: of many, reading
 // few of each would get nowhere where one of them has most.
 const leastAhead = 50

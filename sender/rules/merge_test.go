@@ -41,3 +41,21 @@ func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
 		require.True(t, slices.IsSorted(met))
 	})
 }
+
+// A step reads no more of a replay than it may look at, gets on, and reads little in vain: the
+// deliveries that the replay may admit, or at most four times as many as it has looked at.
+func TestPropertyReplayLook(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		admits, most := rapid.IntRange(1, 1000).Draw(t, "admits"), rapid.IntRange(1, 1000).Draw(t, "most")
+		reads := 0
+		for looked := 0; looked < most; reads++ {
+			n := rules.ReplayLook(admits, looked, most)
+			require.Positive(t, n)
+			require.LessOrEqual(t, n, most-looked)
+			require.LessOrEqual(t, n, max(50, admits+1, 3*looked))
+			require.GreaterOrEqual(t, n, min(admits, most-looked))
+			looked += n
+		}
+		require.LessOrEqual(t, reads, 4)
+	})
+}

@@ -213,11 +213,16 @@ func fill(t *testing.T, db *sql.DB, n int, now time.Time) {
 	t.Logf("filled in %v", time.Since(begun))
 }
 
-// countedRows opens connections that count the rows that they return.
+// countedRows opens connections that count the rows that they return, and their queries.
 type countedRows struct {
 	of   driver.Driver
 	dsn  string
-	rows atomic.Int64
+	rows countedQueries
+}
+
+type countedQueries struct {
+	atomic.Int64
+	queries atomic.Int64
 }
 
 func (c *countedRows) Driver() driver.Driver { return c.of }
@@ -232,7 +237,7 @@ func (c *countedRows) Connect(context.Context) (driver.Conn, error) {
 
 type countedConn struct {
 	driver.Conn
-	rows *atomic.Int64
+	rows *countedQueries
 }
 
 func (c countedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -248,6 +253,7 @@ func (c countedConn) QueryContext(ctx context.Context, query string, args []driv
 	if err != nil {
 		return nil, err
 	}
+	c.rows.queries.Add(1)
 	return counting{rows, c.rows}, nil
 }
 
@@ -261,7 +267,7 @@ func (c countedConn) PrepareContext(ctx context.Context, query string) (driver.S
 
 type countedStmt struct {
 	driver.Stmt
-	rows *atomic.Int64
+	rows *countedQueries
 }
 
 func (s countedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
@@ -273,12 +279,13 @@ func (s countedStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 	if err != nil {
 		return nil, err
 	}
+	s.rows.queries.Add(1)
 	return counting{rows, s.rows}, nil
 }
 
 type counting struct {
 	driver.Rows
-	rows *atomic.Int64
+	rows *countedQueries
 }
 
 func (c counting) Next(to []driver.Value) error {

@@ -22,15 +22,23 @@ const (
 	selectNamed = `SELECT no FROM surehook_subscriptions WHERE id = ?1 AND (?2 = '' OR subscriber = (SELECT no FROM surehook_subscribers WHERE id = ?2))`
 
 	// replayDead reads dead letters, or superseded ones, in the order in which they ended.
-	replayDead   = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
-	replayDeadOf = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_of WHERE subscription = ?5 AND status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
+	replayDead = `SELECT no, event, subscription, class FROM surehook_ended INDEXED BY surehook_ended_order WHERE status = ?4 AND no > ?1 AND no <= ?2 ORDER BY no LIMIT ?3 + 0`
+	// replayDeadOf reads those of some subscriptions, each with where it was looked at last:
+	// up to ?2 of each, and up to ?3 in all. The index alone tells which.
+	replayDeadOf = `SELECT e.no, e.event, e.subscription, e.class FROM (SELECT n.no FROM json_each(?1) j CROSS JOIN surehook_ended n INDEXED BY surehook_ended_of
+			WHERE n.subscription = j.value ->> 0 AND n.status = ?4 AND n.no > j.value ->> 1 AND n.no <= coalesce((SELECT l.no FROM surehook_ended l INDEXED BY surehook_ended_of
+				WHERE l.subscription = j.value ->> 0 AND l.status = ?4 AND l.no > j.value ->> 1 AND l.no <= ?5 ORDER BY l.no LIMIT 1 OFFSET ?2 - 1), ?5)
+			ORDER BY n.no LIMIT ?3 + 0) k CROSS JOIN surehook_ended e ON e.no = k.no`
 
 	// The same in the order of their events, up to one of these.
 	replayAged = `SELECT no, event, subscription, class, status FROM surehook_ended INDEXED BY surehook_ended_status WHERE status = ?4 AND (event, subscription) > (?1, ?6) AND event <= ?2
 		ORDER BY event, subscription LIMIT ?3 + 0`
 	// replayAgedOf reads those of one subscription that ended with any status: no index is by
 	// subscription, status and event.
-	replayAgedOf = `SELECT no, event, subscription, class, status FROM surehook_ended WHERE subscription = ?6 AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3 + 0`
+	replayAgedOf = `SELECT n.no, n.event, n.subscription, n.class, n.status FROM json_each(?1) j CROSS JOIN surehook_ended n
+		WHERE n.subscription = j.value ->> 0 AND n.event > j.value ->> 1 AND n.event <= coalesce((SELECT l.event FROM surehook_ended l
+			WHERE l.subscription = j.value ->> 0 AND l.event > j.value ->> 1 AND l.event <= ?6 ORDER BY l.event LIMIT 1 OFFSET ?2 - 1), ?6)
+		ORDER BY n.event, n.subscription LIMIT ?3 + 0`
 
 	// replayKept excludes the deliveries of redacted events: they are not sent again.
 	replayKept   = `coalesce(length(e.body) > 0, 0)`
@@ -51,10 +59,13 @@ const (
 	// selectReplayDelivered reads deliveries that were attempted, however they ended.
 	selectReplayDelivered = selectDelivered + `(SELECT event, subscription, ?5 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts
 			WHERE (event, subscription) > (?1, ?2) AND event <= ?3 ORDER BY event, subscription LIMIT ?4 + 0) d) x` + replayOwner
-	// selectReplayDeliveredOf reads the deliveries of one subscription that have
-	// succeeded.
-	selectReplayDeliveredOf = selectDelivered + `(SELECT event, subscription, ?4 AS replay FROM (SELECT DISTINCT event, subscription FROM surehook_attempts INDEXED BY surehook_attempts_delivered
-			WHERE subscription = ?5 AND class = '' AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3 + 0) d) x` + replayOwner
+	// selectReplayDeliveredOf reads the deliveries of some subscriptions that have
+	// succeeded, as in replayDeadOf.
+	selectReplayDeliveredOf = selectDelivered + `(SELECT event, subscription, ?4 AS replay FROM (SELECT DISTINCT n.event, n.subscription FROM json_each(?1) j
+			CROSS JOIN surehook_attempts n INDEXED BY surehook_attempts_delivered
+			WHERE n.subscription = j.value ->> 0 AND n.class = '' AND n.event > j.value ->> 1 AND n.event <= coalesce((SELECT DISTINCT l.event FROM surehook_attempts l INDEXED BY surehook_attempts_delivered
+				WHERE l.subscription = j.value ->> 0 AND l.class = '' AND l.event > j.value ->> 1 AND l.event <= ?5 ORDER BY l.event LIMIT 1 OFFSET ?2 - 1), ?5)
+			ORDER BY n.event, n.subscription LIMIT ?3 + 0) d) x` + replayOwner
 	// selectSubscriptionsOf reads a subscriber's subscriptions, the deleted ones too.
 	selectSubscriptionsOf = `SELECT s.no FROM surehook_subscribers o CROSS JOIN surehook_subscriptions s WHERE o.id = ? AND s.subscriber = o.no ORDER BY s.no`
 	// The fourth column of selectDelivered tells whether a delivery is delivered, and was
@@ -148,34 +159,67 @@ func (w *work) next(set *replaySet, limit int) (found []replayed, more bool, err
 		return nil, false, err
 	}
 	if of == nil {
-		all, err := w.following(set, 0, limit)
-		found, more = rules.Merge([][]replayed{all}, limit, limit, comparePositions)
-		return found, more, err
+		found, err = w.following(set, limit)
+		return found, len(found) == limit, err
 	}
 	ahead := rules.Ahead(limit, len(of))
-	lists := make([][]replayed, len(of))
+	from := make([]position, len(of))
 	for i, no := range of {
-		if lists[i], err = w.following(set, no, ahead); err != nil {
-			return nil, false, err
-		}
+		from[i] = set.after(no)
 	}
-	found, more = rules.Merge(lists, ahead, limit, comparePositions)
-	return found, more, nil
+	found, err = w.followingOf(set, from, ahead, limit+1) // one that is not looked at tells that there is more
+	found, more = rules.Merge(split(found, from), ahead, limit, comparePositions)
+	return found, more, err
 }
 
-// following returns up to limit deliveries that follow in a set: those of one subscription,
-// or of all if that is 0.
-func (w *work) following(set *replaySet, subscription int64, limit int) ([]replayed, error) {
-	delivered := set.filter.Status == sender.StatusDelivered
-	switch {
-	case subscription == 0 && delivered:
+// following returns up to limit deliveries that follow in a set of all subscriptions.
+func (w *work) following(set *replaySet, limit int) ([]replayed, error) {
+	if set.filter.Status == sender.StatusDelivered {
 		return w.replayed(selectReplayDelivered, set.at.no, set.at.subscription, set.boundary, limit, set.replay)
-	case subscription == 0:
-		return w.replayed(selectReplayDead, set.at.no, set.boundary, limit, string(set.filter.Status))
-	case delivered:
-		return w.replayed(selectReplayDeliveredOf, set.eventBefore(subscription), set.boundary, limit, set.replay, subscription)
 	}
-	return w.replayed(selectReplayDeadOf, set.at.no, set.boundary, limit, string(set.filter.Status), subscription)
+	return w.replayed(selectReplayDead, set.at.no, set.boundary, limit, string(set.filter.Status))
+}
+
+// followingOf returns the deliveries of some subscriptions that follow where each was looked
+// at last: up to each of each, and the first of these, up to most.
+func (w *work) followingOf(set *replaySet, from []position, each, most int) ([]replayed, error) {
+	if set.filter.Status == sender.StatusDelivered {
+		return w.replayed(selectReplayDeliveredOf, pairs(from), each, most, set.replay, set.boundary)
+	}
+	return w.replayed(selectReplayDeadOf, pairs(from), each, most, string(set.filter.Status), set.boundary)
+}
+
+// after returns where a subscription's part of a set was looked at last.
+func (set *replaySet) after(subscription int64) position {
+	if set.filter.Status == sender.StatusDelivered && subscription > set.at.subscription {
+		return position{set.at.no - 1, subscription} // the position is of an event, which may have several deliveries
+	}
+	return position{set.at.no, subscription}
+}
+
+// pairs returns positions as JSON: the subscription, and the number.
+func pairs(from []position) string {
+	b := []byte{'['}
+	for i, p := range from {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, "[%d,%d]", p.subscription, p.no)
+	}
+	return string(append(b, ']'))
+}
+
+// split returns the deliveries of each of some subscriptions.
+func split(all []replayed, of []position) [][]replayed {
+	by := map[int64][]replayed{}
+	for _, c := range all {
+		by[c.position.subscription] = append(by[c.position.subscription], c)
+	}
+	lists := make([][]replayed, len(of))
+	for i, p := range of {
+		lists[i] = by[p.subscription]
+	}
+	return lists
 }
 
 // subscriptionsOf returns the subscriptions that a set is bound to; nil: all.
@@ -198,15 +242,6 @@ func (w *work) subscriptionsOf(set *replaySet) ([]int64, error) {
 	}
 	of, err := w.numbers(selectSubscriptionsOf, set.filter.Subscriber)
 	return append([]int64{}, of...), err
-}
-
-// eventBefore returns the last event of a subscription that was looked at, in a set of
-// delivered deliveries.
-func (set *replaySet) eventBefore(subscription int64) int64 {
-	if subscription > set.at.subscription {
-		return set.at.no - 1
-	}
-	return set.at.no
 }
 
 func (w *work) replayed(query string, args ...any) (found []replayed, err error) {

@@ -161,40 +161,20 @@ func (b *batch) stepReplays(limit int, out *dispatch.ReplayStep) error {
 
 // stepReplay looks at the next deliveries of a replay, and admits up to most of them.
 func (b *batch) stepReplay(r *able, most, look int, out *dispatch.ReplayStep) (looked int, err error) {
-	found, more, err := b.next(&r.set, look)
-	if err != nil {
-		return 0, err
-	}
-	admitted := 0
-	notBefore := rules.ReplayNotBefore(timeOf(r.notBefore), r.CreatedAt, timeOf(b.now))
-	for i := range found {
-		c := &found[i]
-		selected := r.set.selects(c)
-		if selected && c.Published.Before(notBefore) {
-			r.Skipped++
-			r.TooOld++
-			selected = false
+	admitted, atEnd := 0, false
+	for looked < look && admitted < most && !atEnd {
+		found, more, err := b.next(&r.set, rules.ReplayLook(most-admitted, looked, look))
+		if err != nil {
+			return 0, err
 		}
-		if selected {
-			if admitted == most {
-				break
-			}
-			ok, err := b.admit(r, c)
-			if err != nil {
-				return 0, err
-			}
-			if ok {
-				admitted++
-			} else {
-				r.Skipped++
-			}
+		n, passed, err := b.admitOf(r, found, most-admitted)
+		if err != nil {
+			return 0, err
 		}
-		r.set.at = c.position
-		looked++
+		admitted, looked, atEnd = admitted+n, looked+passed, passed == len(found) && !more
 	}
 	r.Admitted += int64(admitted)
 	r.Stepped()
-	atEnd := looked == len(found) && !more
 	if atEnd {
 		r.Finish(timeOf(b.now))
 	}
@@ -215,6 +195,38 @@ func (b *batch) stepReplay(r *able, most, look int, out *dispatch.ReplayStep) (l
 	}
 	out.Finished = append(out.Finished, r.Replay)
 	return looked, b.notify(r.FinishedNotice())
+}
+
+// admitOf admits up to most of the deliveries that a replay looks at, and returns how many,
+// and how many it has passed.
+func (b *batch) admitOf(r *able, found []replayed, most int) (admitted, passed int, err error) {
+	notBefore := rules.ReplayNotBefore(timeOf(r.notBefore), r.CreatedAt, timeOf(b.now))
+	for i := range found {
+		c := &found[i]
+		selected := r.set.selects(c)
+		if selected && c.Published.Before(notBefore) {
+			r.Skipped++
+			r.TooOld++
+			selected = false
+		}
+		if selected {
+			if admitted == most {
+				break
+			}
+			ok, err := b.admit(r, c)
+			if err != nil {
+				return 0, 0, err
+			}
+			if ok {
+				admitted++
+			} else {
+				r.Skipped++
+			}
+		}
+		r.set.at = c.position
+		passed++
+	}
+	return admitted, passed, nil
 }
 
 // moveReplay stores how far a replay is, and when to look at it again.

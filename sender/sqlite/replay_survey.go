@@ -64,14 +64,10 @@ func (s *Store) surveyPart(ctx context.Context, whole surveyed, most int) (rules
 		}
 	}
 	return rules.TakeSurvey(parts, most, func(some []*surveyed, each int, survey *rules.Survey) ([]int, error) {
-		lists := make([][]replayed, len(some))
+		var lists [][]replayed
 		err := s.read(ctx, func(w *work) (err error) {
-			for i, p := range some {
-				if lists[i], err = w.surveyed(p, each); err != nil {
-					return err
-				}
-			}
-			return nil
+			lists, err = w.surveyed(some, each)
+			return err
 		})
 		looked := make([]int, len(lists))
 		for i, list := range lists {
@@ -87,13 +83,27 @@ func (s *Store) surveyPart(ctx context.Context, whole surveyed, most int) (rules
 	})
 }
 
-// surveyed returns the next deliveries of a part, up to a number.
-func (w *work) surveyed(p *surveyed, limit int) ([]replayed, error) {
-	switch {
-	case p.agedTo == 0:
-		return w.following(&p.replaySet, p.subscription, limit)
-	case p.subscription == 0:
-		return w.replayed(selectReplayAged, p.at.no, p.agedTo, limit, string(p.filter.Status), p.boundary, p.at.subscription)
+// surveyed returns the next deliveries of some parts, up to each of each.
+func (w *work) surveyed(some []*surveyed, each int) ([][]replayed, error) {
+	p, aged := some[0], some[0].agedTo != 0
+	var found []replayed
+	var err error
+	if p.subscription == 0 {
+		if aged {
+			found, err = w.replayed(selectReplayAged, p.at.no, p.agedTo, each, string(p.filter.Status), p.boundary, p.at.subscription)
+		} else {
+			found, err = w.following(&p.replaySet, each)
+		}
+		return [][]replayed{found}, err
 	}
-	return w.replayed(selectReplayAgedOf, p.at.no, p.agedTo, limit, string(p.filter.Status), p.boundary, p.subscription)
+	from := make([]position, len(some))
+	for i, p := range some {
+		from[i] = p.after(p.subscription)
+	}
+	if aged {
+		found, err = w.replayed(selectReplayAgedOf, pairs(from), each, each*len(some), string(p.filter.Status), p.boundary, p.agedTo)
+	} else {
+		found, err = w.followingOf(&p.replaySet, from, each, each*len(some))
+	}
+	return split(found, from), err
 }
