@@ -91,8 +91,8 @@ func (w *batch) grant(r *replayRow, most int) (granted int, next time.Time) {
 	if most <= 0 || r.Rate == 0 {
 		return max(0, most), w.now
 	}
-	granted, _, next = rules.TakeRate(r.Rate, r.rateAt, w.now, most)
-	return granted, next
+	granted, _, _ = rules.TakeRate(r.Rate, r.rateAt, w.now, most)
+	return granted, rules.ReplayAgain(r.Rate, r.rateAt, w.now)
 }
 
 func (w *batch) spendReplay(r *replayRow, admitted int) {

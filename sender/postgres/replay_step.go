@@ -139,9 +139,9 @@ func (s *stepping) parts(limit int, nos []int64) (all []*replayPart, err error) 
 		}
 		t.blockedAt = none
 		if r.Rate > 0 {
-			granted, _, again := rules.TakeRate(r.Rate, r.rateAt.time(), s.now.time(), t.most)
+			granted, _, _ := rules.TakeRate(r.Rate, r.rateAt.time(), s.now.time(), t.most)
 			if t.most = granted; t.most == 0 {
-				t.nextAt = timestampOf(again)
+				t.nextAt = timestampOf(rules.ReplayAgain(r.Rate, r.rateAt.time(), s.now.time()))
 			}
 		}
 		return true, nil
@@ -213,8 +213,7 @@ func (s *stepping) move(waiting []*replayPart) error {
 			t.rateAt = timestampOf(at)
 		}
 		if t.Rate > 0 && t.admitted == t.most {
-			_, _, again := rules.TakeRate(t.Rate, t.rateAt.time(), s.now.time(), 0)
-			t.nextAt = max(s.now, timestampOf(again))
+			t.nextAt = timestampOf(rules.ReplayAgain(t.Rate, t.rateAt.time(), s.now.time()))
 		}
 		t.Stepped()
 		if t.atEnd {

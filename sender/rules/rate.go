@@ -36,9 +36,7 @@ func TakeRate(rate float64, at, now time.Time, want int) (granted int, next, aga
 	if !(rate > 0) {
 		return want, at, now
 	}
-	rate = min(max(rate, leastRate), mostRate)
-	interval := time.Duration(math.Ceil(float64(time.Second) / rate))
-	burst := time.Duration(max(1, math.Floor(rate/10)))
+	interval, burst := paced(rate)
 	if ahead := at.Sub(now); ahead > burst*interval+rateSlack {
 		at = now
 	}
@@ -58,6 +56,25 @@ func TakeRate(rate float64, at, now time.Time, want int) (granted int, next, aga
 		again = now
 	}
 	return granted, next, again
+}
+
+// paced is the time between two attempts at a rate, and how many may begin at once.
+func paced(rate float64) (interval, burst time.Duration) {
+	rate = min(max(rate, leastRate), mostRate)
+	return time.Duration(math.Ceil(float64(time.Second) / rate)), time.Duration(max(1, math.Floor(rate/10)))
+}
+
+// ReplayAgain is when to look again at a replay with a rate, of which the store remembers at,
+// as TakeRate takes it: when half of its burst is granted, or one. Each look costs a
+// transaction, so a fast replay does not have one for each delivery. It is now if one is
+// granted.
+func ReplayAgain(rate float64, at, now time.Time) time.Time {
+	_, _, again := TakeRate(rate, at, now, 0)
+	if !again.After(now) {
+		return now
+	}
+	interval, burst := paced(rate)
+	return again.Add((max(1, burst/2) - 1) * interval)
 }
 
 func ceilMicro(t time.Time) time.Time {

@@ -114,9 +114,9 @@ func (b *batch) turns(limit int) (rs []able, err error) {
 			r.blockedAt = 0
 		}
 		if r.most > 0 && r.Rate > 0 {
-			granted, _, again := rules.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), r.most)
+			granted, _, _ := rules.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), r.most)
 			if r.most = granted; granted == 0 {
-				r.nextAt = micros(again)
+				r.nextAt = micros(rules.ReplayAgain(r.Rate, timeOf(r.rateAt), timeOf(b.now)))
 			}
 		}
 		if r.most > 0 {
@@ -184,8 +184,7 @@ func (b *batch) stepReplay(r *able, most, look int, out *dispatch.ReplayStep) (l
 		r.rateAt = micros(at)
 	}
 	if r.Rate > 0 && admitted == r.most {
-		_, _, again := rules.TakeRate(r.Rate, timeOf(r.rateAt), timeOf(b.now), 0)
-		r.nextAt = max(b.now, micros(again))
+		r.nextAt = micros(rules.ReplayAgain(r.Rate, timeOf(r.rateAt), timeOf(b.now)))
 	}
 	if err := b.moveReplay(r); err != nil || !atEnd {
 		return looked, err

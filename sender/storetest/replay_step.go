@@ -110,6 +110,16 @@ func replayRate[Tx any](w *world[Tx]) {
 	_, other := w.ended(3, sender.ClassStatus)
 	w.replay(replay.Filter{Subscription: other})
 	w.equal(w.steps(plenty).Admitted, 4, "admitted when another replay, without a rate, is there")
+
+	_, fast := w.ended(20, sender.ClassStatus)
+	w.createReplay(replay.Replay{Filter: replay.Filter{Subscription: fast}, Rate: 100})
+	w.setReplay(r.ID, replay.Cancelled)
+	start = w.now()
+	s := w.steps(plenty)
+	w.equal(s.Admitted, 10, "admitted at once of a fast replay")
+	w.sameTime(s.Next, start.Add(50*time.Millisecond), "Next of a fast replay, when half of its burst is granted")
+	w.Advance(50 * time.Millisecond)
+	w.equal(w.step(plenty).Admitted, 5, "admitted of a fast replay at Next")
 }
 
 // replayPause bounds how long a store may leave a replay alone that has admitted
