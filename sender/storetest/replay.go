@@ -27,6 +27,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
 		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld[Tx]},
 		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
+		{"the same twice", "Of several replays of the same deliveries one sends each, and the others skip it.", replayTwice[Tx]},
 		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted[Tx]},
 		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
 	}, replayStepRules[Tx](), replayBoundRules[Tx]())

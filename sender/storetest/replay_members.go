@@ -188,3 +188,30 @@ func replayDeleted[Tx any](w *world[Tx]) {
 	r = w.readReplay(r.ID)
 	w.equal([]int64{r.Matched, r.Admitted, r.Skipped}, []int64{4, 1, 3}, "figures of the replay")
 }
+
+func replayTwice[Tx any](w *world[Tx]) {
+	const members = 60
+	for _, end := range endings {
+		drafts, sub := w.ended(members, end.class)
+		var ids []string
+		for range 3 {
+			ids = append(ids, w.replay(replay.Filter{Status: end.status, Subscription: sub}).ID)
+		}
+		admitted, err := w.stepsAtOnce(4, 7)
+		w.noError(err, "stepping from several goroutines")
+		admitted += w.steps(7).Admitted
+		w.equal(admitted, members, "admitted of what is %s", end.status)
+		claimed, events := w.claimedEvents()
+		w.equal(events, sorted(drafts...), "events claimed of what was %s", end.status)
+		for _, c := range claimed {
+			w.record(result(c, sender.ClassNone))
+		}
+		total := int64(0)
+		for _, id := range ids {
+			r := w.readReplay(id)
+			w.equal([]any{r.Status, r.Matched, r.Skipped}, []any{replay.Finished, int64(members), members - r.Admitted}, "a replay of what others have sent")
+			total += r.Admitted
+		}
+		w.equal(total, int64(members), "Admitted of all of them")
+	}
+}
