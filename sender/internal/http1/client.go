@@ -59,6 +59,10 @@ type Client struct {
 // are the connection's, net/http's when it reads the answer, or the context's if it has
 // ended.
 //
+// A server may answer before it has read a long body. After an answer of success the end of
+// the answer's body comes when the server has the request, too; ErrNotTaken, if it does not
+// take it in time.
+//
 // It calls these functions of an httptrace.ClientTrace in the context: GotConn,
 // WroteHeaders, WroteRequest, GotFirstResponseByte and those of the TLS handshake.
 // Package net calls those of dialling.

@@ -13,10 +13,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -171,6 +173,52 @@ func TestLongBody(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, s.opened())
 	})
+	// A server may answer before it reads. What it has promised to take is sent to its end.
+	for name, answer := range map[string]string{
+		"":                            ok,
+		", which ends the connection": "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine",
+		", which has no body":         "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+	} {
+		answersFirst := func(t *testing.T, then func(c net.Conn, request *http.Request)) error {
+			c := newClient(t)
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				here, there := net.Pipe()
+				go func() {
+					defer there.Close()
+					if request, err := http.ReadRequest(bufio.NewReader(there)); err == nil {
+						_, _ = io.WriteString(there, answer)
+						then(there, request)
+					}
+				}()
+				return here, nil
+			}
+			_, _, err := post(until{t.Context(), time.Now().Add(10 * time.Second)}, c, "http://example.com/", long)
+			return err
+		}
+		t.Run("is read after the answer"+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				took := make(chan int64, 1)
+				require.NoError(t, answersFirst(t, func(_ net.Conn, request *http.Request) {
+					time.Sleep(5 * time.Second) // the bubble's
+					n, _ := io.Copy(io.Discard, request.Body)
+					took <- n
+				}))
+				require.EqualValues(t, len(long), <-took)
+			})
+		})
+		t.Run("is not wanted after the answer"+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				require.NoError(t, answersFirst(t, func(c net.Conn, _ *http.Request) { _ = c.Close() }))
+			})
+		})
+		t.Run("is never read after the answer"+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				require.ErrorIs(t, answersFirst(t, func(net.Conn, *http.Request) { <-t.Context().Done() }), os.ErrDeadlineExceeded)
+				require.Equal(t, 10*time.Second, time.Since(began))
+			})
+		})
+	}
 	t.Run("that is shorter than was said", func(t *testing.T) {
 		s, c := serve(t, answers(ok)), newClient(t)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url(), bytes.NewReader(long))

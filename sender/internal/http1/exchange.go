@@ -21,6 +21,10 @@ const (
 	writtenWithin = 50 * time.Millisecond
 )
 
+// ErrNotTaken: the server has answered with success, and then did not take the rest of the
+// request in time.
+var ErrNotTaken = errors.New("http1: the server has answered, and did not take the whole request")
+
 // exchange is a request and its answer. It is the answer's body.
 type exchange struct {
 	client *Client
@@ -32,6 +36,7 @@ type exchange struct {
 	body   io.ReadCloser // below x
 	sized  sized         // what body is, if the answer has a usual form
 	keep   bool          // the connection can be used again, once all is read
+	wanted bool          // the rest of the request is, by a server that has answered with success
 	ended  error         // the error of Read once the exchange has ended
 }
 
@@ -65,7 +70,8 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 	}
 	x.conn.promised = promise(answer.Header)
 	x.keep = failed == nil && !answer.Close && !r.Close && answer.StatusCode != http.StatusSwitchingProtocols
-	if answer.Body == http.NoBody {
+	x.wanted = x.wrote != nil && answer.StatusCode/100 == 2
+	if answer.Body == http.NoBody && !x.wanted {
 		x.end(io.EOF)
 		return answer, nil
 	}
@@ -79,6 +85,9 @@ func (x *exchange) Read(p []byte) (int, error) {
 		return 0, x.ended
 	}
 	n, err := x.body.Read(p)
+	if x.wanted && errors.Is(err, io.EOF) {
+		err = x.sent()
+	}
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			err = x.why(err)
@@ -86,6 +95,18 @@ func (x *exchange) Read(p []byte) (int, error) {
 		x.end(err)
 	}
 	return n, err
+}
+
+// sent waits until the server has the rest of the request, or has closed the connection:
+// then it wants no more. Servers may answer before they read. To close the connection then
+// would leave them with a part of what they have promised to take.
+func (x *exchange) sent() error {
+	err := <-x.wrote
+	x.wrote <- err // for end
+	if err == nil || unread(err) {
+		return io.EOF
+	}
+	return fmt.Errorf("%w: %w", ErrNotTaken, err)
 }
 
 // Close implements io.Closer. It does not read the rest of the body.

@@ -46,6 +46,7 @@ func haproxyRows(m *matrix) {
 		m.exact(
 			row{name: of("200"), url: base + "/", record: reached.read, posts: 6, status: 200, connections: 1},
 			row{name: of("200 to 900 KB"), url: base + "/", body: 900 << 10, record: reached.read, posts: 5, status: 200, connections: 1},
+			row{name: of("200 to 900 KB that nobody reads"), url: base + "/unread", body: 900 << 10, record: answered, posts: 5, status: 200, peerRaces: true},
 			row{name: of("503 without a server"), url: base + "/none", record: answered, status: 503, class: sender.ClassStatus, text: over},
 			row{name: of("503 to 900 KB"), url: base + "/none", body: 900 << 10, record: answered, status: 503, class: sender.ClassStatus, text: over, peerRaces: true},
 		)

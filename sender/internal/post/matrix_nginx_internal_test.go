@@ -49,6 +49,7 @@ func nginxRows(m *matrix) {
 		of := func(what string) string { return what + ", " + name }
 		m.exact(
 			row{name: of("200"), url: base + "/ok", record: seen, posts: 6, status: 200, connections: 1},
+			row{name: of("200 to 900 KB that nobody reads"), url: base + "/ok", body: 900 << 10, record: seen, posts: 5, status: 200},
 			row{name: of("204"), url: base + "/none", record: seen, posts: 6, status: 204, connections: 1},
 			row{name: of("301"), url: base + "/moved", record: seen, status: 301, class: sender.ClassRedirect, connections: 1},
 			row{name: of("444"), url: base + "/broken", record: seen, class: sender.ClassReset, connections: 3},
