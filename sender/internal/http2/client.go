@@ -58,9 +58,9 @@ var ErrNotOffered = errors.New("http2: the server does not offer HTTP/2")
 // RoundTrip implements http.RoundTripper. The request's context counts until the
 // answer's body has been read to its end or closed, and the caller must do one of
 // these. The context's deadline counts even if the context does not end at it. Errors
-// are the connection's, or the context's if it has ended, or match ErrReset or an error
-// of package http1. If no connection could be made the error is a *DialError, which may
-// match ErrNotOffered.
+// are the connection's, or the context's if it has ended, or match ErrReset, ErrTooMuch or
+// an error of package http1. If no connection could be made the error is a *DialError,
+// which may match ErrNotOffered.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
 
 // Anew makes requests like its client, but only on new connections.
@@ -121,9 +121,12 @@ func (c *Client) dial(ctx context.Context, address string) (*conn, error) {
 			DisableCompression: true, MaxResponseHeaderBytes: c.MaxHeader,
 			HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: maxUnread},
 		}
+		// secure makes sure of HTTP/2 itself. It returns no *tls.Conn, so that net/http
+		// takes the connection for one in clear.
+		c.transport.Protocols.SetUnencryptedHTTP2(true)
 		c.transport.Protocols.SetHTTP2(true)
 	})
-	var network net.Conn
+	var network *meter
 	made, err := c.transport.NewClientConn(context.WithValue(ctx, networkKey{}, &network), "https", address)
 	if err != nil {
 		return nil, err
@@ -165,6 +168,8 @@ func (c *Client) secure(ctx context.Context, network, address string) (net.Conn,
 		_ = below.Close()
 		return nil, err
 	}
-	*ctx.Value(networkKey{}).(*net.Conn) = conn
-	return conn, nil
+	metered := &meter{Conn: conn}
+	metered.left.Store(c.allowance())
+	*ctx.Value(networkKey{}).(**meter) = metered
+	return metered, nil
 }

@@ -1,7 +1,6 @@
 package http2
 
 import (
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -14,7 +13,7 @@ const sweepEvery = time.Second
 // conn is a connection that serves several exchanges at a time.
 type conn struct {
 	*http.ClientConn
-	network net.Conn
+	network *meter
 	address string
 	made    time.Time
 
@@ -33,6 +32,7 @@ func (c *Client) add(cn *conn) {
 		c.conns = map[string][]*conn{}
 	}
 	cn.streams = 1
+	c.renew(cn)
 	c.conns[cn.address] = append(c.conns[cn.address], cn)
 }
 
@@ -49,6 +49,7 @@ func (c *Client) take(address string, reuse bool) *conn {
 	for _, cn := range slices.Backward(c.conns[address]) {
 		if cn.proven && !cn.retired && now.Sub(cn.made) < c.MaxAge && cn.Reserve() == nil {
 			cn.streams++
+			c.renew(cn)
 			return cn
 		}
 	}
@@ -68,6 +69,7 @@ func (c *Client) put(cn *conn, sound bool) {
 	now := time.Now()
 	c.mu.Lock()
 	cn.streams--
+	c.renew(cn)
 	cn.since, cn.retired = now, cn.retired || !sound || c.closing
 	var old []*conn
 	if cn.retired && cn.streams == 0 {

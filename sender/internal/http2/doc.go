@@ -4,5 +4,6 @@
 // connections, with the caller's dialler, and keeps them.
 //
 // It serves https alone. Each answer belongs to a stream, so bytes that a server sends
-// unasked are never taken for an answer to another request.
+// unasked are never taken for an answer to another request. A connection whose server sends
+// far more than answers is closed.
 package http2

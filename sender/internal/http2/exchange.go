@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/sender/internal/http1"
@@ -28,8 +29,22 @@ type exchange struct {
 	cancel context.CancelFunc
 	over   chan struct{} // closed at the end
 	stop   func() bool   // keeps cutLate from being called
+	sent   *sentBody     // nil: the request has none
 	body   io.ReadCloser
 	ended  error // the error of Read once the exchange has ended
+}
+
+// sentBody is a request's body. net/http closes it when no more of it is sent.
+type sentBody struct {
+	io.ReadCloser
+	end chan struct{}
+	do  sync.Once
+}
+
+// Close implements io.Closer.
+func (s *sentBody) Close() error {
+	s.do.Do(func() { close(s.end) })
+	return s.ReadCloser.Close()
 }
 
 // cutLate closes the connection if the exchange goes on after its context has ended. While
@@ -48,6 +63,10 @@ func (x *exchange) cutLate() {
 func (x *exchange) make(r *http.Request) (*http.Response, error) {
 	x.over = make(chan struct{})
 	x.stop = context.AfterFunc(x.ctx, x.cutLate)
+	if r.Body != nil {
+		x.sent = &sentBody{ReadCloser: r.Body, end: make(chan struct{})}
+		r.Body = x.sent
+	}
 	answer, err := x.conn.RoundTrip(r)
 	if err != nil {
 		err = x.why(err, x.reused)
@@ -65,13 +84,32 @@ func (x *exchange) Read(p []byte) (int, error) {
 		return 0, x.ended
 	}
 	n, err := x.body.Read(p)
+	x.conn.network.took(n)
+	switch {
+	case errors.Is(err, io.EOF):
+		err = x.whole()
+	case err != nil:
+		err = x.why(err, false)
+	}
 	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			err = x.why(err, false)
-		}
 		x.end(err)
 	}
 	return n, err
+}
+
+// whole waits until the server has the rest of the request, or wants no more: it may have
+// answered before it has read. To end the stream then would leave it with a part of what it
+// has promised to take. net/http sends no more after an answer that is no success.
+func (x *exchange) whole() error {
+	if x.sent == nil {
+		return io.EOF
+	}
+	select {
+	case <-x.sent.end:
+		return io.EOF
+	case <-x.ctx.Done():
+		return fmt.Errorf("%w: %w", http1.ErrNotTaken, x.ctx.Err())
+	}
 }
 
 // Close implements io.Closer. It does not read the rest of the body, but ends the

@@ -43,6 +43,8 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		return sender.ClassProtocol, fmt.Sprintf("the answer's headers are longer than %d KiB", maxHeader>>10)
 	case errors.Is(err, http1.ErrNotTaken):
 		return sender.ClassTimeout, "the server answered, and did not take the whole event within the attempt's time"
+	case errors.Is(err, http2.ErrTooMuch):
+		return sender.ClassProtocol, "the server sends far more than answers"
 	case errors.Is(err, errNeither):
 		return sender.ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"
 	case errors.Is(err, guard.ErrBlocked):

@@ -60,6 +60,7 @@ func nodeRows(m *matrix) {
 		row{name: "200, http2 alone", url: base + "/length", record: seen, posts: 6, status: 200},
 		row{name: "204, http2 alone", url: base + "/none", record: seen, posts: 6, status: 204},
 		row{name: "200 to 900 KB, http2 alone", url: base + "/length", body: 900 << 10, record: seen, status: 200},
+		row{name: "early 200 to 900 KB, http2 alone", url: base + "/early200", body: 900 << 10, record: seen, posts: 5, status: 200, peerRaces: true},
 		row{name: "early 413 to 900 KB, http2 alone", url: base + "/early413", body: 900 << 10, record: seen, status: 413, class: sender.ClassStatus, peerRaces: true},
 	)
 	m.exact(row{name: "http2 in clear", url: loopback("http", h2c) + "/length", record: seen, untouched: true, class: sender.ClassProtocol})
