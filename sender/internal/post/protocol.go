@@ -81,8 +81,10 @@ func (c *client) roundTrip(r *http.Request, first, second http.RoundTripper) (*h
 		if refused != nil {
 			c.origins.remember(to, true)
 		}
-	case errors.Is(refused, http1.ErrNotNegotiated): // a server without the extension
-		c.origins.remember(to, false)
+	case errors.Is(refused, http1.ErrNotNegotiated):
+		if errors.Is(err, http2.ErrNotOffered) { // a server without the extension
+			c.origins.remember(to, false)
+		}
 		return first.RoundTrip(r)
 	case errors.Is(err, http2.ErrNotOffered) && refused != nil:
 		return nil, errNeither
