@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -121,10 +123,16 @@ func write(w http.ResponseWriter, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// parseQuery refuses unknown parameters: a mistyped "after" must not start the client
-// from the oldest event.
+// parseQuery refuses unknown parameters, and those that cannot be decoded, which URL.Query
+// leaves out: a mistyped "after" must not start the client from the oldest event.
 func parseQuery(r *http.Request) (q Query, err error) {
 	var errs []error
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		if _, err := url.ParseQuery(pair); err != nil {
+			name, _, _ := strings.Cut(pair, "=")
+			errs = append(errs, &InvalidError{name, errors.New("it cannot be decoded: percent-encode what is not a letter or a digit")})
+		}
+	}
 	params := r.URL.Query()
 	number := func(name string) int {
 		n, err := strconv.Atoi(params.Get(name))

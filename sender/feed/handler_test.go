@@ -132,6 +132,8 @@ func TestProblems(t *testing.T) {
 		{"GET", "/events/evt_1", "sub_a", 404, nil},
 		{"POST", "/events", "sub_a", 405, nil},
 		{"GET", "/events?after=x", "sub_a", 422, []string{"query.after"}},
+		{"GET", "/events?after=" + old + "%", "sub_a", 422, []string{"query.after"}},
+		{"GET", "/events?after=" + old + ";limit=1", "sub_a", 422, []string{"query.after"}},
 		{"GET", "/events?limit=0", "sub_a", 422, []string{"query.limit"}},
 		{"GET", "/events?limit=201", "sub_a", 422, []string{"query.limit"}},
 		{"GET", "/events?limit=-1", "sub_a", 422, []string{"query.limit"}},
