@@ -53,7 +53,7 @@ func NewHeaders(request, answer http.Header) Headers {
 	})
 	b = append(b, '\n')
 	b = appendHeaders(b, answer, func(name, value string) string {
-		switch echoes := func(secret string) bool { return strings.Contains(value, secret) }; {
+		switch echoes := func(secret string) bool { return shows(value, secret) }; {
 		case !shownOfAnswer[name] || slices.ContainsFunc(secrets, echoes):
 			return redacted
 		case name == "Location":
@@ -97,11 +97,15 @@ func appendHeaders(b []byte, all http.Header, shown func(name, value string) str
 	most, left := len(b)+maxSide, 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, value := range all[name] {
+			if left > 0 {
+				left++
+				continue
+			}
 			before := len(b)
 			b = append(append(b, strings.Map(ofName, name)...), ": "...)
 			b = append(append(b, shortened(shown(name, value))...), '\n')
-			if left > 0 || len(b) > most {
-				b, left = b[:before], left+1
+			if len(b) > most {
+				b, left = b[:before], 1
 			}
 		}
 	}
@@ -109,6 +113,12 @@ func appendHeaders(b []byte, all http.Header, shown func(name, value string) str
 		b = fmt.Appendf(b, "%s: %d more\n", leftOut, left)
 	}
 	return b
+}
+
+// shows reports whether a secret, or its beginning, is in the part of a value that is shown.
+// The rest is not looked at: an answer can have many times as much as is shown.
+func shows(value, secret string) bool {
+	return strings.Contains(value[:min(len(value), maxValue+len(secret)-1)], secret)
 }
 
 // ofName and ofValue are for what an http.RoundTripper of the caller's returns: other

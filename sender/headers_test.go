@@ -61,6 +61,20 @@ func TestLocations(t *testing.T) {
 	}
 }
 
+// A value that is cut is searched for secrets as far as it is shown.
+func TestSecretsInLongValues(t *testing.T) {
+	const secret = "top-secret-token"
+	for at, shown := range map[int]bool{0: false, 255: false, 256: true, 60_000: true} {
+		value := strings.Repeat("x", at) + secret + strings.Repeat("x", 300)
+		got := sender.NewHeaders(http.Header{"Authorization": {"Bearer " + secret}}, http.Header{"Via": {value}}).Answer()
+		want := "redacted"
+		if shown {
+			want = value[:256] + "…"
+		}
+		require.Equal(t, []sender.Header{{Name: "Via", Value: want}}, got, at)
+	}
+}
+
 func TestHeadersWithoutAnAnswer(t *testing.T) {
 	require.Empty(t, sender.NewHeaders(http.Header{"User-Agent": {"x"}}, nil).Answer())
 	require.Len(t, sender.NewHeaders(http.Header{"User-Agent": {"x"}}, nil).Request(), 1)
