@@ -31,8 +31,8 @@ type Store[Tx any] interface {
 }
 
 // Sender is the sending side of a service: its parts, which agree with each other. It
-// starts nothing until Run. The methods of the Publisher are its own. It is safe for
-// concurrent use.
+// starts nothing until Run. The methods of the Publisher are its own: Publish, PublishMany,
+// PublishTx, PublishManyTx, InTx and Wake. It is safe for concurrent use.
 type Sender[Tx any] struct {
 	*sender.Publisher[Tx]
 	Registry   *sender.Registry[Tx]
