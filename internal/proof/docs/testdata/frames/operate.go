@@ -19,6 +19,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/postgres"
@@ -36,6 +37,7 @@ var (
 	tomorrow            time.Time
 	filter              replay.Filter
 	authorize           console.Authorize
+	subscriberOf        feed.ViewerFunc
 	customers           console.Customers
 	workers             *jobs.Jobs[pgx.Tx]
 	newKey, oldKey      []byte
