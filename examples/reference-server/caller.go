@@ -60,11 +60,7 @@ func (s *service) authenticated(next http.Handler) http.Handler {
 		}
 		id, err := s.whose(r.Context(), r.Header.Values("Authorization"))
 		if err != nil {
-			p := refusal(err).logged(r.Context(), s.log, "authenticate")
-			if p.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="surehook"`)
-			}
-			p.write(w)
+			refusal(err).logged(r.Context(), s.log, "authenticate").write(w)
 			return
 		}
 		c := caller{id: id, path: r.Method + " " + r.URL.Path}
@@ -77,10 +73,14 @@ func (s *service) authenticated(next http.Handler) http.Handler {
 	})
 }
 
+func unauthorized() *Problem {
+	return problem(http.StatusUnauthorized, "the request needs the header Authorization: Bearer TOKEN, once, with the token of the operator or of a subscriber")
+}
+
 // whose is the id of the token's owner. Hashes are compared in constant time; which
 // one the index finds tells nothing of the token.
 func (s *service) whose(ctx context.Context, headers []string) (string, error) {
-	refused := problem(http.StatusUnauthorized, "the request needs the header Authorization: Bearer TOKEN, once, with the token of the operator or of a subscriber")
+	refused := unauthorized()
 	if len(headers) != 1 {
 		return "", refused
 	}

@@ -89,11 +89,7 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (who string, o
 			err = s.db.answers(r.Context())
 		}
 		if err != nil {
-			p := refusal(err).logged(r.Context(), s.log, "console")
-			if p.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="surehook"`)
-			}
-			p.write(w)
+			refusal(err).logged(r.Context(), s.log, "console").write(w)
 			return "", false
 		}
 		return "the operator's token", true

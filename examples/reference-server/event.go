@@ -71,6 +71,8 @@ func (s *server) listEvents(ctx context.Context, c caller, in *listEvents) (*ans
 		return nil, p
 	case errors.As(err, &wrong):
 		return nil, invalid("query."+wrong.Parameter, plain(wrong.Err))
+	case errors.Is(err, sender.ErrNotFound): // the caller was deleted while it waited
+		return nil, unauthorized()
 	case err != nil:
 		return nil, err
 	}

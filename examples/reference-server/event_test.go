@@ -139,6 +139,18 @@ func TestLongPolling(t *testing.T) {
 		empty := s.get(c.token, "/events?wait=1&after="+url.QueryEscape(page["next_cursor"].(string))).is(http.StatusOK)
 		require.Empty(t, empty["data"])
 
+		// Who is deleted meanwhile is told so, and nothing else.
+		gone := s.customer("gone")
+		s.pulled(gone.token, "", 50, 2)
+		_, next = s.pull(gone.token, "", 50)
+		wg.Go(func() { got <- s.get(gone.token, "/events?wait=30&after="+url.QueryEscape(next)) })
+		eventually(t, "the request is being answered", s.waiting, func(is bool) bool { return is })
+		s.remove(operatorToken, "/subscribers/"+gone.id).is(http.StatusNoContent)
+		wg.Wait()
+		left := <-got
+		left.refused(http.StatusUnauthorized)
+		require.Contains(t, left.header.Get("WWW-Authenticate"), "Bearer")
+
 		// A drain ends it with an empty page.
 		wg.Go(func() {
 			got <- s.get(c.token, "/events?wait=30&after="+url.QueryEscape(empty["next_cursor"].(string)))
