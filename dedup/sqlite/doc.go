@@ -38,4 +38,8 @@
 // (SQLITE_BUSY_SNAPSHOT); this, and a wait that was too long, is
 // [dedup.ErrRetryTx]. In WAL mode a commit survives a loss of power only with
 // synchronous(full).
+//
+// A driver makes a new file with the mode 0644 and the umask. If others on the machine are
+// not to read what it holds, make it before, with the mode 0600. SQLite gives the files that
+// it puts beside it the same mode.
 package sqlite

@@ -16,6 +16,10 @@
 // not write any more: PublishTx then returns an error that matches
 // [sender.ErrRetryTx].
 //
+// A driver makes a new file with the mode 0644 and the umask. The file holds what customers
+// are told: make it before, with the mode 0600. SQLite gives the files that it puts beside it
+// the same mode.
+//
 // # Writers take turns
 //
 // SQLite has one writer at a time, and those who wait for its lock poll: while a backlog
