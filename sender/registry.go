@@ -262,7 +262,8 @@ func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after stri
 }
 
 // Unsubscribe deletes a subscription. What was still to be delivered to it is
-// cancelled; its records stay readable. ErrNotFound: no such subscription.
+// cancelled; its records stay readable. Its settings are erased once no attempt is in flight,
+// with the sealed values of its headers and its client certificate. ErrNotFound: no such subscription.
 func (r *Registry[Tx]) Unsubscribe(ctx context.Context, id string) error {
 	return r.store.InTx(ctx, func(tx Tx) error { return r.UnsubscribeTx(ctx, tx, id) })
 }

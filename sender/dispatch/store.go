@@ -124,7 +124,8 @@ type Store interface {
 
 	// Sweep stores the end of up to limit deliveries that read as cancelled, because their
 	// subscriptions were deleted or resumed without them, and ends the subscriptions that
-	// are closing and have nothing left. It also lets go on what dead letters hold back that
+	// are closing and have nothing left. It erases the Settings of deleted subscriptions that
+	// have nothing left, and what is sealed in them. It also lets go on what dead letters hold back that
 	// are not to do so any more: they were pruned, or their subscriptions are closing or
 	// have other settings. In lines that halt it ends what newer deliveries have overtaken,
 	// as far as limit allows, and lets those go on in which nothing of that is left. It

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -18,8 +19,9 @@ func TestStore(t *testing.T) {
 		store, err := memory.New(&memory.Config{Now: func() time.Time { return start.Add(time.Duration(passed.Load())) }})
 		require.NoError(t, err)
 		return storetest.Harness[*memory.Tx]{
-			Store:   store,
-			Advance: func(d time.Duration) { passed.Add(int64(d)) },
+			Store:      store,
+			Advance:    func(d time.Duration) { passed.Add(int64(d)) },
+			SettingsOf: func(_ *testing.T, id string) sender.Settings { return store.SettingsOf(id) },
 			Begin: func(t *testing.T) (*memory.Tx, func() error, func() error) {
 				tx, err := store.Begin(t.Context())
 				require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -82,12 +83,14 @@ func (tx *Tx) forget() {
 	set(tx, &s.closing, filter(s.closing, func(sub *subscription) bool { return !sub.deleted }))
 }
 
-// swept notes which of the deleted subscriptions have nothing live any more.
+// swept notes which of the deleted subscriptions have nothing live any more, and erases what
+// they were posted with.
 func (tx *Tx) swept(now time.Time) {
 	s := tx.store
 	for _, sub := range s.ending {
 		if !sub.waits() && len(sub.leased) == 0 {
 			set(tx, &sub.sweptAt, now)
+			set(tx, &sub.Settings, sender.Settings{})
 			set(tx, &s.swept, append(s.swept, sub))
 		}
 	}

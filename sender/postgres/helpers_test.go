@@ -70,6 +70,14 @@ func (p *place) count(t testing.TB, query string, args ...any) (n int) {
 	return n
 }
 
+// settingsOf reads the settings of a subscription, deleted or not.
+func (p *place) settingsOf(t *testing.T, id string) sender.Settings {
+	t.Helper()
+	var stored string
+	require.NoError(t, p.pool.QueryRow(context.Background(), in(p.schema, `SELECT settings FROM {}.surehook_subscriptions WHERE id = $1`), id).Scan(&stored))
+	return sender.ReadSettings([]byte(stored))
+}
+
 func (p *place) exec(t testing.TB, query string, args ...any) {
 	t.Helper()
 	_, err := p.pool.Exec(context.Background(), in(p.schema, query), args...)

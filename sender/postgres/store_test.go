@@ -209,7 +209,7 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 	store.SetClock(clockOf(name))
 	p := &place{schema: name, pool: all.pool, all: all}
 	return store, storetest.Harness[pgx.Tx]{
-		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true, Settled: p.delivered, Consistent: p.linedUp,
+		Store: store, Advance: all.advance(t, name), ConcurrentWriters: true, BoundedWork: true, Settled: p.delivered, Consistent: p.linedUp, SettingsOf: p.settingsOf,
 		Other: func(t *testing.T) storetest.Store[pgx.Tx] {
 			own, err := pgxpool.NewWithConfig(context.Background(), pool.Config())
 			require.NoError(t, err)

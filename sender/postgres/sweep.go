@@ -69,7 +69,9 @@ const (
 		WHERE l.subscription = g.subscription AND l.event = g.event RETURNING ` + leaseColumns
 	selectFirstLeaseEnd = `SELECT subscription, min(until) FROM surehook_leases WHERE subscription = ANY($1) GROUP BY subscription`
 
-	markSwept = `UPDATE surehook_subscriptions SET status = 'swept', swept_at = {now}, version = version + 1
+	// markSwept also erases the settings, with what is sealed in them: nothing is posted to a
+	// swept subscription any more, since nothing is redelivered or replayed to a deleted one.
+	markSwept = `UPDATE surehook_subscriptions SET status = 'swept', swept_at = {now}, settings = '{}', version = version + 1
 		WHERE no = ANY(ARRAY(SELECT no FROM surehook_subscriptions WHERE no = ANY($1) AND status IN ('closing', 'deleted') ORDER BY no FOR UPDATE SKIP LOCKED))
 		RETURNING no`
 	deletePatterns = `DELETE FROM surehook_patterns WHERE subscription = ANY($1)`

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/internal/race"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/sqlite"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -139,6 +140,11 @@ func TestStore(t *testing.T) {
 					Advance:     clock.advance,
 					BoundedWork: true,
 					Settled:     func(t *testing.T) { settled(t, db) },
+					SettingsOf: func(t *testing.T, id string) sender.Settings {
+						var stored []byte
+						require.NoError(t, db.QueryRowContext(t.Context(), `SELECT settings FROM surehook_subscriptions WHERE id = ?`, id).Scan(&stored))
+						return sender.ReadSettings(stored)
+					},
 					Other: func(t *testing.T) storetest.Store[*sql.Tx] {
 						own := open(t, file, c.params)
 						own.SetMaxOpenConns(c.conns)

@@ -44,7 +44,9 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch)`
 	lowerSkipped = `UPDATE surehook_heads SET left_to = coalesce((SELECT max(event) FROM surehook_left WHERE subscription = ?1), 0) WHERE subscription = ?1`
 
-	markSwept     = `UPDATE surehook_subscriptions SET status = 'swept', swept_at = ? WHERE no = ?`
+	// markSwept also erases the settings, with what is sealed in them: nothing is posted to a
+	// swept subscription any more, since nothing is redelivered or replayed to a deleted one.
+	markSwept     = `UPDATE surehook_subscriptions SET status = 'swept', swept_at = ?, settings = '{}' WHERE no = ?`
 	deletePattern = `DELETE FROM surehook_patterns WHERE subscription = ?`
 
 	selectForgotten = `SELECT no FROM surehook_subscribers o WHERE deleted = 1

@@ -20,6 +20,7 @@ var lifeBreakages = []breakage{
 	{"settings not updated", func(s store) store { return settingsKept{s} }, checks{"life/update", "life/update, target", "rate/in flight, changed"}},
 	{"figures forgotten", func(s store) store { return noFigures{s} }, checks{"life/figures"}},
 	{"Ref without its delivery", func(s store) store { return refAlone{s} }, checks{"life/id of an addressed event's delivery", "random/seed 2"}},
+	{"settings erased too early", func(s store) store { return closeErases{s} }, checks{"life/settings erased"}},
 	{"hold ignored", func(s store) store { return unheld{s} }, checks{"life/hold", "life/hold, status", "random/seed 1"}},
 	{"hold cancels", func(s store) store { return holdCancels{s} }, checks{"life/hold", "life/resume, all", "random/seed 3"}},
 	{"hold ends attempts in flight", func(s store) store { return heldInFlight{newInFlightLost(s)} }, checks{"life/hold, in flight", "life/hold, in flight and fails"}},
@@ -244,6 +245,21 @@ type closeDeletes struct{ store }
 
 func (b closeDeletes) CloseSubscriptionTx(ctx context.Context, tx tx, id string) error {
 	return b.store.DeleteSubscriptionTx(ctx, tx, id)
+}
+
+// closeErases erases the settings of what is closing.
+type closeErases struct{ store }
+
+func (b closeErases) CloseSubscriptionTx(ctx context.Context, tx tx, id string) error {
+	s, err := b.store.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: id})
+	if err != nil {
+		return err
+	}
+	s.Settings = sender.Settings{}
+	if err := b.store.UpdateSubscriptionTx(ctx, tx, s); err != nil {
+		return err
+	}
+	return b.store.CloseSubscriptionTx(ctx, tx, id)
 }
 
 type unclosed struct{ store }

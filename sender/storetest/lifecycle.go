@@ -11,7 +11,7 @@ import (
 )
 
 func lifeRules[Tx any]() []rule[Tx] {
-	return slices.Concat(updateRules[Tx](), figureRules[Tx](), holdRules[Tx](), resumeRules[Tx](), resumeInFlightRules[Tx](), retentionRules[Tx](), disableRules[Tx](), ownPolicyRules[Tx](), closeRules[Tx](), deleteSubscriberRules[Tx]())
+	return slices.Concat(updateRules[Tx](), figureRules[Tx](), holdRules[Tx](), resumeRules[Tx](), resumeInFlightRules[Tx](), retentionRules[Tx](), disableRules[Tx](), ownPolicyRules[Tx](), closeRules[Tx](), deleteSubscriberRules[Tx](), eraseRules[Tx]())
 }
 
 // try runs fn in a transaction and returns fn's error.

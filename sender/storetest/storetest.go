@@ -15,6 +15,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // Harness is a store under test, with the functions that the suite needs besides it.
@@ -42,6 +44,10 @@ type Harness[Tx any] struct {
 	// Consistent looks into the database after each step of the random histories, for what
 	// the store's methods do not show. It may be nil.
 	Consistent func(t *testing.T)
+
+	// SettingsOf looks into the database for the settings of a subscription, which may be
+	// deleted, with what is sealed in them. It may be nil.
+	SettingsOf func(t *testing.T, subscription string) sender.Settings
 
 	// ConcurrentWriters tells that several open transactions can write at a time.
 	// False: the database has one writer, and a second one waits for the first to

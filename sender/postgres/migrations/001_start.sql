@@ -45,7 +45,7 @@ CREATE TABLE surehook_subscriptions (
 	event_types text NOT NULL, -- JSON
 	filter text NOT NULL DEFAULT '', -- on the content of events, as JSON; '': there is none
 	description text NOT NULL,
-	settings text NOT NULL,    -- JSON
+	settings text NOT NULL,    -- JSON; empty once it is swept
 	created_at timestamptz NOT NULL,
 	status text NOT NULL,      -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
 	swept_at timestamptz, -- when that was found

@@ -33,7 +33,7 @@ CREATE TABLE surehook_subscriptions (
 	event_types TEXT NOT NULL, -- JSON
 	filter TEXT NOT NULL DEFAULT '', -- on the content of events, as JSON; '': there is none
 	description TEXT NOT NULL,
-	settings TEXT NOT NULL, -- JSON
+	settings TEXT NOT NULL, -- JSON; empty once it is swept
 	created_at INTEGER NOT NULL,
 	status TEXT NOT NULL, -- active, paused, disabled, closing; deleted; swept: deleted, and nothing of it is live
 	swept_at INTEGER NOT NULL DEFAULT 0, -- when that was found
