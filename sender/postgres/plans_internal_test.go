@@ -188,6 +188,9 @@ func TestPlans(t *testing.T) {
 				plan := c.plan(text, `SET LOCAL plan_cache_mode = force_generic_plan`) // it runs outside of the store's transactions
 				require.Empty(t, whole(plan), "%s of what is read whole by\n%s\n%s", when, text, plan)
 			}
+			for _, settings := range []string{txSettings, `SET LOCAL plan_cache_mode = force_generic_plan`} { // in callers' transactions, too
+				require.Contains(t, c.plan(selectSubscriptionsOf, settings), " using surehook_subscriptions_listed ", when)
+			}
 		}
 		for name, index := range map[string]string{
 			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey", "takeLeases of one": "surehook_leases_pkey",
@@ -230,6 +233,8 @@ func TestPlans(t *testing.T) {
 	c.exec(`ANALYZE`)
 	check("analysed, and small", false)
 	c.park()
+	c.exec(`INSERT INTO {}.surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status)
+		SELECT 'gone_' || i, (SELECT min(no) FROM {}.surehook_subscribers), '', '[]', '', '{}', now(), 'swept' FROM generate_series(1, 20000) i`)
 	check("analysed before a million deliveries were parked", true)
 	c.exec(`ANALYZE`)
 	check("analysed", true)

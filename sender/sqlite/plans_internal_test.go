@@ -203,6 +203,8 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
+	ofOne := strings.Join(planOf(t, db, selectSubscriptions+` AND s.subscriber = ? AND s.no > ? ORDER BY s.no LIMIT ?`), "\n")
+	require.Contains(t, ofOne, "USING INDEX surehook_subscriptions_listed (subscriber=? AND no>?)", "deleted ones are not looked at")
 	for _, e := range expected {
 		if !met[e] {
 			t.Errorf("%q, which %s, is not in the plan any more of\n%s", e.detail, e.why, e.query)

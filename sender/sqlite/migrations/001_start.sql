@@ -43,6 +43,9 @@ CREATE TABLE surehook_subscriptions (
 	implicit INTEGER NOT NULL DEFAULT 0 -- 1: it stands for the callback URLs of one origin, which is its url
 );
 CREATE INDEX surehook_subscriptions_owner ON surehook_subscriptions (subscriber, no);
+-- Lists of a subscriber's subscriptions leave out the deleted ones, which stay until they are
+-- pruned, and which may be many more.
+CREATE INDEX surehook_subscriptions_listed ON surehook_subscriptions (subscriber, no) WHERE status IN ('active', 'paused', 'disabled', 'closing');
 CREATE INDEX surehook_subscriptions_ending ON surehook_subscriptions (no) WHERE status IN ('closing', 'deleted');
 CREATE INDEX surehook_subscriptions_swept ON surehook_subscriptions (no) WHERE status = 'swept';
 CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
