@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"html"
 	"maps"
 	"net/http"
@@ -286,6 +287,36 @@ func TestPaging(t *testing.T) {
 		require.Equal(t, 10, strings.Count(second.text, item), path)
 		require.Contains(t, second.text, `First</a>`)
 		require.NotContains(t, second.text, `rel="next"`)
+	}
+}
+
+// The attempts of a delivery are listed page by page, each with the one that is chosen.
+func TestPagesOfAttempts(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	id := b.deliveries(b.good)[0].ID
+	for range 59 {
+		require.NoError(t, b.history.Redeliver(t.Context(), id))
+		b.run()
+	}
+	for query, want := range map[string]struct {
+		listed, chosen int
+		of, next       string
+	}{
+		"":            {25, 60, "1 to 25 of 60", "?attempt=35"},
+		"?attempt=35": {25, 35, "26 to 50 of 60", "?attempt=10"},
+		"?attempt=10": {10, 10, "51 to 60 of 60", ""},
+		"?attempt=5":  {10, 5, "51 to 60 of 60", ""},
+		"?attempt=x":  {25, 60, "1 to 25 of 60", "?attempt=35"},
+	} {
+		p := b.get("/deliveries/" + id + query)
+		require.Equal(t, want.listed, strings.Count(p.text, "<b>Attempt "), query)
+		require.Equal(t, want.listed, strings.Count(p.text, "<title>Attempt "), "on the strip, %s", query)
+		require.Contains(t, p.text, `<span>`+want.of+`</span>`, query)
+		require.Contains(t, p.text, fmt.Sprintf(`id="d2">Attempt %d `, want.chosen), query)
+		require.Equal(t, want.next != "", strings.Contains(p.text, `href="`+want.next+`" rel="next"`), query)
+		require.Equal(t, want.next == "", strings.Contains(p.text, "<b>Published</b>"), query)
+		require.Equal(t, query != "" && query != "?attempt=x", strings.Contains(p.text, "First</a>"), query)
 	}
 }
 

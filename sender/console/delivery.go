@@ -22,15 +22,12 @@ type deliveryView struct {
 	Why   history.Why
 	// Redeliver says what sending it again does; "": it cannot be sent again.
 	Redeliver string
-	// Chosen is the attempt that is shown; nil: there is none yet.
-	Chosen        *sender.Attempt
-	Newer, Older  int // the numbers of the attempts beside it; 0: there is none
-	Strip         template.HTML
+	look.AttemptsPage
+	Strip         template.HTML // of the attempts that are listed
 	Path, Host    string
 	Curl          string
-	Newest        []sender.Attempt // all attempts, the newest first
-	ObjectHistory string           // the link to the deliveries of the same object to the same subscription
-	Raw           bool             // the body is shown as it is posted
+	ObjectHistory string // the link to the deliveries of the same object to the same subscription
+	Raw           bool   // the body is shown as it is posted
 	Beside        history.Neighbours
 }
 
@@ -56,8 +53,8 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	default:
 		v.Redeliver = "It is sent now, and its schedule starts anew; its attempt numbers go on at " + strconv.Itoa(d.AttemptCount+1) + "."
 	}
-	v.choose(r.URL.Query().Get("attempt"))
-	v.Strip = strip(&d)
+	v.AttemptsPage = look.AttemptsOf(d.Attempts, r.URL.Query().Get("attempt"))
+	v.Strip = strip(&d, v.List)
 	v.Host, v.Path = look.Host(d.URL), pathOf(d.URL)
 	if !d.Redacted {
 		v.Curl = curl(&d)
@@ -66,28 +63,11 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	return view{title: look.Plain(d.Event.Type) + " to " + v.Host, nav: "deliveries", crumbs: []crumb{{"Deliveries", "deliveries"}}, owners: []string{d.Subscriber}, data: &v}, nil
 }
 
-// choose picks the attempt that is shown: the one of that number, else the newest.
-func (v *deliveryView) choose(number string) {
-	v.Newest = slices.Clone(v.Attempts)
-	slices.Reverse(v.Newest)
-	if len(v.Newest) == 0 {
-		return
-	}
-	i := max(0, slices.IndexFunc(v.Newest, func(a sender.Attempt) bool { return strconv.Itoa(a.Number) == number }))
-	v.Chosen = &v.Newest[i]
-	if i > 0 {
-		v.Newer = v.Newest[i-1].Number
-	}
-	if i < len(v.Newest)-1 {
-		v.Older = v.Newest[i+1].Number
-	}
-}
-
-// strip is the line of a delivery's attempts, by the time since its event.
-func strip(d *sender.Delivery) template.HTML {
+// strip is the line of some of a delivery's attempts, the newest first, by the time since its
+// event.
+func strip(d *sender.Delivery, attempts []sender.Attempt) template.HTML {
 	s := charts.Strip{From: d.CreatedAt, Next: d.NextAttemptAt, Say: look.Took}
-	for i := range d.Attempts {
-		a := &d.Attempts[i]
+	for _, a := range slices.Backward(attempts) {
 		class, word := "f-bad", look.Answer(a.StatusCode, a.Class).Text
 		switch a.Class {
 		case sender.ClassNone:

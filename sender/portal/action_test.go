@@ -465,6 +465,17 @@ func TestWithoutACatalogue(t *testing.T) {
 }
 
 // While the database is away, the answer says so, and tells nothing else.
+	for range 30 {
+		require.NoError(t, b.history.Redeliver(t.Context(), b.ada.delivered))
+		b.run()
+	}
+	p = v.get("/deliveries/" + b.ada.delivered)
+	require.Equal(t, 25, strings.Count(p.text, "<b>Attempt "))
+	p.has(t, "1 to 25 of 31", "Attempt 31 <span")
+	next = regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(p.text)
+	p = v.get("/deliveries/" + b.ada.delivered + next[1])
+	require.Equal(t, 6, strings.Count(p.text, "<b>Attempt "))
+	p.has(t, "26 to 31 of 31", "Attempt 6 <span", "First")
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, func(c *portal.Config) { c.Timeout = time.Second })

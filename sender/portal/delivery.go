@@ -3,7 +3,6 @@ package portal
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -110,15 +109,11 @@ type deliveryView struct {
 	sender.Delivery
 	Reason   reason
 	Endpoint bool // it is there, and can be opened
-	Shown    *sender.Attempt
-	Earlier  int    // attempts that the page leaves out
-	Again    string // what sending it again does; "": it cannot be sent again
-	Behind   string // the delivery that goes before it; "": none does
-	Holds    bool   // later versions of its object wait for it
+	look.AttemptsPage
+	Again  string // what sending it again does; "": it cannot be sent again
+	Behind string // the delivery that goes before it; "": none does
+	Holds  bool   // later versions of its object wait for it
 }
-
-// maxAttempts bounds the attempts on a delivery's page: the newest are shown.
-const maxAttempts = 50
 
 func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	mine, id := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber), r.PathValue("id")
@@ -140,25 +135,8 @@ func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	default:
 		v.Again = "It is sent now, and its schedule starts anew."
 	}
-	if n := len(v.Attempts); n > 0 {
-		v.Shown = &d.Attempts[n-1]
-		for i := range d.Attempts {
-			if strconv.Itoa(d.Attempts[i].Number) == r.URL.Query().Get("attempt") {
-				v.Shown = &d.Attempts[i]
-			}
-		}
-		v.Earlier = max(0, n-maxAttempts)
-		v.Attempts = v.Attempts[v.Earlier:]
-	}
+	v.AttemptsPage = look.AttemptsOf(d.Attempts, r.URL.Query().Get("attempt"))
 	return view{title: d.Event.Type, tab: "deliveries", data: &v}, nil
-}
-
-// Newest are the attempts, the newest first.
-func (v *deliveryView) Newest() (all []sender.Attempt) {
-	for i := len(v.Attempts) - 1; i >= 0; i-- {
-		all = append(all, v.Attempts[i])
-	}
-	return all
 }
 
 // Ended tells whether no attempt follows by itself, although it is not delivered.
@@ -182,7 +160,7 @@ func (v *deliveryView) Outcome(a sender.Attempt) look.State {
 }
 
 // Failure is what went wrong with the attempt that is shown.
-func (v *deliveryView) Failure() string { return failure(v.Shown) }
+func (v *deliveryView) Failure() string { return failure(v.Chosen) }
 
 func (p *Portal) redeliver(ctx context.Context, r *http.Request) (string, string, error) {
 	mine, id := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber), r.PathValue("id")
