@@ -50,6 +50,10 @@ var (
 	// it again.
 	ErrConflict = errors.New("sender: changed by somebody else in between")
 
+	// ErrNotNewest: the secret that a caller takes for the newest one is not: the secrets
+	// were changed since they were read. Nothing was changed; read them again.
+	ErrNotNewest = errors.New("sender: another secret is the newest one")
+
 	// ErrChallenge: a callback URL did not answer its challenge. The error is a
 	// *challenge.Error. Nothing was changed.
 	ErrChallenge = errors.New("sender: the challenge was not answered")

@@ -35,6 +35,11 @@ type Rotation struct {
 
 	// Secret is the new secret. The default is a generated one.
 	Secret signing.Secret
+
+	// IfNewest is the id of the secret that the caller takes for the newest: see Secrets. If
+	// another one is, nothing is changed. So of several requests to replace a secret, such as
+	// a form that is sent twice, one makes a new one. Empty: whichever is the newest.
+	IfNewest string
 }
 
 // RotateSecret gives a subscriber a new secret, and returns it, and until when the
@@ -53,7 +58,7 @@ type Rotation struct {
 // already, or four secrets are valid already, and one of them would lose its
 // overlap. In an emergency call RevokeSecret, which is not refused for their number.
 // ErrNotFound: no such subscriber. ErrSealed: a secret that is still valid cannot be
-// opened, see RevokeSecret.
+// opened, see RevokeSecret. ErrNotNewest: Rotation.IfNewest is not the newest secret.
 // ErrConflict: it was changed by others again and again.
 func (r *Registry[Tx]) RotateSecret(ctx context.Context, subscriber string, rotation *Rotation) (secret signing.Secret, previousValidUntil time.Time, err error) {
 	err = r.changing(ctx, func(tx Tx) error {
@@ -85,7 +90,7 @@ func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber str
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fail(err)
 	}
-	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	k, err := r.keyringIf(ctx, tx, subscriber, given.IfNewest, now)
 	if err != nil {
 		return fail(err)
 	}
@@ -163,18 +168,32 @@ func (r *Registry[Tx]) ExtendSecretTx(ctx context.Context, tx Tx, subscriber str
 }
 
 // RetireSecret ends an overlap: of a subscriber's secrets only the newest stays
-// valid, and signs from now on, also if it has waited for its SignFrom. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
+// valid, and signs from now on, also if it has waited for its SignFrom. ErrNotFound: no such
+// subscriber. ErrConflict as in RotateSecret.
 func (r *Registry[Tx]) RetireSecret(ctx context.Context, subscriber string) error {
 	return r.changing(ctx, func(tx Tx) error { return r.RetireSecretTx(ctx, tx, subscriber) })
 }
 
 // RetireSecretTx is RetireSecret in the caller's transaction.
 func (r *Registry[Tx]) RetireSecretTx(ctx context.Context, tx Tx, subscriber string) error {
-	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	return r.RetireBeforeTx(ctx, tx, subscriber, "")
+}
+
+// RetireBefore is RetireSecret for a caller who has read the secrets: it ends those before the
+// newest, whose id is newest. If another one is by now, it ends none: ErrNotNewest. The
+// receiver may not have that one yet. Empty: whichever is the newest.
+func (r *Registry[Tx]) RetireBefore(ctx context.Context, subscriber, newest string) error {
+	return r.changing(ctx, func(tx Tx) error { return r.RetireBeforeTx(ctx, tx, subscriber, newest) })
+}
+
+// RetireBeforeTx is RetireBefore in the caller's transaction.
+func (r *Registry[Tx]) RetireBeforeTx(ctx context.Context, tx Tx, subscriber, newest string) error {
+	now := r.now()
+	k, err := r.keyringIf(ctx, tx, subscriber, newest, now)
 	if err != nil {
 		return err
 	}
-	secrets := retired(k, r.now())
+	secrets := retired(k, now)
 	if len(secrets) == len(k.Secrets) {
 		return nil
 	}
@@ -234,6 +253,19 @@ func (r *Registry[Tx]) changing(ctx context.Context, change func(tx Tx) error) (
 		}
 	}
 	return err
+}
+
+// keyringIf reads a keyring to change it, unless another secret than this is its newest. "" is
+// any. SetSecretsTx refuses a change of a keyring that is not as it was read.
+func (r *Registry[Tx]) keyringIf(ctx context.Context, tx Tx, subscriber, newest string, now time.Time) (SealedKeyring, error) {
+	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
+	if err != nil || newest == "" {
+		return k, err
+	}
+	if valid := inForce(k.Secrets, now); len(valid) == 0 || valid[len(valid)-1].ID != newest {
+		return SealedKeyring{}, fmt.Errorf("%w: %q of subscriber %q", ErrNotNewest, newest, subscriber)
+	}
+	return k, nil
 }
 
 // setSecrets stores what secrets become of a keyring that was read. Those that it keeps are

@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/portal"
 	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/signing"
 )
 
 func TestAddAndChangeAnEndpoint(t *testing.T) {
@@ -316,19 +319,82 @@ func TestFormOfOtherSecrets(t *testing.T) {
 		return all
 	}
 	old := v.newest()
-	require.Equal(t, http.StatusOK, v.post("/secret/rotate", "overlap", "7", "newest", old).status)
+	made := regexp.MustCompile(`<code id="new"[^>]*>(whsec_[^<]+)</code>`)
+	first := v.post("/secret/rotate", "overlap", "7", "newest", old)
+	require.Equal(t, http.StatusOK, first.status)
 	during := secrets()
 	require.Len(t, during, 2)
+	again := v.post("/secret/rotate", "overlap", "1", "newest", old)
+	require.Equal(t, http.StatusOK, again.status)
+	again.has(t, "The new secret was made already", "Step 2 of 3")
+	require.Equal(t, made.FindStringSubmatch(first.text)[1], made.FindStringSubmatch(again.text)[1], "a browser shows the last answer alone")
+	require.Contains(t, b.logged(), `action="show the new secret"`)
 	for _, path := range []string{"/secret/rotate", "/secret/activate", "/secret/extend", "/secret/retire"} {
 		for _, newest := range []string{old, "", "x"} {
+			if path == "/secret/rotate" && newest == old {
+				continue
+			}
 			p := v.post(path, "overlap", "7", "newest", newest)
 			require.Equal(t, http.StatusConflict, p.status, path)
-			p.has(t, "The secrets have changed since the page was loaded", "“Show” there")
+			p.has(t, "The secrets have changed since that page was loaded", "Step 2 of 3")
+			require.NotRegexp(t, made, p.text)
 		}
 	}
 	require.Equal(t, during, secrets())
-	v.done(v.withSecrets("/secret/retire"), "/secret", "The old secret has ended")
-	require.Len(t, secrets(), 1)
+	ends := regexp.MustCompile(`name="ends" value="([^"]+)"`).FindStringSubmatch(v.get("/secret").text)[1]
+	v.done(v.withSecrets("/secret/extend", "ends", ends), "/secret", "The old secret lasts for 24 hours more")
+	extended := secrets()
+	require.NotEqual(t, during, extended)
+	v.done(v.withSecrets("/secret/extend", "ends", ends), "/secret", "The old secret lasts for 24 hours more")
+	require.Equal(t, extended, secrets(), "it is put off once")
+	for range 2 {
+		v.done(v.withSecrets("/secret/retire"), "/secret", "The old secret has ended")
+		require.Len(t, secrets(), 1)
+	}
+}
+
+// meeting has both of two rotations read the secrets before either of them makes one.
+type meeting struct {
+	portal.Registry
+	read sync.WaitGroup
+}
+
+func (m *meeting) RotateSecret(ctx context.Context, subscriber string, r *sender.Rotation) (signing.Secret, time.Time, error) {
+	m.read.Done()
+	m.read.Wait()
+	return m.Registry.RotateSecret(ctx, subscriber, r)
+}
+
+// Forms that are sent at the same instant, such as by two clicks without a script, make one
+// secret, and both answers show it.
+func TestRotateTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	met := &meeting{Registry: b.reg}
+	met.read.Add(2)
+	backend := b.backend()
+	backend.Registry = met
+	var err error
+	b.portal, err = portal.New(backend, [][]byte{portalKey}, b.config())
+	require.NoError(t, err)
+	b.server = httptest.NewServer(http.StripPrefix(prefix, b.portal))
+	t.Cleanup(b.server.Close)
+	v := b.visit("sub_ada")
+	newest := v.newest()
+	var pages [2]page
+	var both sync.WaitGroup
+	for i := range pages {
+		both.Go(func() { pages[i] = v.post("/secret/rotate", "overlap", "7", "newest", newest) })
+	}
+	both.Wait()
+	list, err := b.reg.Secrets(t.Context(), "sub_ada")
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	for _, p := range pages {
+		require.Equal(t, http.StatusOK, p.status)
+		p.has(t, list[0].Secret.Reveal())
+	}
+	require.Equal(t, 1, strings.Count(pages[0].text+pages[1].text, "The new secret was made already"))
 }
 
 // A rotation shows the new secret once, signs with the old one until it is told to, and
@@ -399,6 +465,17 @@ func TestLists(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, p.status, query)
 		p.has(t, says)
 	}
+	for range 30 {
+		require.NoError(t, b.history.Redeliver(t.Context(), b.ada.delivered))
+		b.run()
+	}
+	p = v.get("/deliveries/" + b.ada.delivered)
+	require.Equal(t, 25, strings.Count(p.text, "<b>Attempt "))
+	p.has(t, "1 to 25 of 31", "Attempt 31 <span")
+	next = regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(p.text)
+	p = v.get("/deliveries/" + b.ada.delivered + next[1])
+	require.Equal(t, 6, strings.Count(p.text, "<b>Attempt "))
+	p.has(t, "26 to 31 of 31", "Attempt 6 <span", "First")
 	for range 25 {
 		_, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_ada", URL: "https://more.example.com/"})
 		require.NoError(t, err)
@@ -465,17 +542,6 @@ func TestWithoutACatalogue(t *testing.T) {
 }
 
 // While the database is away, the answer says so, and tells nothing else.
-	for range 30 {
-		require.NoError(t, b.history.Redeliver(t.Context(), b.ada.delivered))
-		b.run()
-	}
-	p = v.get("/deliveries/" + b.ada.delivered)
-	require.Equal(t, 25, strings.Count(p.text, "<b>Attempt "))
-	p.has(t, "1 to 25 of 31", "Attempt 31 <span")
-	next = regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(p.text)
-	p = v.get("/deliveries/" + b.ada.delivered + next[1])
-	require.Equal(t, 6, strings.Count(p.text, "<b>Attempt "))
-	p.has(t, "26 to 31 of 31", "Attempt 6 <span", "First")
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, func(c *portal.Config) { c.Timeout = time.Second })

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"html/template"
@@ -100,10 +101,10 @@ func (p *Portal) routes() {
 	p.page("/secret", "secret", p.secret)
 	p.answered("/secret/show", "show the secrets", p.showSecrets)
 	p.answered("/secret/rotate", "make a new secret", p.rotate)
-	p.action("/secret/activate", "sign with the new secret", p.activate)
+	p.answered("/secret/activate", "sign with the new secret", p.activate)
 	p.action("/secret/test", "test the new secret", p.testSecret)
-	p.action("/secret/extend", "extend the old secret", p.extend)
-	p.action("/secret/retire", "end the old secret", p.retire)
+	p.answered("/secret/extend", "extend the old secret", p.extend)
+	p.answered("/secret/retire", "end the old secret", p.retire)
 	p.page("/event-types", "eventtypes", p.eventTypes)
 
 	others := http.NewCrossOriginProtection()
@@ -144,7 +145,8 @@ type outcome struct {
 	status   int
 	view     view
 
-	unchanged bool // there is nothing to log
+	unchanged bool   // there is nothing to log
+	did       string // what to log; "": what the form is for
 }
 
 // answered answers POST with one of the three: the page that shows what was made, the form
@@ -158,7 +160,7 @@ func (p *Portal) answered(pattern, what string, do func(ctx context.Context, r *
 		}
 		if o.status != http.StatusUnprocessableEntity && !o.unchanged {
 			s := sessionIn(r.Context())
-			p.cfg.Logger.InfoContext(r.Context(), "portal: done", "action", what, "subscriber", s.Subscriber, "by", s.By, "path", r.URL.Path)
+			p.cfg.Logger.InfoContext(r.Context(), "portal: done", "action", cmp.Or(o.did, what), "subscriber", s.Subscriber, "by", s.By, "path", r.URL.Path)
 		}
 		if o.page != "" {
 			p.write(w, r, o.status, o.page, o.view)
@@ -240,17 +242,14 @@ var said = map[string]string{
 
 var errNoPage = errors.New("sender/portal: there is no such page")
 
-// badInput says what is wrong with a form or a query, forbidden why a form is refused, and
-// meanwhile what has changed since its page was loaded.
+// badInput says what is wrong with a form or a query, and forbidden why a form is refused.
 type (
 	badInput  string
 	forbidden string
-	meanwhile string
 )
 
 func (b badInput) Error() string  { return string(b) }
 func (f forbidden) Error() string { return string(f) }
-func (m meanwhile) Error() string { return string(m) }
 
 type problemView struct{ Message string }
 
@@ -260,15 +259,12 @@ func (p *Portal) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, title, message := http.StatusServiceUnavailable, "That did not work", "We cannot answer just now. Nothing of yours is lost: try again in a moment."
 	var bad badInput
 	var no forbidden
-	var changed meanwhile
 	var tooOld *sender.RetentionError
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, sender.ErrNotFound):
 		status, title, message = http.StatusNotFound, "Not found", "There is nothing here: it was never there, or it is not kept any more."
 	case errors.As(err, &no):
 		status, title, message = http.StatusForbidden, "That was refused", string(no)
-	case errors.As(err, &changed):
-		status, title, message = http.StatusConflict, "It has changed meanwhile", string(changed)
 	case errors.As(err, &bad):
 		status, title, message = http.StatusUnprocessableEntity, "That cannot be", string(bad)
 	case errors.Is(err, sender.ErrInvalid):

@@ -39,7 +39,7 @@ type Registry interface {
 	RotateSecret(ctx context.Context, subscriber string, rotation *sender.Rotation) (secret signing.Secret, previousValidUntil time.Time, err error)
 	ActivateSecret(ctx context.Context, subscriber string) error
 	ExtendSecret(ctx context.Context, subscriber string, more time.Duration) (until time.Time, err error)
-	RetireSecret(ctx context.Context, subscriber string) error
+	RetireBefore(ctx context.Context, subscriber, newest string) error
 }
 
 // Backend has the parts of a sender that a portal works on, all on one store. No field

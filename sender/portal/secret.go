@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,7 +16,7 @@ import (
 // reached: 1 none, 2 the new secret waits, 3 it signs beside the old one.
 type secretView struct {
 	Step    int
-	Newest  string // the id of the newest secret: see asShown
+	Newest  string // the id of the newest secret: see onShown
 	Secrets []secretRow
 	New     string    // the new secret, in the answer to the POST that made it, or that asked for it
 	Made    time.Time // when the new one was made; zero: not known
@@ -24,6 +25,8 @@ type secretView struct {
 	Left    int       // of the time up to that, in per cent; -1: not known
 	More    bool      // the old one can last for 24 hours more
 	Shown   bool      // the secrets are shown
+	Already bool      // New was made before this form was looked at
+	Changed bool      // nothing was done: the secrets are not those that the form's page showed
 
 	Endpoints []choice          // to which a test of the new secret can be sent
 	Tests     []sender.Delivery // of the new secret, the newest first
@@ -130,15 +133,39 @@ func newestOf(list []sender.SubscriberSecret) string {
 	return list[0].ID
 }
 
-// asShown refuses a form that its page showed beside another newest secret: it is sent a second
-// time, or the secrets were changed in another window. Then it would make one secret more, or
-// end one that the receiver still needs.
-func (p *Portal) asShown(ctx context.Context, r *http.Request) error {
-	list, err := p.b.Registry.Secrets(ctx, sessionIn(ctx).Subscriber)
-	if err == nil && r.PostForm.Get("newest") != newestOf(list) {
-		err = meanwhile("The secrets have changed since the page was loaded: the form was sent twice, or somebody else has changed them. Nothing was done this time. See on the page of the signing secret how they are now; “Show” there shows a new one, too.")
+// changed answers a form whose page showed another newest secret than there is: it is sent a
+// second time, or the secrets were changed in another window. Then it would make one secret
+// more, or end one that the receiver still needs. It shows how the secrets are.
+func (p *Portal) changed(ctx context.Context, r *http.Request) (outcome, error) {
+	v, err := p.secretPage(ctx, r, false, "")
+	if err != nil {
+		return outcome{}, err
 	}
-	return err
+	v.data.(*secretView).Changed = true
+	return outcome{page: "secret", status: http.StatusConflict, view: v, unchanged: true}, nil
+}
+
+// ifShown does something with the secrets if the newest of them is still the one that the form's
+// page showed. Otherwise the error is sender.ErrNotNewest.
+func (p *Portal) ifShown(ctx context.Context, r *http.Request, do func(subscriber, newest string) (outcome, error)) (outcome, error) {
+	s, shown := sessionIn(ctx), r.PostForm.Get("newest")
+	list, err := p.b.Registry.Secrets(ctx, s.Subscriber)
+	if err == nil && shown != newestOf(list) {
+		err = sender.ErrNotNewest
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	return do(s.Subscriber, shown)
+}
+
+// onShown is ifShown, and shows how the secrets are if nothing was done.
+func (p *Portal) onShown(ctx context.Context, r *http.Request, do func(subscriber, newest string) (outcome, error)) (outcome, error) {
+	o, err := p.ifShown(ctx, r, do)
+	if errors.Is(err, sender.ErrNotNewest) {
+		return p.changed(ctx, r)
+	}
+	return o, err
 }
 
 // overlaps are how long the old secret may stay valid, by the form's values.
@@ -150,23 +177,42 @@ func (p *Portal) rotate(ctx context.Context, r *http.Request) (outcome, error) {
 	if !ok {
 		return outcome{}, badInput("Say for how long the old secret stays valid: 1, 3, 7 or 30 days.")
 	}
-	if err := p.asShown(ctx, r); err != nil {
-		return outcome{}, err
+	o, err := p.ifShown(ctx, r, func(subscriber, newest string) (outcome, error) {
+		secret, _, err := p.b.Registry.RotateSecret(ctx, subscriber, &sender.Rotation{Overlap: overlap, SignFrom: p.cfg.Now().Add(overlap / 2), IfNewest: newest})
+		if err != nil {
+			return outcome{}, err
+		}
+		v, err := p.secretPage(ctx, r, false, secret.Reveal())
+		return outcome{page: "secret", status: http.StatusOK, view: v}, err
+	})
+	if errors.Is(err, sender.ErrNotNewest) {
+		return p.madeAlready(ctx, r)
 	}
-	secret, _, err := p.b.Registry.RotateSecret(ctx, sessionIn(ctx).Subscriber, &sender.Rotation{Overlap: overlap, SignFrom: p.cfg.Now().Add(overlap / 2)})
+	return o, err
+}
+
+// madeAlready answers a form that would make a second new secret. A browser that has sent it
+// twice shows the last answer alone: so it has the secret that the first one has made.
+func (p *Portal) madeAlready(ctx context.Context, r *http.Request) (outcome, error) {
+	list, err := p.b.Registry.Secrets(ctx, sessionIn(ctx).Subscriber)
 	if err != nil {
 		return outcome{}, err
 	}
-	v, err := p.secretPage(ctx, r, false, secret.Reveal())
-	return outcome{page: "secret", status: http.StatusOK, view: v}, err
+	if len(list) < 2 || list[1].ID != r.PostForm.Get("newest") {
+		return p.changed(ctx, r)
+	}
+	v, err := p.secretPage(ctx, r, false, list[0].Secret.Reveal())
+	if err != nil {
+		return outcome{}, err
+	}
+	v.data.(*secretView).Already = true
+	return outcome{page: "secret", status: http.StatusOK, view: v, did: "show the new secret"}, nil
 }
 
-func (p *Portal) activate(ctx context.Context, r *http.Request) (string, string, error) {
-	err := p.asShown(ctx, r)
-	if err == nil {
-		err = p.b.Registry.ActivateSecret(ctx, sessionIn(ctx).Subscriber)
-	}
-	return "secret", "activated", err
+func (p *Portal) activate(ctx context.Context, r *http.Request) (outcome, error) {
+	return p.onShown(ctx, r, func(subscriber, _ string) (outcome, error) {
+		return outcome{to: "secret", said: "activated"}, p.b.Registry.ActivateSecret(ctx, subscriber)
+	})
 }
 
 // testSecret sends a test that is signed with the new secret alone.
@@ -185,18 +231,32 @@ func (p *Portal) testSecret(ctx context.Context, r *http.Request) (string, strin
 // extension is by how much the end of the old secret is put off at a time.
 const extension = 24 * time.Hour
 
-func (p *Portal) extend(ctx context.Context, r *http.Request) (string, string, error) {
-	err := p.asShown(ctx, r)
-	if err == nil {
-		_, err = p.b.Registry.ExtendSecret(ctx, sessionIn(ctx).Subscriber, extension)
-	}
-	return "secret", "extended", err
+// marked is a time as a form carries it.
+func marked(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// EndsMark is Ends as the form that puts it off carries it.
+func (v *secretView) EndsMark() string { return marked(v.Ends) }
+
+// extend puts off the end of the old secret, unless that is not the one that the form's page
+// showed: the form is sent a second time.
+func (p *Portal) extend(ctx context.Context, r *http.Request) (outcome, error) {
+	return p.onShown(ctx, r, func(subscriber, _ string) (outcome, error) {
+		list, err := p.b.Registry.Secrets(ctx, subscriber)
+		if err != nil {
+			return outcome{}, err
+		}
+		o := outcome{to: "secret", said: "extended"}
+		if shown := r.PostForm.Get("ends"); shown != "" && len(list) > 1 && shown != marked(list[1].ValidUntil) {
+			o.unchanged = true
+			return o, nil
+		}
+		_, err = p.b.Registry.ExtendSecret(ctx, subscriber, extension)
+		return o, err
+	})
 }
 
-func (p *Portal) retire(ctx context.Context, r *http.Request) (string, string, error) {
-	err := p.asShown(ctx, r)
-	if err == nil {
-		err = p.b.Registry.RetireSecret(ctx, sessionIn(ctx).Subscriber)
-	}
-	return "secret", "retired", err
+func (p *Portal) retire(ctx context.Context, r *http.Request) (outcome, error) {
+	return p.onShown(ctx, r, func(subscriber, newest string) (outcome, error) {
+		return outcome{to: "secret", said: "retired"}, p.b.Registry.RetireBefore(ctx, subscriber, newest)
+	})
 }

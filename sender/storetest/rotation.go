@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,4 +138,57 @@ func secretsRotated[Tx any](w *world[Tx]) {
 		}
 	}
 	w.equal(all.taken, published*len(all.owners), "deliveries taken")
+}
+
+// secretsRotatedAtOnce rotates through Registries on two stores.
+func secretsRotatedAtOnce[Tx any](w *world[Tx]) {
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
+	w.noError(err, "making keys")
+	now := w.now()
+	var regs []*sender.Registry[Tx]
+	for _, store := range []Store[Tx]{w.Store, w.other().Store} {
+		reg, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{Now: func() time.Time { return now }})
+		w.noError(err, "making a registry")
+		regs = append(regs, reg)
+	}
+	owner := w.name("sub_")
+	_, _, err = regs[0].CreateSubscriber(w.ctx, sender.NewSubscriber{ID: owner})
+	w.noError(err, "creating a subscriber")
+	newest := func() (id string, valid int) {
+		list, err := regs[0].Secrets(w.ctx, owner)
+		w.noError(err, "listing secrets")
+		return list[0].ID, len(list)
+	}
+	first, _ := newest()
+	made := make([]signing.Secret, 6)
+	errs := make([]error, len(made))
+	var all sync.WaitGroup
+	for i := range made {
+		all.Go(func() {
+			made[i], _, errs[i] = regs[i%2].RotateSecret(w.ctx, owner, &sender.Rotation{IfNewest: first})
+		})
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			w.errorIs(err, sender.ErrNotNewest, "rotating at a time with others")
+			w.equal(made[i], signing.Secret{}, "secret of a rotation that was refused")
+		}
+	}
+	made = slices.DeleteFunc(made, func(s signing.Secret) bool { return s == signing.Secret{} })
+	w.equal(len(made), 1, "secrets made by forms of one page")
+	signs, err := regs[1].SigningSecret(w.ctx, owner)
+	w.noError(err, "reading the secret that signs")
+	w.equal(signs.Reveal(), made[0].Reveal(), "the secret that signs")
+
+	second, valid := newest()
+	w.equal(valid, 2, "valid secrets after a rotation")
+	w.errorIs(regs[1].RetireBefore(w.ctx, owner, first), sender.ErrNotNewest, "retiring before one that is not the newest")
+	_, valid = newest()
+	w.equal(valid, 2, "valid secrets after nothing was retired")
+	for range 2 { // there is nothing left to end
+		w.noError(regs[1].RetireBefore(w.ctx, owner, second), "retiring before the newest")
+		_, valid = newest()
+		w.equal(valid, 1, "valid secrets after those before the newest were retired")
+	}
 }

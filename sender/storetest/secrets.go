@@ -25,6 +25,7 @@ func secretsRules[Tx any]() []rule[Tx] {
 
 func rotationRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
+		{"rotated by several at a time", "Of Registries that rotate at a time, all of which take the same secret for the newest, one makes a new secret. The others are refused, as is who retires what is before a secret that is not the newest.", secretsRotatedAtOnce[Tx]},
 		{"rotated while events flow", "A Registry's rotations on one store hold for what is dispatched on another: each new secret signs from its time on, without a further write.", secretsRotated[Tx]},
 	}
 }

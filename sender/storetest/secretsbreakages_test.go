@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -14,6 +15,7 @@ import (
 // secretsBreakages break how a store keeps secrets.
 var secretsBreakages = []breakage{
 	{"version of secrets not looked at", func(s store) store { return anySecretsVersion{s} }, checks{"secrets/changed in between", "secrets/by several at a time"}},
+	{"secrets read as they were first", func(s store) store { return &firstSecrets{store: s} }, checks{"secrets/replaced", "rotation/rotated by several at a time"}},
 	{"claims name the keyring's version of before", onClaimed(func(c *dispatch.Claimed) { c.Target.KeyringVersion = 1 }), checks{"secrets/replaced"}},
 	{"secrets in another order", func(s store) store { return secretsSorted{s} }, checks{"secrets/replaced"}},
 	{"from when a secret signs forgotten", func(s store) store { return signsAtOnce{s} }, checks{"secrets/replaced", "rotation/rotated while events flow"}},
@@ -35,6 +37,28 @@ func (b anySecretsVersion) SetSecretsTx(ctx context.Context, tx tx, subscriber s
 		return err
 	}
 	return b.store.SetSecretsTx(ctx, tx, subscriber, k.Version, secrets)
+}
+
+// firstSecrets gives the secrets that a subscriber had first, with the keyring's version.
+type firstSecrets struct {
+	store
+	mu    sync.Mutex
+	first map[string][]sender.SealedSecret
+}
+
+func (b *firstSecrets) SubscriberKeyringTx(ctx context.Context, tx tx, id string) (sender.SealedKeyring, error) {
+	k, err := b.store.SubscriberKeyringTx(ctx, tx, id)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if first, ok := b.first[id]; ok {
+		k.Secrets = first
+	} else if err == nil {
+		if b.first == nil {
+			b.first = map[string][]sender.SealedSecret{}
+		}
+		b.first[id] = k.Secrets
+	}
+	return k, err
 }
 
 type secretsSorted struct{ store }
