@@ -52,7 +52,7 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handle, rest, ok := parts(r.URL.Path)
 	switch {
 	case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-		p.write(w, r, http.StatusOK, "start", view{title: "Opening", data: overView{p.cfg.Return}})
+		p.write(w, r, http.StatusOK, "start", view{title: "Opening", data: overView{Return: p.cfg.Return}})
 	case r.URL.Path == openPath && r.Method == http.MethodPost:
 		p.enter(w, r)
 	case ok && rest == openPath && r.Method == http.MethodPost:
@@ -92,7 +92,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) {
 	c, ok := p.openToken(r.PostForm.Get(tokenField))
 	if !ok {
 		p.cfg.Logger.WarnContext(r.Context(), "portal: a token was refused: it has ended, or is none of this portal's", "from", r.RemoteAddr)
-		p.sessionOver(w, r)
+		p.sessionOver(w, r, false)
 		return
 	}
 	handle := p.begin(w, r, c)
@@ -106,7 +106,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) {
 func (p *Portal) entered(w http.ResponseWriter, r *http.Request, handle string) {
 	c, ok := p.openToken(r.PostForm.Get(tokenField))
 	if !ok || p.handle(c.Subscriber) != handle {
-		p.sessionOver(w, r)
+		p.sessionOver(w, r, false)
 		return
 	}
 	if _, ok := p.fromCookie(r, handle); ok {

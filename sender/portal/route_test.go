@@ -213,7 +213,10 @@ func TestSessionsEnd(t *testing.T) {
 	p := v.get("/")
 	require.Equal(t, http.StatusUnauthorized, p.status)
 	p.has(t, "Your visit is over", `href="https://app.example.com/webhooks" target="_top"`)
-	require.Equal(t, http.StatusUnauthorized, v.post("/endpoints/"+b.ada.good+"/pause").status)
+	require.NotContains(t, p.text, "nothing of it was saved")
+	p = v.post("/endpoints/" + b.ada.good + "/pause")
+	require.Equal(t, http.StatusUnauthorized, p.status)
+	p.has(t, "Your visit is over", "nothing of it was saved")
 	require.Equal(t, sender.SubscriptionActive, b.endpoint(b.ada.good).Status)
 
 	other, err := portal.New(b.backend(), [][]byte{make([]byte, 32)}, &portal.Config{Now: b.clock})

@@ -115,14 +115,14 @@ func sessionIn(ctx context.Context) *session {
 func (p *Portal) admitted(w http.ResponseWriter, r *http.Request, handle string) {
 	s, ok := p.sessionOf(r, handle)
 	if !ok {
-		p.sessionOver(w, r)
+		p.sessionOver(w, r, r.Method == http.MethodPost)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), sessionKey{}, s), p.cfg.Timeout)
 	defer cancel()
 	r = r.WithContext(ctx)
 	if _, err := p.b.Registry.Subscriber(ctx, s.Subscriber); errors.Is(err, sender.ErrNotFound) {
-		p.sessionOver(w, r) // it was deleted, and its sessions end with it
+		p.sessionOver(w, r, r.Method == http.MethodPost) // it was deleted, and its sessions end with it
 		return
 	} else if err != nil {
 		p.fail(w, r, err)
@@ -140,13 +140,16 @@ func (p *Portal) admitted(w http.ResponseWriter, r *http.Request, handle string)
 }
 
 // sessionOver answers a request without a session. The script tries it again with the
-// session that it has kept, if it has.
-func (p *Portal) sessionOver(w http.ResponseWriter, r *http.Request) {
+// session that it has kept, if it has. unsaved: the request was a form of a session.
+func (p *Portal) sessionOver(w http.ResponseWriter, r *http.Request, unsaved bool) {
 	w.Header().Set("Vary", "Cookie, "+sessionHeader)
-	p.write(w, r, http.StatusUnauthorized, "over", view{title: "Your visit is over", data: overView{p.cfg.Return}})
+	p.write(w, r, http.StatusUnauthorized, "over", view{title: "Your visit is over", data: overView{p.cfg.Return, unsaved}})
 }
 
-type overView struct{ Return string }
+type overView struct {
+	Return  string
+	Unsaved bool // a form came too late
+}
 
 // parts divides a path below the portal's root into a session's handle and the rest.
 func parts(path string) (handle, rest string, ok bool) {
