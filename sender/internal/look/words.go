@@ -124,17 +124,32 @@ func Plural(n any, noun string) string {
 
 // Plain writes characters that cannot be seen, or that change the direction of text, as
 // escapes: control characters except tabs and line feeds, and Unicode's format
-// characters.
+// characters. Those that join or part letters of Persian or Hindi, and emoji, stay between two
+// such.
 func Plain(s any) string {
 	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(fmt.Sprint(s), "\uFFFD") {
-		if r != '\t' && r != '\n' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
+	all := []rune(strings.ToValidUTF8(fmt.Sprint(s), "\uFFFD"))
+	for i, r := range all {
+		switch {
+		case r == '\t' || r == '\n' || !unseen(r), isJoiner(r) && i > 0 && i+1 < len(all) && joined(all[i-1]) && joined(all[i+1]):
+			b.WriteRune(r)
+		default:
 			fmt.Fprintf(&b, `\u{%x}`, r)
-			continue
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
+
+// isJoiner tells whether a character is one of those that join and part others (Unicode,
+// section 23.2).
+func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
+
+// joined tells whether a joiner beside a character may mean something. Among Latin letters it
+// only makes a name pass for another one.
+func joined(r rune) bool {
+	return r > unicode.MaxLatin1 && !unseen(r) && !unicode.In(r, unicode.Latin, unicode.Z)
 }
 
 func human(v any) string { return strings.ReplaceAll(Plain(v), "_", " ") }

@@ -55,6 +55,10 @@ func TestTimes(t *testing.T) {
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a\tb\nc", Plain("a\tb\nc"))
+	for _, joined := range []string{"می\u200cخواهم", "क्\u200dष", "👩\u200d👩\u200d👧", "🏳\ufe0f\u200d🌈"} {
+		require.Equal(t, joined, Plain(joined))
+	}
+	require.Equal(t, `pay\u{200d}pal \u{200c}م\u{200d} \u{200d}م\u{200d}\u{200c}م\u{200c}`, Plain("pay\u200dpal \u200cم\u200d \u200dم\u200d\u200cم\u200c"))
 	require.Equal(t, `\u{202e}x\u{0}\u{1b}\u{85}\u{feff}`+"\uFFFDé", Plain("\u202ex\x00\x1b\u0085\ufeff\xffé"))
 }
 
