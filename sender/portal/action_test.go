@@ -205,6 +205,17 @@ func TestRedeliverAndReplay(t *testing.T) {
 	require.Equal(t, http.StatusConflict, v.post(at+"/continue").status)
 }
 
+// An endpoint that is being deleted still gets what waits for it.
+func TestClosingEndpoint(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	require.NoError(t, b.reg.Close(t.Context(), b.ada.bad))
+	p := v.get("/endpoints/" + b.ada.bad)
+	p.has(t, "It is being deleted", "</b> waiting</span>")
+	require.NotContains(t, p.text, "</b> held</span>")
+}
+
 // A delivery that is sent again waits while its endpoint holds deliveries, and the page says so.
 // To one that was deleted nothing can be sent.
 func TestSendAgainToAnEndpointThatIsNotThere(t *testing.T) {
