@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/browsertest"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
 	"github.com/surehook/surehook/sender/replay"
 )
@@ -54,6 +55,7 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 	tab.Open(b.server.URL + prefix + "/deliveries/" + holds)
 	tab.Do("document.querySelector('#pass').showPopover()")
 	tab.Looks("pass-over")
+	b.longTexts(tab)
 	tab.Open(newEmptyBed(t).server.URL + prefix + "/")
 	tab.Looks("empty")
 	tab.Open(b.often(signIn))
@@ -63,6 +65,25 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		return strings.Contains(complaint, "404") || strings.Contains(complaint, "username fields")
 	}
 	require.Empty(t, slices.DeleteFunc(tab.Complaints(), wanted))
+}
+
+// longTexts looks at what customers name and type, without a blank at which a line could break.
+func (b *bed) longTexts(tab *browsertest.Tab) {
+	t := b.t
+	t.Helper()
+	long := strings.Repeat("Donaudampfschiffahrt", 6)
+	_, _, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_" + long})
+	require.NoError(t, err)
+	s, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_" + long, URL: "https://" + strings.Repeat("sub.", 40) + "example.com/" + strings.Repeat("p/", 600), Description: strings.Repeat(long, 8)})
+	require.NoError(t, err)
+	b.publish(long)
+	b.run()
+	for name, path := range map[string]string{
+		"long-subscription": "/subscriptions/" + s.ID, "long-delivery": "/deliveries/" + b.deliveries(s.ID)[0].ID, "long-customer": "/customers/" + s.Subscriber, "long-search": "/search?q=" + long,
+	} {
+		tab.Open(b.server.URL + prefix + path)
+		tab.Looks(name)
+	}
 }
 
 // signIn has the page for signing in before a console.
@@ -175,10 +196,12 @@ func whatChanges(t *testing.T, tab *browsertest.Tab) {
 func twoClicks(t *testing.T, tab *browsertest.Tab) {
 	b := newBed(t)
 	var posts atomic.Int32
+	var busy atomic.Bool
 	second := make(chan struct{})
 	at := b.often(func(pages http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/clicked" {
+				busy.Store(r.URL.RawQuery == "true")
 				close(second)
 				return
 			}
@@ -193,14 +216,12 @@ func twoClicks(t *testing.T, tab *browsertest.Tab) {
 	tab.Loads(func() {
 		tab.Do(`(click => {
 			setTimeout(click);
-			setTimeout(() => { click(); fetch("/clicked"); }, 300);
+			setTimeout(() => { click(); fetch("/clicked?" + document.querySelector("form[action$=test]").ariaBusy); }, 300);
 		})(() => document.querySelector("form[action$=test] button").click())`)
-	var busy atomic.Bool
 	})
 	require.Contains(t, browsertest.Eval[string](tab, "document.querySelector('.said').textContent"), "A test event was published")
 	require.EqualValues(t, 1, posts.Load())
+	require.True(t, busy.Load(), "the form shows that it is under way")
 	tab.Loads(func() { tab.Do(`document.querySelector("form[action$=test] button").click()`) })
-				busy.Store(r.URL.RawQuery == "true")
 	require.EqualValues(t, 2, posts.Load())
 }
-	require.True(t, busy.Load(), "the form shows that it is under way")

@@ -43,6 +43,7 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		tab.Open(root + p.path)
 		tab.Looks(p.name)
 	}
+	b.longNames(tab)
 	// A form that was refused, and a new secret, are answers to POSTs.
 	tab.Open(root + "/endpoints/new")
 	tab.Loads(func() {
@@ -74,6 +75,18 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		return strings.Contains(c, "404") || strings.Contains(c, "422") || strings.Contains(c, "401")
 	}
 	require.Empty(t, slices.DeleteFunc(tab.Complaints(), wanted))
+}
+
+// longNames looks at the head of a page with names that are longer than a screen.
+func (b *bed) longNames(tab *browsertest.Tab) {
+	b.t.Helper()
+	long := strings.Repeat("Donaudampfschiffahrt", 12)
+	other := newBed(b.t, func(c *portal.Config) { c.Name, c.Logo, c.LogoDark = long, "", "" })
+	link, err := other.portal.Link(other.localhost()+prefix+"/", portal.Grant{Subscriber: "sub_ada", Name: long})
+	require.NoError(b.t, err)
+	tab.Go(link)
+	tab.Reaches("document.querySelector('nav.tabs')")
+	tab.Looks("long-names")
 }
 
 // formsOfAnEndpoint looks at the form with a filter that was tried, and one that was refused.
