@@ -40,6 +40,7 @@ type batch struct {
 	inLines      map[dispatch.DeliveryKey]inLine // see readLinesOf
 	leaving      []leaving                       // deliveries that have ended, of heads with lines
 	yields       []waits                         // deliveries that go behind
+	linesAhead   map[lineKey]rules.Line          // lines that were read, and into which nothing has come since
 	movedLines   map[lineKey]bool                // lines that have something, and nothing out
 	waitingAgain []dispatch.DeliveryKey          // deliveries that come out of their lines, and wait again
 

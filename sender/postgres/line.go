@@ -153,6 +153,16 @@ func (b *batch) readLines(keys []lineKey) (map[lineKey]rules.Line, error) {
 	}, selectLines, subscriptions, objects)
 }
 
+// lineOf reads a line, unless it was read ahead and nothing has come into it since.
+func (b *batch) lineOf(k lineKey) (map[lineKey]rules.Line, error) {
+	line, ok := b.linesAhead[k]
+	if !ok {
+		return b.readLines([]lineKey{k})
+	}
+	delete(b.linesAhead, k)
+	return map[lineKey]rules.Line{k: line}, nil
+}
+
 // readLinesOf reads, for settle and goOn, the lines of deliveries that were in flight. It
 // matters only where something is behind.
 func (b *batch) readLinesOf(keys []dispatch.DeliveryKey) error {
@@ -278,7 +288,7 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 	w.epoch = h.epoch
 	if order := sub.Settings.Order; order != sender.OrderRelaxed {
 		k := lineKey{h.subscription, object}
-		lines, err := b.readLines([]lineKey{k})
+		lines, err := b.lineOf(k)
 		if err != nil {
 			return err
 		}

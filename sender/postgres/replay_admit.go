@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 const (
@@ -49,9 +51,13 @@ func (s *stepping) admitAll() error {
 	if err != nil {
 		return err
 	}
+	objects, err := s.lineUp(found)
+	if err != nil {
+		return err
+	}
 	for _, t := range s.all {
 		for _, c := range t.chosen {
-			if err := s.admit(t, c, found); err != nil {
+			if err := s.admit(t, c, found, objects); err != nil {
 				return err
 			}
 		}
@@ -106,9 +112,54 @@ func (s *stepping) take() (map[taken]live, error) {
 	return found, s.send(qs...)
 }
 
+// lineUp takes those that were found out of the lines in which they may hold back others as
+// dead letters. It reads the lines into which they come, and returns the objects of these, by
+// the events. A trip for each delivery would keep the heads locked for long.
+func (s *stepping) lineUp(found map[taken]live) (objects map[int64]string, err error) {
+	var dead []dispatch.DeliveryKey
+	var events []int64
+	for t := range found {
+		h := s.heads.by[t.key.Subscription]
+		if t.replay == 0 && h.lined > 0 {
+			dead = append(dead, t.key)
+		}
+		if s.ordered(t.key.Subscription) {
+			events = append(events, t.key.Event)
+		}
+	}
+	if _, err := s.free(dead); err != nil || len(events) == 0 {
+		return nil, err
+	}
+	objects = map[int64]string{}
+	err = s.each(func(r rows) (bool, error) {
+		var event int64
+		var object string
+		err := r.Scan(&event, &object)
+		objects[event] = object
+		return true, err
+	}, selectObjectsAt, distinct(events))
+	if err != nil {
+		return nil, err
+	}
+	s.linesAhead = map[lineKey]rules.Line{}
+	for t := range found {
+		if s.ordered(t.key.Subscription) {
+			s.linesAhead[lineKey{t.key.Subscription, objects[t.key.Event]}] = rules.Line{}
+		}
+	}
+	lines, err := s.readLines(slices.Collect(maps.Keys(s.linesAhead)))
+	maps.Copy(s.linesAhead, lines)
+	return objects, err
+}
+
+// ordered tells whether what is sent again to a subscription comes into a line.
+func (s *stepping) ordered(subscription int64) bool {
+	return s.subs[subscription].Settings.Order != sender.OrderRelaxed
+}
+
 // admit makes a delivery of a replay due again, if it is still a member, and no replay
 // before this one took it.
-func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) error {
+func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live, objects map[int64]string) error {
 	single := t.Filter.Status == sender.StatusDelivered
 	is := taken{key: c.key()}
 	if single {
@@ -122,9 +173,6 @@ func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) error
 	h := s.heads.by[c.position.subscription]
 	if t.Filter.Status == sender.StatusDeadLettered {
 		h.dead--
-		if err := s.freeFrom(h, is.key); err != nil {
-			return err
-		}
 	}
 	// Held deliveries are claimed in the order of the events when they are resumed,
 	// whatever their rank, and do not count as admitted and not claimed.
@@ -136,11 +184,5 @@ func (s *stepping) admit(t *replayPart, c *replayed, found map[taken]live) error
 	t.admitted++
 	t.Admitted++
 	s.out.Admitted++
-	sub, object := s.subs[h.subscription], ""
-	if sub.Settings.Order != sender.OrderRelaxed {
-		if err := s.row(selectObjectAt, l.event).Scan(&object); err != nil {
-			return err
-		}
-	}
-	return s.sendAgain(h, sub, object, waits{l, s.now, rank, t.no})
+	return s.sendAgain(h, s.subs[h.subscription], objects[l.event], waits{l, s.now, rank, t.no})
 }

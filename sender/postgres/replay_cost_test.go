@@ -74,3 +74,28 @@ func TestCostOfAReplay(t *testing.T) {
 		})
 	}
 }
+
+// A step does not make a trip for each delivery that comes into a line: it holds the locks of
+// the subscriptions meanwhile.
+func TestTripsOfAReplayInOrder(t *testing.T) {
+	const events, admits = 60, 50
+	for _, order := range []sender.Order{sender.OrderObject, sender.OrderLatest} {
+		t.Run(string(order), func(t *testing.T) {
+			p := newPlace(t)
+			p.ended(t, 1, events, sender.ClassStatus)
+			p.exec(t, `UPDATE {}.surehook_subscriptions SET settings = $1, version = version + 1`, `{"Order":"`+string(order)+`"}`)
+			s, sent := p.countedStore(t)
+			_, err := s.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered}}, replay.Bounds{})
+			require.NoError(t, err)
+			trips := sent.trips.Load()
+			step, err := s.StepReplays(t.Context(), admits, nil)
+			require.NoError(t, err)
+			require.Equal(t, admits, step.Admitted)
+			trips = sent.trips.Load() - trips
+			t.Log("trips of a step:", trips)
+			require.Less(t, trips, int64(25))
+			require.Equal(t, admits, p.count(t, `SELECT count(*) FROM {}.surehook_lines`))
+			p.linedUp(t)
+		})
+	}
+}

@@ -17,6 +17,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds[Tx]},
 		{"a dead letter that holds no more", "A dead letter holds nothing back once a sweep has found it pruned, or its subscription closing, or without HoldDead.", lineHoldsNoMore[Tx]},
 		{"sent again", "A version that is sent again goes before later ones that are not in flight, and waits for those that are.", lineSentAgain[Tx]},
+		{"replayed", "What a replay admits in one step keeps the order of its objects, and lets go on what it has held back as dead letters.", lineReplayed[Tx]},
 		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost[Tx]},
 		{"resumed", "A resume skips what waits behind others as it skips the rest, and what it takes stays in order.", lineResumed[Tx]},
 		{"ended otherwise", "A redaction, or the end of the subscription, ends what waits behind others.", lineEnded[Tx]},
@@ -244,6 +245,28 @@ func lineSentAgain[Tx any](w *world[Tx]) {
 	w.record(result(w.claims("the second one, redelivered", e[1])[0], sender.ClassStatus))
 	w.claimNothing("at the end")
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 3}, "statuses at the end")
+}
+
+func lineReplayed[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "b", "a", "a", "b")
+	other, held := w.ordered(holding)
+	h := w.versions(other, held, "a", "a", "b")
+	for range 3 {
+		for _, c := range w.claim(plenty) {
+			w.die(c)
+		}
+	}
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDeadLettered: 5}, "statuses before the replay")
+	w.equal(w.statuses(held), map[sender.Status]int{sender.StatusDeadLettered: 2, sender.StatusPending: 1}, "statuses before the replay, where dead letters hold")
+	w.replay(replay.Filter{})
+	w.equal(w.step(plenty).Admitted, 7, "admitted")
+	for _, events := range [][]string{{e[0], e[1], h[0], h[2]}, {e[2], e[4], h[1]}, {e[3]}} {
+		for _, c := range w.claims("in order", events...) {
+			w.record(result(c, sender.ClassNone))
+		}
+	}
+	w.claimNothing("at the end")
 }
 
 func lineLost[Tx any](w *world[Tx]) {
