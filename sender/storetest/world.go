@@ -35,7 +35,29 @@ type world[Tx any] struct {
 }
 
 func newWorld[Tx any](t *testing.T, h Harness[Tx]) *world[Tx] {
+	h.Begin = endedAnyway(h.Begin)
 	return &world[Tx]{T: t, Harness: h, ctx: t.Context(), made: new(int), tokens: new(atomic.Int64), decide: decide}
+}
+
+// endedAnyway rolls a transaction back that a rule has left open because it has failed: the
+// harness's own clean-up may wait for its end.
+func endedAnyway[Tx any](begin func(t *testing.T) (Tx, func() error, func() error)) func(t *testing.T) (Tx, func() error, func() error) {
+	return func(t *testing.T) (Tx, func() error, func() error) {
+		tx, commit, rollback := begin(t)
+		ended := false
+		t.Cleanup(func() {
+			if !ended {
+				_ = rollback()
+			}
+		})
+		ending := func(end func() error) func() error {
+			return func() error {
+				ended = true
+				return end()
+			}
+		}
+		return tx, ending(commit), ending(rollback)
+	}
 }
 
 // noError ends the test if err is not nil.
