@@ -290,6 +290,29 @@ func inMemory() []breakage[*memory.Tx] {
 				return b.full.Prune(ctx, tx, before, 1<<30)
 			}
 		}},
+		{"prunes dead letters with their markers", []string{"dead-letters-prune"}, func(b b, _ h) {
+			var last dedup.DeadLetter
+			b.setAside = func(ctx context.Context, tx tx, l dedup.DeadLetter) error {
+				last = l
+				return b.full.SetAside(ctx, tx, l)
+			}
+			b.prune = func(ctx context.Context, tx tx, before time.Time, limit int) (int, error) {
+				n, err := b.full.Prune(ctx, tx, before, limit)
+				if err == nil && n > 0 && last.ID != "" {
+					err = b.full.Discard(ctx, tx, last.Scope, last.ID)
+				}
+				return n, err
+			}
+		}},
+		{"prunes all requests at once", []string{"reapply-prune"}, func(b b, _ h) {
+			b.prune = func(ctx context.Context, tx tx, before time.Time, limit int) (int, error) {
+				n, err := b.full.Prune(ctx, tx, before, limit)
+				if err == nil && n < limit {
+					_, err = b.full.Prune(ctx, tx, before, 1000)
+				}
+				return n, err
+			}
+		}},
 		{"prunes one too few in a batch", []string{"prune-oldest-first", "prune-batches"}, func(b b, _ h) {
 			b.prune = func(ctx context.Context, tx tx, before time.Time, limit int) (int, error) {
 				return b.full.Prune(ctx, tx, before, max(limit-1, 1))

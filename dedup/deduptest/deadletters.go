@@ -18,10 +18,11 @@ func letterRules[Tx any]() []rule[Tx] {
 		{"dead-letters", "A dead letter comes back as it was set aside, until it is replaced or discarded; what is not there is ErrNotFound.", nil},
 		{"dead-letters-list", "Dead letters are listed by scope, in the order of their ids, from the cursor on, at most limit of them.", nil},
 		{"dead-letters-rollback", "Setting aside and discarding are of the transaction, with the marker.", nil},
+		{"dead-letters-prune", "Dead letters are never pruned, however old they and their markers are.", nil},
 		{"dead-letters-odd", "No text of a reason and no bytes of a body stop an event from being set aside; the rest must have its form.", nil},
 		{"dead-letters-own-copy", "A store keeps no slice that the caller has.", nil},
 	}
-	for i, check := range []func(*env[Tx], dedup.DeadLetters[Tx]){lettersBasics[Tx], lettersList[Tx], lettersRollback[Tx], lettersOdd[Tx], lettersCopy[Tx]} {
+	for i, check := range []func(*env[Tx], dedup.DeadLetters[Tx]){lettersBasics[Tx], lettersList[Tx], lettersRollback[Tx], lettersPrune[Tx], lettersOdd[Tx], lettersCopy[Tx]} {
 		rules[i].check = func(e *env[Tx]) {
 			if s, ok := e.Store.(dedup.DeadLetters[Tx]); ok {
 				check(e, s)
@@ -196,6 +197,22 @@ func lettersRollback[Tx any](e *env[Tx], s dedup.DeadLetters[Tx]) {
 	if !e.seen(e.scope, "a") {
 		e.Errorf("there is a dead letter without its marker")
 	}
+}
+
+func lettersPrune[Tx any](e *env[Tx], s dedup.DeadLetters[Tx]) {
+	removeOld(e)
+	l := letter(e.scope, "a")
+	l.At = old(1)
+	e.must(func(tx Tx) error {
+		if err := wantMarkAt(e, tx, e.scope, l.ID, l.At); err != nil {
+			return err
+		}
+		return e.fine(s.SetAside(e.ctx, tx, l))
+	})
+	if n := prune(e, old(2), 10); n != 1 {
+		e.Errorf("Prune removed %d markers beside a dead letter, want 1", n)
+	}
+	e.must(func(tx Tx) error { return e.wantLetter(tx, s, l) })
 }
 
 func lettersOdd[Tx any](e *env[Tx], s dedup.DeadLetters[Tx]) {

@@ -18,7 +18,7 @@ func reapplyRules[Tx any]() []rule[Tx] {
 		{"reapply-one-of-many", "Of many transactions that take one event again at once exactly one is told that it is due.", nil},
 		{"reapply-waits", "While an event is applied again, nobody is answered by what is not committed, and nobody advances its version.", nil},
 		{"reapply-list", "Requests come back as they were asked, by scope, in the order of their numbers, which only rise; what is not there is ErrNotFound.", nil},
-		{"reapply-prune", "Requests go with Prune once no marker is left that they could cover, and are not counted.", nil},
+		{"reapply-prune", "Requests go with Prune once no marker is left that they could cover, at most limit of them, and are not counted.", nil},
 		{"reapply-odd", "Requests and arguments without the form that they must have are refused with ErrInvalid, and change nothing.", nil},
 		{"reapply-dead-letters", "TakeAgain removes the dead letter of an event that is due, in the same transaction, and of no other.", nil},
 	}
@@ -340,6 +340,24 @@ func reapplyPrune[Tx any](e *env[Tx], s dedup.Reapplies[Tx]) {
 		e.Errorf("Prune removed %d markers beside a request, want 0", n)
 	}
 	left("all are old")
+	var many []int64
+	for range 3 {
+		many = append(many, e.ask(s, dedup.Reapply{From: old(1), At: old(9)}))
+	}
+	prune(e, old(9).Add(999), 3) // no time is finer than a microsecond
+	left("none is old", many...)
+	removeAll := func() (rest int) {
+		prune(e, old(10), 2)
+		e.must(func(tx Tx) error {
+			list, err := s.ListReapplies(e.ctx, tx, e.scope, 0, 10)
+			rest = len(list)
+			return e.fine(err)
+		})
+		return rest
+	}
+	if first, second := removeAll(), removeAll(); first != 1 || second != 0 {
+		e.Errorf("Prune with limit 2 left %d and then %d of 3 old requests, want 1 and then 0", first, second)
+	}
 }
 
 func reapplyOdd[Tx any](e *env[Tx], s dedup.Reapplies[Tx]) {

@@ -119,12 +119,17 @@ func (s *Store) AdvanceAgain(ctx context.Context, tx *Tx, scope string, obj dedu
 	return current, dedup.WrapError(ctx, "advancing a version again", err)
 }
 
-// pruneRequests removes the requests that are older than before. The caller holds the
-// mutex. A request that another transaction is cancelling is gone either way.
-func (s *Store) pruneRequests(tx *Tx, before time.Time) {
+// pruneRequests removes up to limit requests that are older than before. The caller holds
+// the mutex. A request that another transaction is cancelling is gone either way.
+func (s *Store) pruneRequests(tx *Tx, before time.Time, limit int) {
+	var old []reapplyKey
 	for _, k := range keys(s.requests, tx.requests) {
-		if r, _ := row(s.requests, tx.requests, k); r.At.Before(before) {
-			tx.requests[k] = change[dedup.Reapply]{removed: true}
+		if r, _ := row(s.requests, tx.requests, k); r.At.UnixMicro() < before.UnixMicro() {
+			old = append(old, k)
 		}
+	}
+	slices.SortFunc(old, func(a, b reapplyKey) int { return cmp.Compare(a.number, b.number) })
+	for _, k := range old[:min(limit, len(old))] {
+		tx.requests[k] = change[dedup.Reapply]{removed: true}
 	}
 }

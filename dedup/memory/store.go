@@ -137,7 +137,7 @@ func (s *Store) Prune(ctx context.Context, tx *Tx, before time.Time, limit int) 
 		tx.markers[m.eventKey] = change[marker]{removed: true}
 	}
 	if len(old) < limit { // no marker is left that older requests could cover
-		s.pruneRequests(tx, before)
+		s.pruneRequests(tx, before, limit)
 	}
 	return len(old), nil
 }
