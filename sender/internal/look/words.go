@@ -52,10 +52,10 @@ func Compact(n any) string {
 	case float64:
 		v = n
 	}
-	switch a := math.Abs(v); {
-	case a >= 1e9:
+	switch a := math.Abs(v); { // what is rounded to a thousand of a unit is one of the next
+	case a >= 999.995e6:
 		return strconv.FormatFloat(v/1e9, 'f', 2, 64) + " G"
-	case a >= 1e6:
+	case a >= 999.95e3:
 		return strconv.FormatFloat(v/1e6, 'f', 2, 64) + " M"
 	case a >= 1e4:
 		return strconv.FormatFloat(v/1e3, 'f', 1, 64) + "k"
