@@ -86,6 +86,7 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 				set(tx, &sub.DisabledReason, "")
 			}
 			set(tx, &sub.Status, sender.SubscriptionActive)
+			set(tx, &sub.heldSince, time.Time{})
 		})
 		tx.wake = true
 		return nil

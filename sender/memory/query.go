@@ -98,18 +98,18 @@ func (s *Store) failing(ctx context.Context, q sender.SubscriptionQuery) (page [
 	err = s.inTx(ctx, func(*Tx) error {
 		var all []*subscription
 		for _, sub := range s.subscriptions {
-			at := sub.Health.FailingSince.UnixMicro()
+			at := sub.failingSince()
 			if !sub.deleted && q.Matches(sub.Subscription) && (q.Cursor == "" || at > since || at == since && sub.no > after) {
 				all = append(all, sub)
 			}
 		}
 		slices.SortFunc(all, func(a, b *subscription) int {
-			return cmp.Or(a.Health.FailingSince.Compare(b.Health.FailingSince), cmp.Compare(a.no, b.no))
+			return cmp.Or(cmp.Compare(a.failingSince(), b.failingSince()), cmp.Compare(a.no, b.no))
 		})
 		for i, sub := range all {
 			if i == limit {
 				last := all[i-1]
-				next = rules.FailingCursor(last.Health.FailingSince.UnixMicro(), last.no)
+				next = rules.FailingCursor(last.failingSince(), last.no)
 				break
 			}
 			page = append(page, sub.shown())
@@ -118,3 +118,7 @@ func (s *Store) failing(ctx context.Context, q sender.SubscriptionQuery) (page [
 	})
 	return page, next, err
 }
+
+// failingSince is in microseconds, as the cursor has it: an order by a finer clock would pass
+// subscriptions over between two pages.
+func (sub *subscription) failingSince() int64 { return sub.Health.FailingSince.UnixMicro() }

@@ -160,7 +160,8 @@ func queryFailing[Tx any](w *world[Tx]) {
 	}
 	w.equal(w.listSubscriptions(sender.SubscriptionQuery{Failing: true}), []string{}, "failing subscriptions of none")
 	since := w.now()
-	failing := map[string]time.Duration{subs[0]: 3 * time.Minute, subs[2]: time.Minute, subs[3]: 2 * time.Minute, subs[4]: time.Minute, subs[5]: 0}
+	// Two of them fail since times that differ by less than a cursor has.
+	failing := map[string]time.Duration{subs[0]: 3 * time.Minute, subs[2]: time.Minute + 500, subs[3]: 2 * time.Minute, subs[4]: time.Minute, subs[5]: 0}
 	w.publish(w.draft("a.b"))
 	w.expand()
 	claimed := w.claim(plenty)

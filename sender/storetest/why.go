@@ -64,6 +64,7 @@ func queryFacts[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).DisabledReason, f.Reason, "DisabledReason")
 
 	w.resume(sub, sender.Resume{})
+	w.check(w.facts(drafts[1].ID, sub).HeldSince.IsZero(), "a subscription that was resumed is said to be held since %v", w.facts(drafts[1].ID, sub).HeldSince)
 	var results []dispatch.Result
 	for _, c := range w.claim(plenty) {
 		results = append(results, result(c, sender.ClassNone))
