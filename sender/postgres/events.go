@@ -56,8 +56,8 @@ func (c *core) Events(ctx context.Context, q history.EventQuery) (page []sender.
 		return nil, "", err
 	}
 	since, until := always, never
-	if !q.Since.IsZero() {
-		since = timestampOf(q.Since)
+	if at := timestampOf(q.Since); at != none { // that of 1970 is, too
+		since = at
 	}
 	if !q.Until.IsZero() {
 		until = timestampOf(q.Until)

@@ -103,7 +103,7 @@ func (s *Store[Tx]) ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, 
 	if err := w.withinRetention(no, r); err != nil {
 		return err
 	}
-	if err := w.execs(resumeSubscription, no, r.None, timestampOf(r.Since)); err != nil {
+	if err := w.execs(resumeSubscription, no, r.None, timestampFrom(r.Since)); err != nil {
 		return fail("resuming a subscription", err)
 	}
 	s.published.Add(1) // so that InTx wakes the dispatcher after the commit
@@ -115,7 +115,7 @@ func (w *work) withinRetention(no int64, r sender.Resume) error {
 		return nil
 	}
 	var oldest timestamp
-	err := w.row(oldestHeld, no, r.None, timestampOf(r.Since), timestampOf(r.NotBefore), sender.Operator).Scan(&oldest)
+	err := w.row(oldestHeld, no, r.None, timestampFrom(r.Since), timestampFrom(r.NotBefore), sender.Operator).Scan(&oldest)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail("looking for the oldest held delivery", err)
 	}

@@ -27,6 +27,17 @@ func timestampOf(t time.Time) timestamp {
 	return timestamp(t.UnixMicro())
 }
 
+// timestampFrom returns the first timestamp that is not before a time, or none for the zero
+// time. Stored times have no finer parts, so they are before the one if they are before the
+// other.
+func timestampFrom(t time.Time) timestamp {
+	at := timestampOf(t)
+	if t.Nanosecond()%1000 != 0 {
+		at++
+	}
+	return at
+}
+
 // time returns the zero time for none, and for the infinite ones.
 func (m timestamp) time() time.Time {
 	switch m {

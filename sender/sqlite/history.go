@@ -201,13 +201,13 @@ const selectOwner = `SELECT no FROM surehook_subscribers WHERE id = ?`
 func (w *work) between(since, until time.Time) (low, high int64, err error) {
 	high = math.MaxInt64
 	if !since.IsZero() {
-		if low, err = w.lastBefore(micros(since)); err != nil {
+		if low, err = w.lastBefore(microsFrom(since)); err != nil {
 			return 0, 0, err
 		}
 		low++
 	}
 	if !until.IsZero() {
-		high, err = w.lastBefore(micros(until))
+		high, err = w.lastBefore(microsFrom(until))
 	}
 	return low, high, err
 }

@@ -118,7 +118,7 @@ func (w *work) skippedUpTo(r sender.Resume) (event int64, err error) {
 	case r.None:
 		err = w.row(lastEvent).Scan(&event)
 	case !r.Since.IsZero():
-		event, err = w.lastBefore(micros(r.Since))
+		event, err = w.lastBefore(microsFrom(r.Since))
 	}
 	return event, err
 }
@@ -156,7 +156,7 @@ func (w *work) withinRetention(h *head, n sender.Subscription, skippedTo int64, 
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fail(doing, err)
 	}
-	unexpanded, err := w.oldestUnexpanded(h.subscription, n, max(skippedTo, h.skippedTo), micros(r.NotBefore))
+	unexpanded, err := w.oldestUnexpanded(h.subscription, n, max(skippedTo, h.skippedTo), microsFrom(r.NotBefore))
 	if err != nil {
 		return fail(doing, err)
 	}

@@ -137,12 +137,12 @@ func (w *work) begin(set *replaySet) error {
 	var err error
 	if !f.Since.IsZero() {
 		set.at.subscription = never
-		if set.at.no, err = w.lastBefore(micros(f.Since)); err != nil {
+		if set.at.no, err = w.lastBefore(microsFrom(f.Since)); err != nil {
 			return err
 		}
 	}
 	if !f.Until.IsZero() {
-		until, err := w.lastBefore(micros(f.Until))
+		until, err := w.lastBefore(microsFrom(f.Until))
 		if err != nil {
 			return err
 		}

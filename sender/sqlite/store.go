@@ -149,6 +149,16 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
+// microsFrom is the first microsecond that is not before a time. The times that are stored
+// have no finer parts, so they are before the one if they are before the other.
+func microsFrom(t time.Time) int64 {
+	at := micros(t)
+	if t.Nanosecond()%1000 != 0 {
+		at++
+	}
+	return at
+}
+
 func timeOf(micros int64) time.Time {
 	if micros == 0 {
 		return time.Time{}

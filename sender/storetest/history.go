@@ -12,6 +12,7 @@ import (
 func historyRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"a delivery in full", "A delivery is read with its event, the exact body, and all its attempts, oldest first.", historyDelivery[Tx]},
+		{"own copies", "A store keeps no slice and no map of a caller's, and gives none away that it keeps: whoever changes what they have given or got changes nothing in the store.", historyCopies[Tx]},
 		{"unknown", "An id that is no delivery's is ErrNotFound.", historyUnknown[Tx]},
 		{"ids", "A delivery's id is dlv_ and letters, digits and underscores, at most 128 characters in all, and belongs to it alone.", historyIDs[Tx]},
 		{"list", "A list has the deliveries that the query selects, those of the newest events first, without bodies and attempts.", historyList[Tx]},

@@ -122,6 +122,10 @@ func queryDeliveries[Tx any](w *world[Tx]) {
 			func(q *history.DeliveryQuery) { q.Event, q.Until = drafts[6].ID, times[6] },
 			func(q *history.DeliveryQuery) { q.Since = w.now() },
 			func(q *history.DeliveryQuery) { q.Until = times[0] },
+			func(q *history.DeliveryQuery) { q.Until = times[7].Add(1) },
+			func(q *history.DeliveryQuery) { q.Since, q.Until = times[2].In(otherZone), times[9].In(otherZone) },
+			func(q *history.DeliveryQuery) { q.Since = epoch },
+			func(q *history.DeliveryQuery) { q.Until = epoch },
 		} {
 			q := q
 			change(&q)
@@ -130,6 +134,13 @@ func queryDeliveries[Tx any](w *world[Tx]) {
 	}
 	w.check(met > 300, "the queries select %d deliveries together", met)
 }
+
+// Times that a store might take for others: those of a zone, and one that it might keep as no
+// time.
+var (
+	otherZone = time.FixedZone("", -11*3600)
+	epoch     = time.Unix(0, 0)
+)
 
 func asked(q *history.DeliveryQuery, d sender.Delivery) bool {
 	return (q.Status == "" || q.Status == d.Status) && (q.Class == "" || q.Class == d.LastErrorClass) &&
@@ -173,6 +184,7 @@ func queryEvents[Tx any](w *world[Tx]) {
 		{}, {Type: "a.b"}, {Type: "a.*"}, {Type: "*"}, {Type: "b"}, {Object: sender.Object{Type: "thing"}}, {Object: sender.Object{Type: "thing", ID: "3"}},
 		{Subscriber: owners[0]}, {Subscriber: owners[1]}, {Subscriber: "sub_unknown"},
 		{Since: times[4]}, {Until: times[4]}, {Since: times[2], Until: times[8]}, {Since: times[2].Add(1), Type: "a.*"}, {Until: times[0]}, {Since: w.now()},
+		{Until: times[4].Add(1)}, {Since: times[2].In(otherZone), Until: times[8].In(otherZone)}, {Since: epoch}, {Until: epoch}, {Since: epoch, Until: times[4]},
 	} {
 		want := []string{}
 		for i, d := range slices.Backward(drafts) {

@@ -35,6 +35,13 @@ var queryBreakages = []breakage{
 	{"class ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Class = "" }), checks{"query/deliveries"}},
 	{"Since is exclusive in lists", onQuery(func(q *history.DeliveryQuery) { q.Since = after(q.Since) }), checks{"query/deliveries"}},
 	{"Until is inclusive in lists", onQuery(func(q *history.DeliveryQuery) { q.Until = after(q.Until) }), checks{"query/deliveries"}},
+	{"a time of 1970 is taken for none", onQuery(func(q *history.DeliveryQuery) {
+		if !q.Until.IsZero() && q.Until.Unix() == 0 {
+			q.Until = time.Time{}
+		}
+	}), checks{"query/deliveries"}},
+	{"events since 1970 are none", func(s store) store { return sinceEpoch{s} }, checks{"query/events"}},
+	{"an event's body is given away", func(s store) store { return &bodyShared{store: s, all: map[string][]byte{}} }, checks{"history/own copies"}},
 	{"a short page is the end", func(s store) store { return shortPageEnds{s} }, checks{"query/many candidates"}},
 	{"events unfiltered", func(s store) store { return eventsUnfiltered{s} }, checks{"query/events", "query/many candidates"}},
 	{"events oldest first", func(s store) store { return eventsReversed{s} }, checks{"query/events"}},
@@ -245,4 +252,29 @@ type acknowledgesAll struct{ store }
 func (s acknowledgesAll) AcknowledgeNotices(ctx context.Context, g history.NoticeGroup, limit int) (int, error) {
 	g.Last = g.Last.Add(time.Hour)
 	return s.store.AcknowledgeNotices(ctx, g, limit)
+}
+
+type sinceEpoch struct{ store }
+
+func (b sinceEpoch) Events(ctx context.Context, q history.EventQuery) ([]sender.StoredEvent, string, error) {
+	if !q.Since.IsZero() && q.Since.Unix() == 0 {
+		return nil, "", nil
+	}
+	return b.store.Events(ctx, q)
+}
+
+// bodyShared remembers the bodies that it has read.
+type bodyShared struct {
+	store
+	all map[string][]byte
+}
+
+func (b *bodyShared) Event(ctx context.Context, id string) (sender.StoredEvent, error) {
+	e, err := b.store.Event(ctx, id)
+	if known, ok := b.all[id]; ok {
+		e.Body = known
+	} else if err == nil {
+		b.all[id] = e.Body
+	}
+	return e, err
 }

@@ -201,6 +201,7 @@ func registryList[Tx any](w *world[Tx]) {
 		w.equal(pages(a, limit), ofA, "one subscriber's subscriptions in pages of %d", limit)
 	}
 	w.equal(list(none, "", 10), []string{}, "subscriptions of a subscriber without any")
+	w.equal(list("sub_unknown", "", 10), []string{}, "subscriptions of an unknown subscriber")
 
 	w.unsubscribe(all[4])
 	w.equal(list("", all[4], 3), all[5:8], "page after a subscription that was deleted meanwhile")

@@ -19,6 +19,7 @@ var registryBreakages = []breakage{
 	{"deletion ends attempts in flight", func(s store) store { return deletedInFlight{newInFlightLost(s)} }, checks{"cancel/in flight and succeeds"}},
 	{"subscriber replaced", func(s store) store { return subscriberReplaced{s} }, checks{"registry/subscriber"}},
 	{"changed as it was read at first", func(s store) store { return &changedStale{store: s} }, checks{"registry/changed by several at a time"}},
+	{"a caller's secrets are kept", func(s store) store { return &secretsShared{store: s} }, checks{"history/own copies"}},
 	{"deletion cancels what had ended", func(s store) store { return &endedCancelled{store: s, deleted: map[string]bool{}} }, checks{"cancel/ended ones stay"}},
 }
 
@@ -91,4 +92,21 @@ func (b *endedCancelled) Deliveries(ctx context.Context, q history.DeliveryQuery
 		}
 	}
 	return page, next, err
+}
+
+// secretsShared keeps the secrets that it is given, and not copies of them.
+type secretsShared struct {
+	store
+	given []sender.SealedSecret
+}
+
+func (b *secretsShared) CreateSubscriberTx(ctx context.Context, tx tx, s sender.Subscriber, secrets []sender.SealedSecret) error {
+	b.given = secrets
+	return b.store.CreateSubscriberTx(ctx, tx, s, secrets)
+}
+
+func (b *secretsShared) SubscriberKeyringTx(ctx context.Context, tx tx, id string) (sender.SealedKeyring, error) {
+	k, err := b.store.SubscriberKeyringTx(ctx, tx, id)
+	k.Secrets = b.given
+	return k, err
 }

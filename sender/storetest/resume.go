@@ -109,6 +109,14 @@ func resumeNone[Tx any](w *world[Tx]) {
 }
 
 func resumeSince[Tx any](w *world[Tx]) {
+	w.resumedSince(func(at []time.Time) time.Time { return at[2] })
+	w.resumedSince(func(at []time.Time) time.Time { return at[1].Add(1) }) // finer than a store may keep
+	w.resumedSince(func(at []time.Time) time.Time { return at[2].In(otherZone) })
+}
+
+// resumedSince resumes a subscription since the third of four events, or just after the second.
+func (w *world[Tx]) resumedSince(since func(at []time.Time) time.Time) {
+	w.Helper()
 	sub := w.subscribe(w.subscriber(), "*")
 	var drafts []sender.Draft
 	var at []time.Time
@@ -127,7 +135,7 @@ func resumeSince[Tx any](w *world[Tx]) {
 		}
 	}
 	w.pause(sub)
-	w.resume(sub, sender.Resume{Since: at[2]})
+	w.resume(sub, sender.Resume{Since: since(at)})
 	for _, when := range []string{"after the resume", "after a sweep"} {
 		for i, want := range []sender.Status{sender.StatusCancelled, sender.StatusCancelled, sender.StatusAwaitingRetry, sender.StatusPending} {
 			w.equal(w.delivery(drafts[i].ID, sub).Status, want, "status of event %d, resumed since event 2 was published, %s", i, when)
@@ -137,7 +145,9 @@ func resumeSince[Tx any](w *world[Tx]) {
 	}
 	for _, c := range w.claimsOf(map[string]int{sub: 2}, "after the resume") {
 		w.check(c.Event.ID == drafts[2].ID || c.Event.ID == drafts[3].ID, "an event was claimed that was published before Since")
+		w.record(result(c, sender.ClassNone))
 	}
+	w.unsubscribe(sub)
 }
 
 func resumeWaiting[Tx any](w *world[Tx]) {
@@ -148,6 +158,7 @@ func resumeWaiting[Tx any](w *world[Tx]) {
 		"all":   {func(time.Time) sender.Resume { return takeAll }, 3},
 		"none":  {func(time.Time) sender.Resume { return takeNone }, 0},
 		"since": {func(second time.Time) sender.Resume { return sender.Resume{Since: second} }, 2},
+		"later": {func(second time.Time) sender.Resume { return sender.Resume{Since: second.Add(1 - time.Second)} }, 2}, // just after the first
 	} {
 		owner := w.subscriber()
 		sub, sibling := w.subscribe(owner, "x."+name), w.subscribe(owner, "x."+name)

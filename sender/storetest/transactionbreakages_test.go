@@ -16,6 +16,7 @@ var transactionBreakages = []breakage{
 	{"no second run", func(s store) store { return runOnce{s} }, checks{"transaction/runs again"}},
 	{"never commits", func(s store) store { return neverCommits{s} }, checks{"transaction/commits"}},
 	{"commits on a panic", func(s store) store { return panicCommits{s} }, checks{"transaction/rolls back on a panic"}},
+	{"commits when its goroutine ends", func(s store) store { return exitCommits{s} }, checks{"transaction/rolls back on a panic"}},
 	{"busy transactions try again later", func(s store) store { return &busy{store: s} }, checks{"transaction/takes turns"}},
 	{"fails its own check", func(s store) store { return unfit{s} }, checks{"transaction/check"}},
 	{"a step in two transactions", func(s store) store { return stepInTwo{s} }, checks{"expand/in a step that fails"}},
@@ -68,6 +69,29 @@ func (b panicCommits) InTx(ctx context.Context, fn func(tx) error) error {
 		panic(panicked)
 	}
 	return err
+}
+
+// exitCommits takes the end of a goroutine for the end of the function.
+type exitCommits struct{ store }
+
+func (b exitCommits) InTx(ctx context.Context, fn func(tx) error) error {
+	return b.store.InTx(ctx, func(tx tx) error {
+		type end struct {
+			err      error
+			panicked any
+		}
+		ended := make(chan end)
+		go func() {
+			var e end
+			defer func() { e.panicked = recover(); ended <- e }()
+			e.err = fn(tx)
+		}()
+		e := <-ended
+		if e.panicked != nil {
+			panic(e.panicked)
+		}
+		return e.err
+	})
 }
 
 type busy struct {

@@ -17,7 +17,7 @@ import (
 func txRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"commits", "InTx commits if its function returns nil.", txCommits[Tx]},
-		{"rolls back on a panic", "InTx rolls back if its function panics, the panic goes on, and the store can be used.", txPanics[Tx]},
+		{"rolls back on a panic", "InTx rolls back if its function panics, and the panic goes on, or ends its goroutine, as t.FailNow does; the store can be used.", txPanics[Tx]},
 		{"runs again", "InTx runs a function again whose error matches ErrRetryTx, after rolling back, a few times.", txRetries[Tx]},
 		{"takes turns", "On a database with a single writer, a transaction does not wait longer because others keep coming.", txTurns[Tx]},
 		{"signals", "Woken is signalled after Wake, after InTx with an event, whatever else commits meanwhile, and after a redelivery, once for any number of them.", txWoken[Tx]},
@@ -42,14 +42,26 @@ func txCommits[Tx any](w *world[Tx]) {
 
 func txPanics[Tx any](w *world[Tx]) {
 	sub := w.subscribe(w.subscriber(), "*")
-	func() {
-		defer func() { w.equal(recover(), any("the producer panicked"), "what was recovered") }()
-		_ = w.Store.InTx(w.ctx, func(tx Tx) error {
-			_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{w.draft("a.b")})
-			w.noError(err, "publishing")
-			panic("the producer panicked")
-		})
-	}()
+	for _, c := range []struct {
+		how  string
+		end  func()
+		want any
+	}{{"panicking", func() { panic("the producer panicked") }, "the producer panicked"}, {"ending its goroutine", runtime.Goexit, nil}} {
+		d := w.draft("a.b")
+		recovered := make(chan any)
+		go func() {
+			defer func() { recovered <- recover() }()
+			_ = w.Store.InTx(w.ctx, func(tx Tx) error {
+				if _, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d}); err != nil {
+					w.Errorf("publishing: %v", err)
+				}
+				c.end()
+				return nil
+			})
+		}()
+		w.equal(<-recovered, c.want, "what was recovered after %s", c.how)
+		w.equal(w.expand(), 0, "deliveries made of an event that was published before %s", c.how)
+	}
 	d := w.draft("a.b")
 	w.publish(d)
 	w.expand()
