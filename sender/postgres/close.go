@@ -26,8 +26,8 @@ const (
 	dropOne           = dropSubscriptions + `no = $1` + andPatterns
 	dropHeld          = dropSubscriptions + `subscriber = $1 AND status IN ('paused', 'disabled')` + andPatterns
 
-	// lockToDelete waits for callers who are creating a subscription of the subscriber: see
-	// lockSubscriber.
+	// lockToDelete waits for callers who are creating a subscription of the subscriber, or
+	// fails with a conflict: see lockSubscriber.
 	lockToDelete        = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR UPDATE`
 	lockSubscriptionsOf = `SELECT no FROM surehook_subscriptions WHERE subscriber = $1 AND status IN ('active', 'paused', 'disabled') ORDER BY no FOR NO KEY UPDATE`
 	// deleteSubscriber also destroys the secrets if no delivery can need them any more.

@@ -182,7 +182,7 @@ func (w *work) publish(drafts []sender.Draft) ([]sender.Ref, error) {
 		if refs[i].ID != "" {
 			continue
 		}
-		if refs[i], err = w.refused(&drafts[i], nobody); err != nil {
+		if refs[i], err = w.refused(&drafts[i], drafts[i+1:], nobody); err != nil {
 			return nil, err
 		}
 	}
@@ -233,10 +233,11 @@ func (w *work) publishQuery(d *sender.Draft) query {
 }
 
 // refused finds out why a draft was not published: its key is known, or something forbids
-// it. nobody are subscribers that do not exist.
-func (w *work) refused(d *sender.Draft, nobody map[string]bool) (ref sender.Ref, err error) {
+// it. later are those that were published after it, of which one may have taken its key since.
+// nobody are subscribers that do not exist.
+func (w *work) refused(d *sender.Draft, later []sender.Draft, nobody map[string]bool) (ref sender.Ref, err error) {
 	if d.Key != "" {
-		ref, known, err := w.firstOfKey(d)
+		ref, known, err := w.firstOfKey(d, later)
 		if err != nil || known {
 			return ref, err
 		}
@@ -282,8 +283,9 @@ func onlyDelivery(event string, subscription int64) string {
 	return deliveryID(event, subscription)
 }
 
-// firstOfKey finds the event that was published first under a draft's key.
-func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err error) {
+// firstOfKey finds the event that was published first under a draft's key, unless that is one
+// of later.
+func (w *work) firstOfKey(d *sender.Draft, later []sender.Draft) (ref sender.Ref, known bool, err error) {
 	var hash []byte
 	var subscription int64
 	err = w.row(selectKey, d.KeyScope, d.Key).Scan(&ref.ID, &ref.Version, &subscription, &hash)
@@ -292,6 +294,8 @@ func (w *work) firstOfKey(d *sender.Draft) (ref sender.Ref, known bool, err erro
 		return sender.Ref{}, false, nil
 	case err != nil:
 		return sender.Ref{}, false, fail("looking for an idempotency key", err)
+	case slices.ContainsFunc(later, func(other sender.Draft) bool { return other.ID == ref.ID }):
+		return sender.Ref{}, false, nil
 	}
 	ref.Delivery = onlyDelivery(ref.ID, subscription)
 	ref, err = rules.Duplicate(d, ref, hash)

@@ -16,8 +16,10 @@ const (
 	snapshotMarkNow = `mark AS MATERIALIZED (SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS xid, nextval('surehook_outbox_seq_seq'::regclass) AS seq)`
 
 	// lockSubscriber keeps the subscriber from being deleted until the end of the
-	// transaction, so that its deletion misses no subscription. It is in nobody else's way.
-	lockSubscriber     = `SELECT no FROM surehook_subscribers WHERE id = $1 AND deleted = 0 FOR KEY SHARE`
+	// transaction, so that its deletion misses no subscription. It writes the row: a deletion
+	// under REPEATABLE READ does not see the new subscription, and a lock alone would not make
+	// it run again. Publishers and dispatchers do not wait for it.
+	lockSubscriber     = `UPDATE surehook_subscribers SET keyring_version = keyring_version WHERE id = $1 AND deleted = 0 RETURNING no`
 	insertSubscription = `WITH ` + snapshotMarkNow + `,
 		s AS (INSERT INTO surehook_subscriptions (id, subscriber, url, event_types, description, settings, created_at, status, implicit, filter)
 			VALUES ($1, $2, $3, $4::text, $5, $6, $7, 'active', $8, $9) ON CONFLICT DO NOTHING RETURNING no, subscriber, ` + durable + `),

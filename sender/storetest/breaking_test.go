@@ -2,7 +2,9 @@ package storetest_test
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/internal/newid"
@@ -263,4 +265,42 @@ func (b otherFacts) Facts(ctx context.Context, id string) (history.Facts, error)
 	f, err := b.store.Facts(ctx, id)
 	b.change(&f)
 	return f, err
+}
+
+// overlooking is what a store overlooks that does not lock what it looks up: what was noted
+// in transactions that had not ended when the present one was asked for.
+type overlooking struct {
+	mu           sync.Mutex
+	open         []string
+	ended, known map[string]bool
+}
+
+func (o *overlooking) inTx(ctx context.Context, s store, fn func(tx) error) error {
+	o.mu.Lock()
+	known := maps.Clone(o.ended)
+	o.mu.Unlock()
+	return s.InTx(ctx, func(tx tx) error {
+		o.mu.Lock()
+		if o.ended == nil {
+			o.ended = map[string]bool{}
+		}
+		for _, name := range o.open {
+			o.ended[name] = true
+		}
+		o.open, o.known = nil, known
+		o.mu.Unlock()
+		return fn(tx)
+	})
+}
+
+func (o *overlooking) note(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = append(o.open, name)
+}
+
+func (o *overlooking) overlooks(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ended[name] && !o.known[name]
 }

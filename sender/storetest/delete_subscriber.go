@@ -12,6 +12,7 @@ func deleteSubscriberRules[Tx any]() []rule[Tx] {
 		{"delete subscriber, the operator", "A deleted operator's subscriptions still get the events for every subscriber that were committed before.", deleteSubscriberOperator[Tx]},
 		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", deleteSubscriberHeld[Tx]},
 		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", deleteSubscriberAlone[Tx]},
+		{"delete subscriber, while it gets a subscription", "The deletion of a subscriber misses no subscription that another transaction is making; after it none is made.", deleteSubscriberMeanwhile[Tx]},
 		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", deleteSubscriberRolledBack[Tx]},
 	}
 }

@@ -42,6 +42,7 @@ var lifeBreakages = []breakage{
 	{"sweep ends only deliveries", func(s store) store { return unswept{s} }, checks{"life/close, ends", "life/close, redelivered", "life/delete subscriber, what is still to be sent"}},
 	{"subscriber not deleted", func(s store) store { return subscriberKept{s} }, checks{"life/delete subscriber", "life/delete subscriber, held subscriptions", "random/seed 1"}},
 	{"a deleted operator gets nothing more", func(s store) store { return operatorDropped{s} }, checks{"life/delete subscriber, the operator"}},
+	{"a deletion misses what is made meanwhile", func(s store) store { return &deletesEarlier{store: s} }, checks{"life/delete subscriber, while it gets a subscription"}},
 	{"secrets kept", func(s store) store { return &secretsKept{store: s, kept: map[int64]sender.SealedKeyring{}} }, checks{"life/delete subscriber, what is still to be sent"}},
 	{"secrets destroyed too early", func(s store) store { return &secretsLost{store: s} }, checks{"life/delete subscriber, what is still to be sent"}},
 	{"keyrings of the first only", func(s store) store { return firstKeyring{s} }, checks{"secrets/of several"}},
@@ -388,4 +389,27 @@ func (b otherSettings) CreateSubscriptionTx(ctx context.Context, tx tx, s sender
 func (b otherSettings) UpdateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
 	b.change(&s.Settings)
 	return b.store.UpdateSubscriptionTx(ctx, tx, s)
+}
+
+// deletesEarlier deletes no subscriber who has got a subscription since the transaction was
+// asked for.
+type deletesEarlier struct {
+	store
+	overlooking
+}
+
+func (b *deletesEarlier) InTx(ctx context.Context, fn func(tx) error) error {
+	return b.inTx(ctx, b.store, fn)
+}
+
+func (b *deletesEarlier) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
+	b.note(s.Subscriber)
+	return b.store.CreateSubscriptionTx(ctx, tx, s)
+}
+
+func (b *deletesEarlier) DeleteSubscriberTx(ctx context.Context, tx tx, id string) error {
+	if b.overlooks(id) {
+		return nil
+	}
+	return b.store.DeleteSubscriberTx(ctx, tx, id)
 }

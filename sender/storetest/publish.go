@@ -26,6 +26,7 @@ func publishRules[Tx any]() []rule[Tx] {
 		{"refused version takes no key", "A single draft that is refused with a *VersionError has written nothing, its key neither: a transaction that goes on can publish under it.", publishRefusedKey[Tx]},
 		{"key makes a duplicate", "A draft whose key is stored with the same content changes nothing, the version included, and its Ref is the first one's with Duplicate set.", publishDuplicate[Tx]},
 		{"key with another content", "A draft whose key is stored with another content is refused with ErrIdempotencyKey.", publishKeyReused[Tx]},
+		{"key of two at a time", "A publish under a key that another transaction has taken waits for the end of that one: if it commits, the publish is its duplicate, and if it rolls back, the key is free.", publishKeyMeanwhile[Tx]},
 		{"key belongs to its scope", "The same key in another scope is another key.", publishKeyScope[Tx]},
 		{"unknown addressee", "A subscriber or subscription that is not registered, or is deleted, is refused with ErrNotFound.", publishAddressee[Tx]},
 		{"dropped without its subscriber", "A draft with IfSubscriberExists whose subscriber is not registered, or is deleted, is dropped: its Ref has Dropped set alone, nothing is written of it, its version and its idempotency key neither, and the transaction goes on. The other drafts of the call are persisted.", publishDropped[Tx]},
@@ -381,8 +382,12 @@ func publishDropped[Tx any](w *world[Tx]) {
 
 	tx, commit, _ := w.Begin(w.T)
 	first, last := keyed(owner), to(owner)
-	refs, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{to("sub_unknown"), first, keyed("sub_unknown"), to(deleted), last, to("sub_unknown")})
+	early := keyed("sub_unknown") // nobody has the key yet
+	early.KeyHash = sha256.Sum256([]byte("another content"))
+	refs, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{early, to("sub_unknown"), first, keyed("sub_unknown"), to(deleted), last, to("sub_unknown")})
 	w.noError(err, "publishing a batch")
+	w.equal(refs[0], dropped, "Ref of a draft that is dropped before another takes its key")
+	refs = refs[1:]
 	w.equal(refs[:2], []sender.Ref{dropped, {ID: first.ID, Version: 1}}, "Refs of a batch")
 	w.equal(refs[3:], []sender.Ref{dropped, {ID: last.ID, Version: 2}, dropped}, "Refs of a batch")
 	w.equal(refs[2], sender.Ref{ID: first.ID, Version: 1, Duplicate: true}, "Ref of the second draft under a key")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/surehook/surehook/sender"
@@ -31,6 +32,7 @@ var publishBreakages = []breakage{
 	{"refused version keeps its key", func(s store) store { return keyOfRefused{s} }, checks{"publish/refused version takes no key"}},
 	{"key ignored", onDrafts(func(d *sender.Draft) { d.Key = "" }), checks{"publish/key makes a duplicate", "publish/key with another content"}},
 	{"key's content ignored", onDrafts(func(d *sender.Draft) { d.KeyHash = [32]byte{} }), checks{"publish/key with another content"}},
+	{"key looked up before it is taken", func(s store) store { return &keyLookedUp{store: s} }, checks{"publish/key of two at a time"}},
 	{"key's scope ignored", onDrafts(func(d *sender.Draft) { d.KeyScope = "" }), checks{"publish/key belongs to its scope"}},
 	{"nobody to tell is an error", onDrafts(func(d *sender.Draft) { d.IfSubscriberExists = false }), checks{"publish/dropped without its subscriber"}},
 	{"nobody to tell is everybody", func(s store) store { return toEveryone{s} }, checks{"publish/dropped without its subscriber"}},
@@ -172,4 +174,27 @@ func (b keyOfRefused) PublishTx(ctx context.Context, tx tx, drafts []sender.Draf
 		}
 	}
 	return refs, err
+}
+
+// keyLookedUp publishes under a key that was not taken when its transaction was asked for,
+// whatever has happened since.
+type keyLookedUp struct {
+	store
+	overlooking
+}
+
+func (b *keyLookedUp) InTx(ctx context.Context, fn func(tx) error) error {
+	return b.inTx(ctx, b.store, fn)
+}
+
+func (b *keyLookedUp) PublishTx(ctx context.Context, tx tx, drafts []sender.Draft) ([]sender.Ref, error) {
+	drafts = slices.Clone(drafts)
+	for i := range drafts {
+		if key := drafts[i].Key; key != "" && b.overlooks(key) {
+			drafts[i].Key = ""
+		} else {
+			b.note(key)
+		}
+	}
+	return b.store.PublishTx(ctx, tx, drafts)
 }
