@@ -29,7 +29,7 @@ type Outbox[Tx any] interface {
 	PublishTx(ctx context.Context, tx Tx, drafts []Draft) ([]Ref, error)
 
 	// InTx runs fn in a transaction that commits if fn returns nil and rolls back
-	// if it returns an error or panics. What matches ErrRetryTx is retried a few
+	// if it returns an error, panics or ends its goroutine. What matches ErrRetryTx is retried a few
 	// times, so fn may run more than once. Transactions of this store in one
 	// process take turns in the order of their calls where the database has a
 	// single writer. There a call inside fn that would wait for fn's own end is refused
@@ -47,7 +47,8 @@ type Outbox[Tx any] interface {
 // of the producer's database driver.
 //
 // All methods are safe for concurrent use, by any number of processes. A method that
-// returns an error has changed nothing, unless it says otherwise. Times are those of the
+// returns an error has changed nothing, unless it says otherwise. A store keeps no slice and no
+// map of a caller's, and returns none that it keeps; what a Claimed has is shared, and only read. Times are those of the
 // database's clock, in microseconds or finer. The caller has validated ids, URLs and filters.
 type Store[Tx any] interface {
 	Outbox[Tx]
@@ -128,9 +129,9 @@ type Store[Tx any] interface {
 	// its delivery delivered. ErrNotFound: no such subscription.
 	DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error
 
-	// DeleteSubscriberTx deletes a subscriber: its subscriptions are closed, and
-	// its secrets are destroyed once the last of them is deleted. From the commit
-	// on it reads as not found to everything but what is still to be sent. Its id
+	// DeleteSubscriberTx deletes a subscriber: its subscriptions are closed, those that
+	// another transaction is making included, and its secrets are destroyed once the
+	// last of them is deleted. From the commit on it reads as not found to everything but what is still to be sent. Its id
 	// is never in use again. ErrNotFound: no such subscriber. What is published to it
 	// while tx is open is accepted: see CloseSubscriptionTx.
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
