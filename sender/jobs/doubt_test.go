@@ -100,6 +100,30 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 			require.Less(t, got.FinishedAt.Sub(got.CreatedAt), time.Minute)
 		})
 	})
+	t.Run("and another worker has claimed the job by then", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			paused, away := newPauser(b.store)
+			store := &lostAnswer{Store: paused}
+			store.left.Store(1)
+			j, err := jobs.New[tx](store, []kind{nothing}, &config{Lease: time.Minute, Logger: quiet})
+			require.NoError(t, err)
+			job := b.submit(b.jobs(config{}, nothing), jobs.Submission{})
+			b.start(j)
+			synctest.Wait()
+			require.Equal(t, jobs.Running, b.get(j, job.ID).Status, "nobody runs it")
+			away(true)
+			require.NoError(t, b.store.InTx(t.Context(), func(tx tx) error {
+				r, _, err := b.store.LockTx(t.Context(), tx, jobs.Key{ID: job.ID})
+				require.NoError(t, err)
+				r.Token++
+				return b.store.UpdateTx(t.Context(), tx, r)
+			}))
+			away(false)
+			time.Sleep(30 * time.Second)
+			require.Equal(t, jobs.Running, b.get(b.jobs(config{}, nothing), job.ID).Status)
+		})
+	})
 	t.Run("of a job that another process was lost with", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t)

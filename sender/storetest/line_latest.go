@@ -98,7 +98,10 @@ func lineLatestLong[Tx any](w *world[Tx]) {
 		{"made", func() (string, string) {
 			owner, sub, _ := wait(byObject, 2*many)
 			w.set(sub, latest)
-			return sub, w.versions(owner, sub, "a")[0]
+			newest := w.versions(owner, sub, "a")[0]
+			ended := 2*many + 1 - int(w.read(sub).Backlog)
+			w.check(ended <= rules.SupersedeMost+1, "a step has ended %d of a line, which are more than %d and the one that is out", ended, rules.SupersedeMost)
+			return sub, newest
 		}},
 		{"behind one that succeeds", func() (string, string) {
 			return flying(func(c dispatch.Claimed) { w.record(result(c, sender.ClassNone)) })

@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +16,8 @@ import (
 
 const root = "../../.."
 
-// Every defect still applies: its text is in the file, and the changed file parses.
+// Every defect still applies: its text is in the file, the changed file parses, and the tests
+// that are to catch it are there.
 func TestDefectsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	all := defect.All()
@@ -28,7 +31,31 @@ func TestDefectsAreUpToDate(t *testing.T) {
 		_, err = parser.ParseFile(token.NewFileSet(), d.File, changed, 0)
 		require.NoError(t, err, d.Name)
 		require.NotEmpty(t, d.Tests, d.Name)
+		for _, folder := range d.Tests {
+			require.True(t, hasTest(t, folder, d.Run), "defect %q: no test in %s has a name that matches %q", d.Name, folder, d.Run)
+		}
 	}
+}
+
+var testNames = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// hasTest tells whether a package has a test that go test -run takes.
+func hasTest(t *testing.T, folder, run string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*_test.go"))
+	require.NoError(t, err)
+	name, _, _ := strings.Cut(run, "/")
+	pattern := regexp.MustCompile(name)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range testNames.FindAllSubmatch(text, -1) {
+			if pattern.Match(found[1]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // The module has two functions, and a test for only one of them.

@@ -80,4 +80,54 @@ var ofLines = []Defect{
 		File: "sender/postgres/payloads.go", Tests: []string{"./sender/postgres"}, Run: "^TestRedactBesideAClaim$",
 		Old: "\t\t\tb.leave(h, b.subs[l.subscription], &l, status)\n", New: "",
 	},
+	{
+		Name: "a step ends all that a newer version supersedes, however many",
+		File: "sender/rules/line.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "return min(SupersedeMost, all), all", New: "return all, all",
+	},
+	{
+		Name: "a line that has halted never goes on, on SQLite",
+		File: "sender/sqlite/line_dead.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
+		Old: "WHERE halts = 1 LIMIT 100", New: "WHERE halts = 1 LIMIT 0",
+	},
+	{
+		Name: "a line that has halted never goes on, on PostgreSQL",
+		File: "sender/postgres/line_dead.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "WHERE halts LIMIT 100", New: "WHERE halts LIMIT 0",
+	},
+	{
+		Name: "a line does not go on once its order is relaxed",
+		File: "sender/memory/line.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "if sub.deleted || !line.Advances() {", New: "if sub.deleted || sub.Settings.Order == sender.OrderRelaxed || !line.Advances() {",
+	},
+	{
+		Name: "a dead letter holds back others although its subscription does not want that any more, on PostgreSQL",
+		File: "sender/postgres/line_dead.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "!dead || !rules.Holds(&set, status)", New: "!dead && !rules.Holds(&set, status)",
+	},
+	{
+		Name: "what receivers may have forgotten is passed over, in memory",
+		File: "sender/memory/line.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "rules.Within(next.event.info.CreatedAt, notBefore)", New: "rules.Within(next.event.info.CreatedAt, time.Time{})",
+	},
+	{
+		Name: "what receivers may have forgotten is passed over, on SQLite",
+		File: "sender/sqlite/line_dead.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
+		Old: "b.behindWithin(k, notBefore)", New: "b.behindWithin(k, time.Time{})",
+	},
+	{
+		Name: "what receivers may have forgotten is passed over, on PostgreSQL",
+		File: "sender/postgres/line_dead.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "rules.Within(oldest.time(), notBefore)", New: "rules.Within(oldest.time(), time.Time{})",
+	},
+	{
+		Name: "passing over has no reach",
+		File: "sender/history/history.go", Tests: []string{"./internal/proof/simulation"}, Run: "^TestManyAttempts$",
+		Old: "h.store.PassOver(ctx, id, h.keeps.NotBefore(h.now()))", New: "h.store.PassOver(ctx, id, time.Time{})",
+	},
+	{
+		Name: "passing over by force has a reach",
+		File: "sender/history/history.go", Tests: []string{"./internal/proof/simulation"}, Run: "^TestManyAttempts$",
+		Old: "return h.store.PassOver(ctx, id, time.Time{})", New: "return h.PassOver(ctx, id)",
+	},
 }

@@ -94,4 +94,9 @@ var ofDedup = []Defect{
 		File: "dedup/sqlite/store.go", Tests: []string{"./dedup/sqlite"},
 		Old: "WHERE marked_at < ? ORDER BY", New: "WHERE marked_at <= ? ORDER BY",
 	},
+	{
+		Name: "what is sent again at the end of the reach outlasts its marker",
+		File: "dedup/retention.go", Tests: []string{"./dedup"}, Run: "^TestCheckRetention$",
+		Old: "case retention < reach+horizon+RetentionMargin:", New: "case retention < reach+RetentionMargin:",
+	},
 }
