@@ -32,11 +32,11 @@ var lineBreakages = []breakage{
 	{"no dead letter holds back", onSettings(func(set *sender.Settings) { set.HoldDead = false }), checks{"line/a dead letter that holds", "line/a dead letter that holds no more"}},
 	{"a dead letter holds back in silence", onFacts(func(f *history.Facts) { f.HoldsBack = false }), checks{"line/a dead letter that holds"}},
 	{"a dead letter behind which one waits is none", onFacts(func(f *history.Facts) { f.BehindDead = false }), checks{"line/a dead letter that holds"}},
-	{"anything is passed over", func(s store) store { return passesAnything{s} }, checks{"line/a dead letter that holds"}},
-	{"nothing is passed over", func(s store) store { return passesNothing{s} }, checks{"line/a dead letter that holds"}},
-	{"what is too old is passed over", func(s store) store { return passesOld{s} }, checks{"line/a dead letter that holds"}},
-	{"a dead letter holds back for ever", func(s store) store { return settingsKept{s} }, checks{"line/a dead letter that holds no more"}},
-	{"no dead letter is freed", func(s store) store { return frees{s} }, checks{"line/a dead letter that holds no more", "line/changed to the latest, long"}},
+	{"anything is passed over", func(s store) store { return passesAnything{s} }, checks{"line/a dead letter that holds", "random/seed 1"}},
+	{"nothing is passed over", func(s store) store { return passesNothing{s} }, checks{"line/a dead letter that holds", "random/seed 2"}},
+	{"what is too old is passed over", func(s store) store { return passesOld{s} }, checks{"line/a dead letter that holds", "random/seed 2"}},
+	{"a dead letter holds back for ever", func(s store) store { return settingsKept{s} }, checks{"line/a dead letter that holds no more", "random/seed 1"}},
+	{"no dead letter is freed", func(s store) store { return frees{s} }, checks{"line/a dead letter that holds no more", "line/changed to the latest, long", "random/seed 1"}},
 
 	{"a redelivery is in no line", func(s store) store { return redeliversRelaxed{s} }, checks{"line/sent again"}},
 	{"a lost version lets the next one go", onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {

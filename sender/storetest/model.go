@@ -12,8 +12,10 @@ import (
 // The random test runs operations against the store and against a model that is too
 // simple to be wrong. It compares all lists after some of them.
 
+// modelSeeds are such that all of modelHappens comes to pass.
+var modelSeeds = []uint64{243, 227, 568}
+
 const (
-	modelSeeds = 3
 	modelSteps = 220
 	// A full comparison costs much more than a step.
 	compareEvery = 4
@@ -22,11 +24,11 @@ const (
 )
 
 func modelRules[Tx any]() (rules []rule[Tx]) {
-	for seed := range uint64(modelSeeds) {
+	for i, seed := range modelSeeds {
 		rules = append(rules, rule[Tx]{
-			name: fmt.Sprintf("seed %d", seed+1),
+			name: fmt.Sprintf("seed %d", i+1),
 			rule: "Whatever is done in whatever order: no delivery of a committed event is lost or doubled, one that has ended is live again only by a redelivery or a replay, attempt numbers rise by one, none is claimed before it is due or while it is held, none before an earlier version of its object has ended if its subscription wants that, and a result that comes too late changes nothing. What is redacted is not sent again, a pass prunes what is old and nothing else, and a replay sends what is left of its set.",
-			run:  func(w *world[Tx]) { runModel(w, seed+1) },
+			run:  func(w *world[Tx]) { _ = runModel(w, seed) },
 		})
 	}
 	return rules
@@ -44,9 +46,12 @@ type model[Tx any] struct {
 	byKey      map[dispatch.DeliveryKey]*modelDelivery
 	turns      int // entries and claims of all lines
 	byPair     map[pair]*modelDelivery
+	convert    sender.Convert     // of the last expansion
+	passed     map[pair]bool      // an expansion that left some may have decided that there is no delivery
 	claims     []dispatch.Claimed // all that were ever made
 	replays    []*modelReplay     // that are not at their end
 	trace      []string
+	saw        map[string]int // how often something happened: see modelHappens
 
 	floor     int64                                  // the next version of each object is above it
 	given     map[dispatch.DeliveryKey]dispatch.Live // to Decide, at the last call
@@ -116,10 +121,10 @@ type modelDelivery struct {
 	gone      bool      // it was pruned
 }
 
-func runModel[Tx any](w *world[Tx], seed uint64) {
+func runModel[Tx any](w *world[Tx], seed uint64) *model[Tx] {
 	m := &model[Tx]{
-		world: w, rand: rand.New(rand.NewPCG(seed, 1)), clock: w.now(),
-		byKey: map[dispatch.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{},
+		world: w, rand: rand.New(rand.NewPCG(seed, 1)), clock: w.now(), convert: modelConvert,
+		byKey: map[dispatch.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{}, passed: map[pair]bool{}, saw: map[string]int{},
 		given: map[dispatch.DeliveryKey]dispatch.Live{}, announced: map[string]sender.Draft{},
 	}
 	w.Cleanup(func() {
@@ -139,13 +144,13 @@ func runModel[Tx any](w *world[Tx], seed uint64) {
 	}{
 		{"subscribe", 3, m.subscribe},
 		{"unsubscribe", 1, m.unsubscribe},
-		{"update", 4, m.update},
+		{"update", 5, m.update},
 		{"pause", 3, func() { m.hold(sender.SubscriptionPaused) }},
 		{"disable", 2, func() { m.hold(sender.SubscriptionDisabled) }},
 		{"resume", 9, m.resume},
 		{"close", 1, m.close},
 		{"delete subscriber", 1, m.deleteSubscriber},
-		{"change and roll back", 3, m.changeAndRollBack},
+		{"change and roll back", 2, m.changeAndRollBack},
 		{"publish", 9, m.publish},
 		{"publish and roll back", 2, m.publishAndRollBack},
 		{"expand a little", 5, func() { m.expand(1+m.rand.IntN(2), 1+m.rand.IntN(3)) }},
@@ -158,7 +163,7 @@ func runModel[Tx any](w *world[Tx], seed uint64) {
 		{"redeliver", 6, m.redeliver},
 		{"advance", 8, m.advance},
 		{"sweep", 2, m.sweep},
-		{"pass over", 2, m.passOver},
+		{"pass over", 4, m.passOver},
 		{"redact", 1, m.redactSome},
 		{"prune", 3, m.pruneOld},
 		{"replay", 3, m.startReplay},
@@ -183,6 +188,7 @@ func runModel[Tx any](w *world[Tx], seed uint64) {
 		}
 	}
 	m.drain()
+	return m
 }
 
 // say adds to the trace.
@@ -193,11 +199,6 @@ func (m *model[Tx]) say(format string, args ...any) {
 // held tells whether a subscription's live deliveries are held.
 func (s *modelSub) held() bool {
 	return s.Status == sender.SubscriptionPaused || s.Status == sender.SubscriptionDisabled
-}
-
-// gets tells whether a subscription gets an event, if that is expanded now.
-func (s *modelSub) gets(e *modelEvent) bool {
-	return s.asks(e) && (e.draft.Subscription != "" || s.Filter.Match(e.draft.Body(e.version)))
 }
 
 // asks tells whether a subscription gets an event, whatever its filter says of the content.
@@ -213,11 +214,6 @@ func (s *modelSub) asks(e *modelEvent) bool {
 		}
 	}
 	return sender.Matches(asks, e.draft.Type, e.draft.Subscriber, e.draft.Subscription, e.draft.About)
-}
-
-// waits tells whether a subscription has yet to get an event.
-func (m *model[Tx]) waits(s *modelSub, e *modelEvent) bool {
-	return m.byPair[pair{e.draft.ID, s.ID}] == nil && s.gets(e)
 }
 
 // skips tells whether a resume has skipped an event before it was expanded.

@@ -136,7 +136,7 @@ func (m *model[Tx]) mayBeGone(s *modelSub) bool {
 		}
 	}
 	for _, e := range m.events {
-		if m.waits(s, e) {
+		if m.mustGet(s, e) {
 			return false
 		}
 	}

@@ -27,6 +27,9 @@ func modelPolicy(l dispatch.Live, h sender.Health, r dispatch.Result, now time.T
 		dec.Disable = "the connection broke"
 		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeDisabled})
 	}
+	if own := l.Own; own != nil && own.Horizon > 0 && dec.Status == sender.StatusAwaitingRetry && !l.Single && now.Sub(l.First)-l.Stood >= own.Horizon {
+		dec = dispatch.Decision{Status: sender.StatusDeadLettered, Health: dec.Health, Notices: dec.Notices, Disable: dec.Disable}
+	}
 	if dec.Status == sender.StatusDeadLettered {
 		dec.Notices = append(dec.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Subscriber: sender.Operator})
 	}
@@ -187,8 +190,8 @@ func (m *model[Tx]) results() (results []dispatch.Result) {
 		recent := m.claims[max(0, len(m.claims)-8):]
 		class := []sender.Class{
 			sender.ClassNone, sender.ClassNone, sender.ClassNone, sender.ClassTimeout, sender.ClassTimeout, sender.ClassStatus, sender.ClassStatus,
-			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked, sender.ClassBlocked, sender.ClassTLS, sender.ClassTLS,
-		}[m.rand.IntN(13)]
+			sender.ClassConnect, sender.ClassReset, sender.ClassBlocked, sender.ClassBlocked, sender.ClassBlocked, sender.ClassTLS, sender.ClassTLS,
+		}[m.rand.IntN(14)]
 		results = append(results, result(recent[m.rand.IntN(len(recent))], class))
 	}
 	return results
@@ -241,14 +244,19 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 	}
 	live.GoneStops = d.sub.Settings.Gone == sender.GoneStops && d.sub.Status != sender.SubscriptionClosing
 	given := m.given[d.key]
-	if !d.vague {
-		m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)
+	if d.vague {
+		live.First = given.First
 	}
+	m.sameTime(given.First, live.First, "First at attempt %d of %s", d.number, d.id)
 	given.First = live.First
 	m.equal(given, live, "row that Decide was given at attempt %d of %s", d.number, d.id)
 	want := modelPolicy(live, d.sub.Health, dispatch.Result{Class: class}, m.clock)
 	if want.Status == sender.StatusAwaitingRetry && m.overtaken(d) {
+		m.saw["overtaken in flight"]++
 		want.Status = d.superseded()
+	}
+	if want.Status == sender.StatusDeadLettered && live.Own != nil && live.Tries < maxTries && class != sender.ClassBlocked {
+		m.saw["given up by a horizon of its own"]++
 	}
 	m.equal(got.Status, want.Status, "decision on attempt %d of %s", d.number, d.id)
 	m.sameTime(got.Due, want.Due, "Due of the decision on attempt %d of %s", d.number, d.id)
@@ -261,7 +269,9 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 			d.tries--
 			d.uncounted = true
 		}
-		d.behind = m.yields(d)
+		if d.behind = m.yields(d); d.behind {
+			m.saw["yields"]++
+		}
 	} else {
 		m.end(d, want.Status)
 	}

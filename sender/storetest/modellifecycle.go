@@ -7,7 +7,6 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
-	"github.com/surehook/surehook/sender/filter"
 )
 
 // filter draws a filter for a subscription of the model.
@@ -29,7 +28,7 @@ func (m *model[Tx]) subscribe() {
 		return
 	}
 	s := &modelSub{Subscription: m.subscription(m.owners[m.rand.IntN(len(m.owners))], m.filter()...), made: len(m.events), since: map[string]int{}}
-	s.Filter = filter.Read([]string{"", `{"data.n":{"gte":1}}`, ""}[len(m.subs)%3])
+	s.Filter = m.content()
 	for _, pattern := range s.EventTypes {
 		s.since[pattern] = len(m.events)
 	}
@@ -57,9 +56,12 @@ func (m *model[Tx]) unsubscribe() {
 }
 
 func (m *model[Tx]) update() {
-	s := m.any()
+	s := m.busy()
 	n := s.Subscription
 	n.URL, n.EventTypes = "https://example.com/"+m.name("new"), m.filter()
+	if m.rand.IntN(3) == 0 {
+		n.Filter = m.content()
+	}
 	n.Settings = m.settings()
 	n.Settings.MaxInFlight = m.rand.IntN(3)
 	if !m.expect(s, m.try(func(tx Tx) error { return m.Store.UpdateSubscriptionTx(m.ctx, tx, n) }), "updating") {
@@ -73,7 +75,17 @@ func (m *model[Tx]) update() {
 		}
 		since[pattern] = before
 	}
+	m.noteChange(s, &n)
 	s.Subscription, s.since = n, since
+}
+
+// noteChange notes what a change meets.
+func (m *model[Tx]) noteChange(s *modelSub, n *sender.Subscription) {
+	for _, d := range m.deliveries {
+		if d.sub == s && d.inFlight(m.clock) && n.Settings.Order != s.Settings.Order {
+			m.saw["order changed to "+string(n.Settings.Order)+", in flight"]++
+		}
+	}
 }
 
 func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
@@ -83,12 +95,16 @@ func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
 	s.Subscription = n
 }
 
-// hold holds a subscription, half the time one with an attempt in flight.
-func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
-	s := m.any()
+// busy draws a subscription, half the time one with an attempt in flight.
+func (m *model[Tx]) busy() *modelSub {
 	if i := slices.IndexFunc(m.deliveries, func(d *modelDelivery) bool { return d.inFlight(m.clock) && !d.cancelled() }); i >= 0 && m.rand.IntN(2) == 0 {
-		s = m.deliveries[i].sub
+		return m.deliveries[i].sub
 	}
+	return m.any()
+}
+
+func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
+	s := m.busy()
 	err := m.tryHold(s.ID, status)
 	refused := s.Status == sender.SubscriptionClosing || s.Status == sender.SubscriptionDisabled && status == sender.SubscriptionPaused
 	switch {
@@ -146,6 +162,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 		return
 	case !oldest.IsZero() && oldest.Before(r.NotBefore) || !first.IsZero() && first.Before(r.NotBefore) && err != nil:
 		var refused *sender.RetentionError
+		m.saw["resume beyond its reach"]++
 		m.check(errors.As(err, &refused), "resuming with %+v, when the oldest event was published at %v: got error %v", r, oldest, err)
 		m.check(!refused.Published.Before(first.Add(-time.Microsecond)) && (oldest.IsZero() || !refused.Published.After(oldest.Add(time.Microsecond))), "Published is %v, want %v to %v", refused.Published, first, oldest)
 		return
@@ -207,7 +224,7 @@ func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool)
 		d := m.byPair[pair{e.draft.ID, s.ID}]
 		switch {
 		case !takes(r, e) && (d == nil || !behind[e.draft.ID]):
-		case d != nil && d.live && !d.cancelled() || d == nil && s.gets(e) && !s.skips(e):
+		case d != nil && d.live && !d.cancelled() || m.mustGet(s, e) && !s.skips(e):
 			if !e.late {
 				older(&oldest, e)
 			}

@@ -6,15 +6,19 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// settings draws settings, half of them with an order, and some with a policy of their own.
+// modelHorizons are horizons of subscriptions' own. Nothing happens at half seconds.
+var modelHorizons = []time.Duration{10*time.Minute + time.Second/2, 3*time.Hour + time.Second/2}
+
+// settings draws settings, most of them with an order, and some with a policy of their own.
 func (m *model[Tx]) settings() sender.Settings {
 	s := []sender.Settings{
-		{}, {}, {}, {}, {Order: sender.OrderLatest}, {Order: sender.OrderLatest},
-		{Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour}, {Order: sender.OrderObject, HoldDead: true},
+		{}, {}, {}, {Order: sender.OrderLatest}, {Order: sender.OrderLatest},
+		{Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour}, {Order: sender.OrderObject, HoldDead: true}, {Order: sender.OrderObject, HoldDead: true},
 	}[m.rand.IntN(8)]
+	s.PayloadVersion = m.pin()
 	switch m.rand.IntN(6) {
 	case 0:
-		s.RetryDelays, s.Horizon = []time.Duration{time.Minute, time.Hour}, 3*time.Hour
+		s.RetryDelays, s.Horizon = []time.Duration{time.Minute, time.Hour}, modelHorizons[m.rand.IntN(len(modelHorizons))]
 	case 1:
 		s.Gone = sender.GoneStops
 	}
@@ -54,6 +58,7 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 	line := m.line(d)
 	for _, other := range line {
 		if order == sender.OrderLatest && other.live && other.event.at > d.event.at {
+			m.saw["superseded at once"]++
 			m.end(d, d.superseded())
 			m.comeOut(d)
 			return
@@ -81,6 +86,7 @@ func (m *model[Tx]) supersede(d *modelDelivery) {
 		switch {
 		case other.event.at > d.event.at || !other.leased.IsZero():
 		case other.live:
+			m.saw["superseded"]++
 			m.end(other, other.superseded())
 		default:
 			other.stops, other.lined = false, false
@@ -160,6 +166,7 @@ func (m *model[Tx]) inOrder(d *modelDelivery) {
 func (m *model[Tx]) free() {
 	for _, d := range m.byPair {
 		if d.stops && (d.gone || !d.sub.holdsDead()) {
+			m.saw["freed by a sweep"]++
 			d.stops, d.lined = false, false
 			m.comeOut(d)
 		}
@@ -177,8 +184,8 @@ func (m *model[Tx]) passOver() {
 		}
 	}
 	var notBefore time.Time
-	if d.stops && m.rand.IntN(3) == 0 {
-		notBefore = m.published()
+	if d.stops && m.rand.IntN(2) == 0 {
+		notBefore = []time.Time{m.published(), m.clock}[m.rand.IntN(2)]
 	}
 	err := m.Store.PassOver(m.ctx, d.id, notBefore)
 	if d.sub.deleted {
@@ -191,6 +198,7 @@ func (m *model[Tx]) passOver() {
 	for _, next := range m.line(d) {
 		if next.live && next.event.at > d.event.at {
 			if next.event.created.Before(notBefore) {
+				m.saw["passed over beyond its reach"]++
 				m.errorIs(err, sender.ErrRetention, "passing over %s, behind which an event was published before %v", d.id, notBefore)
 				return
 			}
@@ -198,6 +206,7 @@ func (m *model[Tx]) passOver() {
 		}
 	}
 	m.noError(err, "passing over %s", d.id)
+	m.saw["passed over"]++
 	d.stops, d.lined = false, false
 	m.comeOut(d)
 }

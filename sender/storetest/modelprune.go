@@ -41,6 +41,9 @@ func (m *model[Tx]) prunedDeliveries(p dispatch.PruneParams, got dispatch.Pruned
 	for _, d := range m.deliveries {
 		m.check(left[d.id] || d.old(p), "%s was pruned, which is %s, and ended at %v", d.id, d.reads(), d.ended)
 		m.check(!left[d.id] || !d.old(p) || !m.mustGo(d.event), "%s was not pruned, which is %s, and ended at %v", d.id, d.status, d.ended)
+		if !left[d.id] {
+			m.saw["pruned"]++
+		}
 		switch d.gone = !left[d.id]; {
 		case d.gone && d.status == sender.StatusDeadLettered:
 			want.DeadLetters++
@@ -89,6 +92,7 @@ func (m *model[Tx]) prunedEvents(p dispatch.PruneParams, got dispatch.Pruned) {
 		}
 		e.gone = true
 		gone++
+		m.saw["event pruned"]++
 		if !p.Objects.IsZero() && e.version == last[e.draft.Object] {
 			m.floor = max(m.floor, e.version)
 		}
@@ -131,6 +135,7 @@ func (m *model[Tx]) redactSome() {
 			continue
 		}
 		e.redacted = true
+		m.saw["redacted"]++
 		want.Events++
 		for _, d := range m.deliveries {
 			if d.event == e && d.live && d.leased.IsZero() { // what is in flight ends by itself

@@ -20,7 +20,7 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 	for range 1 + m.rand.IntN(3) {
 		obj := m.object()
 		d := m.draftOn([]string{"a.b", "a.b.c", "b.c", "c"}[m.rand.IntN(4)], obj)
-		d.BodyTail = []byte(`,"data":{"n":` + obj.ID + `}}`)
+		d.BodyTail = m.payload(obj.ID)
 		to := m.subs[m.rand.IntN(len(m.subs))]
 		switch m.rand.IntN(4) {
 		case 0:
@@ -76,7 +76,11 @@ func (m *model[Tx]) expand(events, deliveries int) (more bool) {
 }
 
 func (m *model[Tx]) expansion(events, deliveries int) dispatch.ExpandParams {
-	return dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3)}
+	m.convert = modelConvert
+	if m.rand.IntN(6) == 0 { // a process without a catalogue
+		m.convert = nil
+	}
+	return dispatch.ExpandParams{Events: events, Deliveries: deliveries, Whole: m.rand.IntN(3), Part: m.rand.IntN(3), Convert: m.convert}
 }
 
 // expanded notes what was expanded.
@@ -94,6 +98,7 @@ func (m *model[Tx]) expanded(x dispatch.Expanded) {
 	}
 	m.equal(made, x.Deliveries, "Expanded.Deliveries, against the deliveries that are new in the list")
 	if x.More {
+		m.notePassed()
 		for _, e := range m.events {
 			e.late = e.late || !e.expanded && m.events[len(m.events)-1].created.After(e.created)
 		}
@@ -101,7 +106,10 @@ func (m *model[Tx]) expanded(x dispatch.Expanded) {
 	}
 	for _, e := range m.events {
 		for _, s := range m.subs {
-			m.check(e.expanded || !m.waits(s, e), "event %s was expanded without a delivery to %s", e.draft.ID, s.ID)
+			m.check(!m.mustGet(s, e), "event %s was expanded without a delivery to %s", e.draft.ID, s.ID)
+		}
+		if !e.expanded {
+			m.noteSkipped(e)
 		}
 		e.expanded = true
 	}
@@ -118,9 +126,10 @@ func (m *model[Tx]) expandAll() {
 func (m *model[Tx]) made(read sender.Delivery) {
 	for _, e := range m.events {
 		for _, s := range m.subs {
-			if e.draft.ID != read.Event.ID || s.ID != read.Subscription || e.expanded || !m.waits(s, e) {
+			if e.draft.ID != read.Event.ID || s.ID != read.Subscription || !m.waits(s, e) {
 				continue
 			}
+			m.noteMade(s, e)
 			d := &modelDelivery{id: read.ID, event: e, sub: s, status: sender.StatusPending, live: true, due: m.clock}
 			if s.skips(e) {
 				m.cancel(d)

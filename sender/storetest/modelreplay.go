@@ -135,6 +135,7 @@ func (m *model[Tx]) stepReplaysBy(limit int) {
 		for _, d := range m.deliveries {
 			if m.sends(r, d) && takes(d) {
 				m.sendAgain(d)
+				m.saw["replayed"]++
 				sent++
 			}
 		}

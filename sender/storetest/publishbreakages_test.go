@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -22,7 +23,10 @@ var publishBreakages = []breakage{
 	{"filter ignored", func(s store) store { return everyType{s} }, checks{"matching/as Matches says"}},
 	{"content ignored", func(s store) store { return everyContent{s} }, checks{"filter/is stored", "filter/decides by content", "filter/large bodies", "filter/in chunks", "filter/update, rolled back", "filter/changed all the time", "filter/held"}},
 	{"content of a new filter ignored", func(s store) store { return firstFilter{s} }, checks{"filter/is stored", "filter/the one that is stored at the expansion"}},
-	{"payload versions ignored", onExpand(func(p *dispatch.ExpandParams) { p.Convert = nil }), checks{"filter/by the payload version"}},
+	{"payload versions ignored", onExpand(func(p *dispatch.ExpandParams) { p.Convert = nil }), checks{"filter/by the payload version", "random/seed 1"}},
+	{"filters decide by what was published", onExpand(func(p *dispatch.ExpandParams) {
+		p.Convert = func(_, from, _ string, data json.RawMessage) (string, json.RawMessage, error) { return from, data, nil }
+	}), checks{"filter/by the payload version", "random/seed 1"}},
 	{"filter asked of what is addressed", onDrafts(func(d *sender.Draft) { d.Subscription = "" }), checks{"filter/not of what is addressed"}},
 	{"addressee ignored", onDrafts(func(d *sender.Draft) { d.Subscriber, d.Subscription = "", "" }), checks{"matching/as Matches says"}},
 	{"roll-back of InTx leaks", func(s store) store { return inTxCommits{s} }, checks{"publish/rolled back leaves nothing", "registry/rolled back", "transaction/runs again", "life/hold, rolled back", "life/resume, rolled back", "life/close, rolled back", "random/seed 1"}},

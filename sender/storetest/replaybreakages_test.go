@@ -22,7 +22,7 @@ var replayBreakages = []breakage{
 	{"a replay goes before fresh work", func(s store) store { return replayedFirst{s} }, checks{"replay/below fresh work"}},
 	{"a replay's rate ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Rate *= 100 }), checks{"replay/rate"}},
 	{"a replay's filter ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter = replay.Filter{Status: r.Filter.Status} }), checks{"replay/filter"}},
-	{"a replay's class ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter.ErrorClass = "" }), checks{"replay/filter", "random/seed 3"}},
+	{"a replay's class ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter.ErrorClass = "" }), checks{"replay/filter", "random/seed 2"}},
 	{"a replay's until included", onReplay(func(r *replay.Replay, _ *time.Time) {
 		if !r.Filter.Until.IsZero() {
 			r.Filter.Until = r.Filter.Until.Add(time.Microsecond)
@@ -45,7 +45,7 @@ var replayBreakages = []breakage{
 	{"a replay goes on only later", func(s store) store { return &replayPausing{store: s} }, checks{"replay/worked through at once"}},
 	{"a pause of a replay ignored", func(s store) store { return replayUnpaused{s} }, checks{"replay/paused, continued, cancelled"}},
 	{"what is replayed counts once it is claimed", func(s store) store { return &replayUncounted{store: s} }, checks{"replay/counted"}},
-	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled", "random/seed 3"}},
+	{"a cancelled replay goes on", func(s store) store { return replayUncancelled{s} }, checks{"replay/paused, continued, cancelled", "random/seed 1"}},
 }
 
 // replayUncounted leaves out of its counts what was admitted since the last claim.

@@ -37,7 +37,7 @@ var retentionBreakages = []breakage{
 			p.Objects = p.Objects.Add(2 * time.Hour)
 		}
 	}), checks{"retention/objects"}},
-	{"objects for ever", onPrune(func(p *dispatch.PruneParams) { p.Objects = time.Time{} }), checks{"retention/objects", "random/seed 1"}},
+	{"objects for ever", onPrune(func(p *dispatch.PruneParams) { p.Objects = time.Time{} }), checks{"retention/objects", "random/seed 3"}},
 	{"objects always forgotten", onPrune(func(p *dispatch.PruneParams) {
 		if p.Objects.IsZero() {
 			p.Objects = p.Events
@@ -56,7 +56,7 @@ var retentionBreakages = []breakage{
 				d.Attempts[i].Snippet = []byte("no")
 			}
 		}
-	}), checks{"redaction/of an object", "redaction/in flight", "random/seed 1"}},
+	}), checks{"redaction/of an object", "redaction/in flight", "random/seed 3"}},
 	{"headers kept", onDelivery(func(d *sender.Delivery) {
 		for i := range d.Attempts {
 			if d.Redacted {
@@ -71,10 +71,10 @@ var retentionBreakages = []breakage{
 		}
 		return page
 	}), checks{"redaction/of an object", "random/seed 1"}},
-	{"redacted is redelivered", func(s store) store { return redelivers{s, sender.ErrRedacted} }, checks{"redaction/redeliver", "random/seed 1"}},
+	{"redacted is redelivered", func(s store) store { return redelivers{s, sender.ErrRedacted} }, checks{"redaction/redeliver", "random/seed 3"}},
 	{"redaction begins anew each time", func(s store) store { return redactsAnew{s} }, checks{"redaction/in batches"}},
 	{"redaction cuts attempts off", func(s store) store { return &redactedInFlight{store: s} }, checks{"redaction/in flight", "random/seed 1"}},
-	{"what is redacted is expanded first", func(s store) store { return redactsExpanded{s} }, checks{"redaction/not expanded", "random/seed 1"}},
+	{"what is redacted is expanded first", func(s store) store { return redactsExpanded{s} }, checks{"redaction/not expanded", "random/seed 2"}},
 	{"unknown subscriber taken for none", func(s store) store { return redactsUnknown{s} }, checks{"redaction/refused"}},
 }
 

@@ -1,0 +1,31 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/surehook/surehook/sender/memory"
+)
+
+// A random history that does not come to what it is about proves nothing. If something is
+// missing, another seed may have it.
+func TestRandomHistoriesReach(t *testing.T) {
+	saw := map[string]int{}
+	for _, seed := range modelSeeds {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		s, err := memory.New(&memory.Config{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := runModel(newWorld(t, Harness[*memory.Tx]{Store: s, Advance: func(d time.Duration) { now = now.Add(d) }}), seed)
+		for what, n := range m.saw {
+			saw[what] += n
+		}
+	}
+	t.Log(saw)
+	for _, what := range modelHappens {
+		if saw[what] == 0 {
+			t.Errorf("nothing was seen of: %s", what)
+		}
+	}
+}
