@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -19,6 +20,10 @@ type breakage struct {
 	batch        func(b *dispatch.Batch)                     // before it is handed to the store
 	claims       func(b *dispatch.Batch, c *dispatch.Claims) // after that
 	decide       func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision
+	expand       func(p *dispatch.ExpandParams)
+	settings     func(s *sender.Settings)        // that subscriptions get
+	kept         bool                            // their order stays as it began
+	passes       bool                            // over what is too old
 	numbered     bool                            // a token is the attempt's number, and a release is repeated
 	commits      bool                            // an event of a transaction that should roll back
 	order        func(sender.Order) sender.Order // that subscriptions get
@@ -163,6 +168,14 @@ var breakages = []breakage{
 		}
 		return o
 	}},
+	{name: "an order that is changed stays", breaks: "I15", kept: true},
+	{name: "an order that is changed stays, and is not the latest", breaks: "I16", kept: true},
+	{name: "a dead letter holds back nothing", breaks: "I15", settings: func(s *sender.Settings) { s.HoldDead = false }},
+	{name: "what is too old is passed over", breaks: "I10", passes: true},
+	{name: "filters are asked about what was published", breaks: "I1", expand: func(p *dispatch.ExpandParams) {
+		p.Convert = func(_, from, _ string, data json.RawMessage) (string, json.RawMessage, error) { return from, data, nil }
+	}},
+	{name: "filters are not asked where an older version is needed", breaks: "I1", expand: func(p *dispatch.ExpandParams) { p.Convert = nil }},
 	{name: "what was delivered is sent again", breaks: "I6", redelivers: sender.StatusDelivered},
 	{name: "what was superseded is sent again", breaks: "I16", redelivers: sender.StatusSuperseded},
 }
@@ -210,6 +223,9 @@ func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispa
 			b.Results[i].Token = s.tokens[numbered{r.Key, r.Token}]
 		}
 	}
+	if s.how.expand != nil {
+		s.how.expand(&p)
+	}
 	x, c, err := s.Store.Step(ctx, p, b)
 	if s.how.numbered {
 		for i, cl := range c.Claimed {
@@ -231,7 +247,31 @@ func (s *brokenStore) CreateSubscriptionTx(ctx context.Context, tx *memory.Tx, n
 	if s.how.order != nil {
 		n.Settings.Order = s.how.order(n.Settings.Order)
 	}
+	if s.how.settings != nil {
+		s.how.settings(&n.Settings)
+	}
 	return s.Store.CreateSubscriptionTx(ctx, tx, n)
+}
+
+func (s *brokenStore) UpdateSubscriptionTx(ctx context.Context, tx *memory.Tx, n sender.Subscription) error {
+	if s.how.kept {
+		was, err := s.SubscriptionTx(ctx, tx, sender.SubscriptionKey{ID: n.ID})
+		if err != nil {
+			return err
+		}
+		n.Settings.Order, n.Settings.HoldFor, n.Settings.HoldDead = was.Settings.Order, was.Settings.HoldFor, was.Settings.HoldDead
+	}
+	if s.how.settings != nil {
+		s.how.settings(&n.Settings)
+	}
+	return s.Store.UpdateSubscriptionTx(ctx, tx, n)
+}
+
+func (s *brokenStore) PassOver(ctx context.Context, id string, notBefore time.Time) error {
+	if s.how.passes {
+		notBefore = time.Time{}
+	}
+	return s.Store.PassOver(ctx, id, notBefore)
 }
 
 func (s *brokenStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {

@@ -37,11 +37,12 @@ const (
 	lostBegin        // at the receiver's database
 	lostCommit
 	unknownCommit
-	wrongClock // of a receiver
-	operated   // by the operator: not a fault, but it comes at any time
-	brokenLink // to a database that has one: in a call of a dispatcher,
-	brokenWork // in one that records, publishes or receives
-	lateCommit // of a publish, there: others go on while its transaction is open
+	wrongClock      // of a receiver
+	brokenConverter // of payload versions, for a while
+	operated        // by the operator: not a fault, but it comes at any time
+	brokenLink      // to a database that has one: in a call of a dispatcher,
+	brokenWork      // in one that records, publishes or receives
+	lateCommit      // of a publish, there: others go on while its transaction is open
 	kinds
 )
 
@@ -59,7 +60,7 @@ var often = [kinds]struct {
 	stall:            {"stall", 0.005},
 	suspension:       {"suspension", 0.003},
 	databaseAway:     {"database away", 0.003},
-	networkDown:      {"network down", 0.003},
+	networkDown:      {"network down", 0.008},
 	lostHint:         {"hint lost", 0.2},
 	rolledBack:       {"publish rolled back", 0.05},
 	unknownPublish:   {"publish's commit unknown", 0.05},
@@ -79,7 +80,8 @@ var often = [kinds]struct {
 	lostCommit:       {"receiver's commit failed", 0.02},
 	unknownCommit:    {"receiver's commit unknown", 0.03},
 	wrongClock:       {"receiver's clock wrong", 0.002},
-	operated:         {"operated", 0.05},
+	brokenConverter:  {"converter broken", 0.3},
+	operated:         {"operated", 0.08},
 	brokenLink:       {"connection broken", 0.002},
 	brokenWork:       {"connection broken at work", 0.03},
 	lateCommit:       {"publish committed late", 0.05},
@@ -90,6 +92,7 @@ var (
 	errUnknown    = errors.New("simulation: whether it was committed is not known")
 	errRolledBack = errors.New("simulation: rolled back")
 	errHandler    = errors.New("simulation: the handler failed")
+	errConverter  = errors.New("simulation: the payload version cannot be made")
 )
 
 // drawFaults decides which faults a seed has, and how often: some seeds have few faults

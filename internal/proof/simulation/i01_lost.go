@@ -39,11 +39,11 @@ func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Dec
 		if d.single && !dec.Spared && r.Class != sender.ClassInterrupted {
 			w.violated("I6", "%s was delivered, and awaits a retry after it was sent again", d.name)
 		}
-		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon && !dec.Spared {
+		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon && !dec.Spared && !d.sub.stops(r) {
 			w.violated("I1", "%s is tried on after %v, past its horizon, %v", d.name, age, horizon)
 		}
 		// While a schedule stands still, its age does not matter.
-		if next := dec.Due.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && next > horizon+time.Microsecond && !dec.Spared && dec.Stands == 0 {
+		if next := dec.Due.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && next > horizon+time.Microsecond && !dec.Spared && dec.Stands == 0 && !d.sub.stops(r) {
 			w.violated("I1", "%s is tried again %v after its first attempt, past its horizon, %v", d.name, next, horizon)
 		}
 		if r.Class == sender.ClassNone {
@@ -60,7 +60,7 @@ func (w *world) checkStatus(d *delivery, got *sender.Delivery) {
 		w.violated("I1", "%s is cancelled, and nobody has asked for it", d.name)
 	case !terminal(got.Status) && holds != (got.Status == sender.StatusHeld):
 		w.violated("I1", "%s is %s, and its subscription is %s", d.name, got.Status, d.sub.status)
-	case !terminal(got.Status) && !holds && !got.InFlight && got.NextAttemptAt.IsZero() && d.sub.settings.Order == sender.OrderRelaxed:
+	case !terminal(got.Status) && !holds && !got.InFlight && got.NextAttemptAt.IsZero() && !d.sub.wasLined:
 		w.violated("I1", "%s is %s, and nothing is planned", d.name, got.Status)
 	}
 }

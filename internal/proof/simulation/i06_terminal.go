@@ -12,6 +12,6 @@ func (w *world) checkTerminal(d *delivery, status sender.Status) {
 		w.violated("I6", "%s was %s, and is %s, and nobody has redelivered it", d.name, d.status, status)
 	}
 	if terminal(status) && !terminal(d.status) {
-		d.redeliver = false
+		d.redeliver, d.replayable = false, false // it has left the sets of replays, too
 	}
 }

@@ -9,6 +9,8 @@ import (
 // object was made for its subscription and has not ended, nor beside an attempt of another
 // version. A version ends as superseded only if there is a newer one, and is not posted again
 // unless somebody sends it again. In the end the newest version of each object is delivered.
+// This is of deliveries that were made since the subscription has an order, and of newer ones
+// that were made since that is the latest.
 
 // latest tells whether a subscription wants the newest version of an event's object alone.
 func (s *subscription) latest(e *event) bool {
@@ -19,7 +21,7 @@ func (s *subscription) latest(e *event) bool {
 // versions.
 func (w *world) newer(e *event, s *subscription) (newer []*event) {
 	for _, other := range w.events {
-		if other.object == e.object && other.version > e.version && s.gets(other) {
+		if other.object == e.object && other.version > e.version && s.mayGet(other) {
 			newer = append(newer, other)
 		}
 	}
@@ -29,12 +31,12 @@ func (w *world) newer(e *event, s *subscription) (newer []*event) {
 // overtaken tells whether an event can be superseded for a subscription. What a notice is
 // about has other notices, whose versions are not known here.
 func (w *world) overtaken(e *event, s *subscription) bool {
-	return s.settings.Order == sender.OrderLatest && (e.notice || len(w.newer(e, s)) > 0)
+	return s.wasLatest && (e.notice || len(w.newer(e, s)) > 0)
 }
 
 // checkLatest checks a claim against the deliveries of other versions.
 func (w *world) checkLatest(d *delivery) {
-	if !d.sub.latest(d.event) {
+	if !d.sub.latest(d.event) || !d.sub.lined(d.event) {
 		return
 	}
 	w.counts["claimed of the latest"]++
@@ -44,10 +46,13 @@ func (w *world) checkLatest(d *delivery) {
 			continue
 		}
 		there[other.event] = true
+		if !d.sub.lined(other.event) {
+			continue
+		}
 		if l := other.leased; l != nil && l.until.After(w.now) {
 			w.violated("I16", "%s is claimed while another version is in flight: %s", d.name, other.name)
 		}
-		if other.event.version < d.event.version {
+		if other.event.version < d.event.version || !d.sub.ordered(other.event) {
 			continue
 		}
 		w.look(other)
@@ -56,7 +61,7 @@ func (w *world) checkLatest(d *delivery) {
 		}
 	}
 	for _, e := range w.newer(d.event, d.sub) {
-		if there[e] || w.skipped(e, d.sub) {
+		if there[e] || w.skipped(e, d.sub) || !d.sub.ordered(e) {
 			continue
 		}
 		if made := w.unseen(e, d.sub); made != nil && !terminal(made.Status) {
@@ -67,17 +72,17 @@ func (w *world) checkLatest(d *delivery) {
 
 // checkNeverSuperseded checks a delivery that is claimed for the first time.
 func (w *world) checkNeverSuperseded(d *delivery) {
-	if !d.sub.latest(d.event) || !d.lastAt.IsZero() || d.sub.replayed {
+	if !d.sub.latest(d.event) || !d.sub.lined(d.event) || !d.lastAt.IsZero() || d.sub.replayed {
 		return
 	}
 	for _, other := range w.deliveries {
-		if other.sub == d.sub && other.event.object == d.event.object && other.event.version > d.event.version && !other.event.notice {
+		if other.sub == d.sub && d.sub.ordered(other.event) && other.event.object == d.event.object && other.event.version > d.event.version && !other.event.notice {
 			w.violated("I16", "%s is claimed for the first time, and must have been superseded, by %s, and nobody has sent it again", d.name, other.name)
 		}
 	}
 }
 
-// unseen reads a delivery that was never claimed; nil: there is none.
+// unseen reads the delivery of an event, which may never have been claimed; nil: there is none.
 func (w *world) unseen(e *event, s *subscription) *sender.Delivery {
 	page, _, err := w.history.Deliveries(w.ctx, history.DeliveryQuery{Event: e.id, Subscription: s.id})
 	w.fail(err)

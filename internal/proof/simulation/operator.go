@@ -32,7 +32,12 @@ func (w *world) operate() {
 		return
 	}
 	s := w.subs[w.rand.IntN(len(w.subs))]
-	switch w.rand.IntN(9) {
+	if w.floods {
+		w.floods = false
+		w.flood(s)
+		return
+	}
+	switch w.rand.IntN(13) {
 	case 0:
 		w.hold(s, sender.SubscriptionPaused, func() error { return w.registry.Pause(w.ctx, s.id) })
 	case 1:
@@ -56,6 +61,10 @@ func (w *world) operate() {
 		w.replay(s)
 	case 8:
 		w.upgrade(s)
+	case 9, 10:
+		w.reorder(s)
+	case 11, 12:
+		w.passOver()
 	}
 	w.hint()
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -50,10 +51,11 @@ func (w *world) drawPolicy(s *sender.Settings) {
 
 // horizon is when the deliveries of a subscription are given up.
 func (s *subscription) horizon() time.Duration {
-	if s.settings.Horizon > 0 {
-		return s.settings.Horizon
+	horizon := cmp.Or(s.settings.Horizon, s.w.config.Policy.Backoff.Horizon)
+	if hold := s.settings.HoldFor; hold > 0 {
+		return min(hold, horizon)
 	}
-	return s.w.config.Policy.Backoff.Horizon
+	return horizon
 }
 
 // leastDelay is how long a delivery that failed waits at least.
@@ -91,7 +93,7 @@ func (w *world) checkOwnDelay(d *delivery, r *dispatch.Result, dec *dispatch.Dec
 
 // checkGone checks that 410 stops a subscription if, and only if, its owner wants that.
 func (w *world) checkGone(d *delivery, r *dispatch.Result, dec *dispatch.Decision) {
-	stops := d.sub.settings.Gone == sender.GoneStops && r.StatusCode == 410 && r.Class == sender.ClassStatus
+	stops := d.sub.stops(r)
 	if is := dec.Disable == sender.DisabledByGone; is && !stops || !is && stops && !r.OwnNetwork && !w.stoppedBefore(d) {
 		w.violated("I1", "attempt %d of %s was answered %d, and that stops its subscription: %v", r.Number, d.name, r.StatusCode, is)
 	}
@@ -101,6 +103,11 @@ func (w *world) checkGone(d *delivery, r *dispatch.Result, dec *dispatch.Decisio
 	if stops {
 		w.counts["gone"]++
 	}
+}
+
+// stops tells whether a result stops a subscription, instead of counting as a failure.
+func (s *subscription) stops(r *dispatch.Result) bool {
+	return s.settings.Gone == sender.GoneStops && r.StatusCode == 410 && r.Class == sender.ClassStatus
 }
 
 // stoppedBefore tells whether nothing is left to be stopped: a decision disables an active

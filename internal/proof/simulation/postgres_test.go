@@ -37,6 +37,7 @@ func TestPostgres(t *testing.T) {
 		require.NoError(t, err)
 		sum.Add(r)
 	}
+	require.Positive(t, sum.Attempts)
 	if *from == 0 && *seeds >= 3 && !race.Enabled {
 		require.Positive(t, sum.Counts["connection broken"])
 		require.Positive(t, sum.Counts["connection broken at work"])

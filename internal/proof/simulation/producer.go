@@ -46,9 +46,10 @@ func (p *producer) some() {
 func (p *producer) one() {
 	w := p.w
 	p.made++
+	part := w.rand.IntN(parts)
 	e := sender.Event{
 		Type:   []string{"thing.changed", "thing.gone", "other.changed"}[w.rand.IntN(3)],
-		Object: sender.Object{Type: "thing", ID: fmt.Sprint(w.rand.IntN(6))}, Data: map[string]int{"n": p.made}, PayloadVersion: newerVersion,
+		Object: sender.Object{Type: "thing", ID: fmt.Sprint(w.rand.IntN(6))}, Data: newerData{p.made, part}, PayloadVersion: newerVersion,
 		IdempotencyKey: fmt.Sprint("k", p.made), OccurredAt: w.now,
 	}
 	if w.rand.IntN(4) == 0 {
@@ -60,6 +61,16 @@ func (p *producer) one() {
 	}
 	p.begun++
 	p.try(e, late)
+}
+
+// version publishes another version of an object for one subscription.
+func (p *producer) version(object string, s *subscription) {
+	p.made++
+	p.begun++
+	p.try(sender.Event{
+		Type: "thing.changed", Object: sender.Object{Type: "thing", ID: object}, Data: newerData{p.made, 0}, PayloadVersion: newerVersion,
+		IdempotencyKey: fmt.Sprint("k", p.made), OccurredAt: p.w.now, Subscriber: s.owner.id, Subscription: s.id,
+	}, false)
 }
 
 // try publishes once, and again if it does not learn of the commit. A late event is
@@ -130,6 +141,7 @@ func (p *producer) committed(e sender.Event, ref sender.Ref, created time.Time) 
 	w := p.w
 	known := &event{
 		name: fmt.Sprint("e", p.made), id: ref.ID, kind: e.Type, object: dedup.Object(e.Object), version: ref.Version, at: w.now, created: created,
+		part: e.Data.(newerData).Part, only: w.subByID[e.Subscription],
 	}
 	known.name = "e" + e.IdempotencyKey[1:]
 	for _, o := range w.owners {

@@ -33,7 +33,9 @@ type event struct {
 	kind    string
 	object  dedup.Object
 	version int64
-	to      *owner    // nil: for all
+	part    int
+	to      *owner // nil: for all
+	only    *subscription
 	body    []byte    // as it was posted first
 	at      time.Time // of its commit
 	created time.Time // as the database has it
@@ -54,6 +56,7 @@ type delivery struct {
 	status sender.Status // as it was read last
 	live   bool
 	gone   bool          // it was forgotten
+	passed bool          // others go on although it is a dead letter
 	lastAt time.Time     // when it was claimed last
 	posts  map[int]*post // by the attempt's number
 
@@ -143,9 +146,7 @@ func (w *world) deliveryOf(key dispatch.DeliveryKey, info sender.EventInfo, subs
 	}
 	s := w.subByID[subscription]
 	d := &delivery{w: w, name: e.name + "→" + s.name, event: e, sub: s, status: sender.StatusPending, live: true, posts: map[int]*post{}}
-	if !e.notice && !s.gets(e) {
-		w.violated("I1", "%s is a delivery to a subscription that does not ask for it", d.name)
-	}
+	w.checkAsked(d)
 	if e.deliveries[s.id] == nil { // of all its subscriptions at once, as far as they are there
 		page, _, err := w.history.Deliveries(w.ctx, history.DeliveryQuery{Event: e.id})
 		w.fail(err)
@@ -360,6 +361,7 @@ func (w *world) look(d *delivery) {
 	before := d.status
 	d.status = got.Status
 	if live := !terminal(got.Status); live != d.live {
+		d.passed = d.passed && !live
 		d.live, d.single = live, live && before == sender.StatusDelivered
 		if !live {
 			d.firstMost, d.firstLeast, d.stood, d.succeeded = time.Time{}, time.Time{}, 0, false

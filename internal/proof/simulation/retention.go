@@ -23,6 +23,9 @@ func (w *world) drawRetention(horizon time.Duration) sender.Retention {
 
 // forgotten is called when a delivery no longer exists.
 func (w *world) forgotten(d *delivery) {
+	if d.status == sender.StatusDeadLettered && d.replayable && w.overtaken(d.event, d.sub) { // a replay came to it
+		d.status = sender.StatusSuperseded
+	}
 	last := d.event.created
 	if !d.lastAt.IsZero() {
 		last = d.lastAt

@@ -77,8 +77,8 @@ func (w *world) ended() {
 			}
 		case sender.StatusCancelled:
 		case sender.StatusSuperseded:
-			if d.sub.settings.Order != sender.OrderLatest {
-				w.violated("I16", "%s is %s in the end, and its subscription wants all versions", d.name, d.status)
+			if !d.sub.wasLatest {
+				w.violated("I16", "%s is %s in the end, and its subscription has always wanted all versions", d.name, d.status)
 			}
 		default:
 			w.violated("I1", "%s is %s in the end", d.name, d.status)
@@ -87,6 +87,7 @@ func (w *world) ended() {
 		w.counts[ends[d.sub.ends[d.event.id]]]++
 	}
 	w.checkNewest()
+	w.countLeftOut()
 	w.checkRollups()
 	w.say("the end")
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/surehook/surehook/sender/storetest"
 )
 
+const manyEvents = 400
+
 // Config says what to simulate. Zero fields mean the defaults.
 type Config struct {
 	// Seed decides everything. Seeds also differ in the kinds and the number of
@@ -72,7 +74,7 @@ func (v *Violation) Error() string {
 // run.
 func Run[Tx any](ctx context.Context, db Database[Tx], cfg Config) (Report, error) {
 	if cfg.Events == 0 {
-		cfg.Events = 400
+		cfg.Events = manyEvents
 	}
 	w := newWorld(ctx, cfg)
 	if err := serve(w, db); err != nil {
@@ -114,6 +116,9 @@ func serve[Tx any](w *world, db Database[Tx]) error {
 		return err
 	}
 	if w.history, err = history.New(store, &history.Config{Now: w.clock}); err != nil {
+		return err
+	}
+	if w.near, err = history.New(store, &history.Config{Now: w.clock, Retention: sender.Retention{Reach: nearReach}}); err != nil {
 		return err
 	}
 	if w.replays, err = replay.New(fewCounted{store}, &replay.Config{Now: w.clock}); err != nil {

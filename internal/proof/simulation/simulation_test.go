@@ -21,7 +21,7 @@ import (
 
 var (
 	oneSeed  = flag.Int64("seed", -1, "the seed that TestSeed simulates, and shows")
-	attempts = flag.Int("attempts", 75_000, "how many attempts TestManyAttempts makes")
+	attempts = flag.Int("attempts", 65_000, "how many attempts TestManyAttempts makes")
 	from     = flag.Uint64("from", 0, "the first seed of those tests that take many")
 	seeds    = flag.Uint64("seeds", 3, "how many seeds TestSQLite and TestPostgres simulate")
 	events   = flag.Int("events", 25, "how many events these publish in each, and TestSeed")

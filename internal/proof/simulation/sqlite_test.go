@@ -34,6 +34,7 @@ func TestSQLite(t *testing.T) {
 		require.NoError(t, err)
 		sum.Add(r)
 	}
+	require.Positive(t, sum.Attempts)
 	t.Logf("%d attempts, %.0f a second: %v", sum.Attempts, float64(sum.Attempts)/time.Since(began).Seconds(), sum.Counts)
 }
 

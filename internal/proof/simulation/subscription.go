@@ -35,8 +35,11 @@ type subscription struct {
 	name     string
 	owner    *owner
 	types    []string
-	settings sender.Settings           // as it began
-	upgraded bool                      // to the newer payload version
+	parts    []int // of the events that its filter selects; nil: it has none
+	settings sender.Settings
+	pinned   string // to a payload version, as it began
+	upgraded bool   // to the newer one
+	ordering
 	replayed bool                      // its superseded deliveries were, those too that nobody had claimed
 	status   sender.SubscriptionStatus // as it should be
 	resumes  []resumed
@@ -57,15 +60,14 @@ func (w *world) addSubscription(i int) error {
 	if w.rand.IntN(6) == 0 {
 		n.Settings.Rate = float64(1 + w.rand.IntN(50))
 	}
-	n.Settings.PayloadVersion = []string{olderVersion, newerVersion}[w.rand.IntN(2)]
-	switch w.rand.IntN(6) {
-	case 0, 1:
-		n.Settings.Order = sender.OrderObject
-	case 2, 3:
-		n.Settings.Order = sender.OrderLatest
-	}
+	s.pinned = []string{olderVersion, newerVersion}[w.rand.IntN(2)]
+	n.Settings.PayloadVersion = s.pinned
+	s.drawParts()
+	n.Filter = s.filter(s.pinned)
+	w.drawOrder(&n.Settings)
 	w.drawPolicy(&n.Settings)
 	s.settings = n.Settings
+	s.wasLatest, s.wasLined = s.settings.Order == sender.OrderLatest, s.settings.Order != sender.OrderRelaxed
 	got, err := w.registry.Subscribe(w.ctx, n)
 	if err != nil {
 		return err
@@ -76,10 +78,10 @@ func (w *world) addSubscription(i int) error {
 	return s.endpoint.open()
 }
 
-// gets tells whether an event is for a subscription.
-func (s *subscription) gets(e *event) bool {
-	if e.to != nil && e.to != s.owner {
-		return false
+// asks tells whether an event is for a subscription, whatever its filter says.
+func (s *subscription) asks(e *event) bool {
+	if e.only != nil || e.to != nil && e.to != s.owner {
+		return e.only == s
 	}
 	return slices.ContainsFunc(s.types, func(t string) bool {
 		prefix, all := cutWildcard(t)

@@ -56,6 +56,7 @@ type world struct {
 	publish  func(e sender.Event, rollBack bool, open time.Duration) (sender.Ref, error)
 	registry registry
 	history  *history.History
+	near     *history.History // it reaches back for nearReach alone
 
 	countsMayBeLost bool
 	replays         *replay.Replays
@@ -63,6 +64,7 @@ type world struct {
 	config          dispatch.Config
 	lasts           time.Duration // until the faults stop
 	whole           int           // events with more deliveries are large
+	floods          bool          // many versions of an object come at once
 	away            time.Time     // until when the database is
 	down            time.Time     // until when the processes' network is
 
@@ -104,7 +106,7 @@ func (w *world) build() error {
 		Logger:  quiet, Chance: w.rand.Float64, Fence: w.rand.Int64,
 		Retention: w.drawRetention(horizon),
 	}
-	for i := range 2 + w.rand.IntN(3) {
+	for i := range 3 + w.rand.IntN(2) { // three at least for an outage of our own network
 		if err := w.addOwner(fmt.Sprintf("sub_%d", i)); err != nil {
 			return err
 		}
@@ -119,7 +121,7 @@ func (w *world) build() error {
 		w.processes = append(w.processes, p)
 		w.at(0, p.start)
 	}
-	w.whole = 1 + w.rand.IntN(4)
+	w.whole, w.floods = 1+w.rand.IntN(4), w.rand.IntN(12) == 0 && w.cfg.Events >= manyEvents
 	w.producer = newProducer(w)
 	return nil
 }
