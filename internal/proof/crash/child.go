@@ -215,18 +215,18 @@ func (o *order) publishOne(ctx context.Context, p *opened, t *trap, n int) error
 	return err
 }
 
-// operate resumes disabled subscriptions, and replays.
+// operate replays.
 func (o *order) operate(ctx context.Context, p *opened) error {
 	for {
 		time.Sleep(time.Duration(20+rand.IntN(20)) * time.Millisecond) // as an operator looks now and then
-		err := p.resumeDisabled(ctx)
-		if err == nil && strings.HasPrefix(o.Point, "replay ") {
+		var err error
+		if strings.HasPrefix(o.Point, "replay ") {
 			_, err = p.replays.Create(ctx, replay.Request{Filter: replay.Filter{
 				Status: sender.StatusDelivered, EventType: replayed, Since: time.Now().Add(-time.Second),
 			}})
 		}
 		if err != nil && !o.Outlives {
-			return fmt.Errorf("resuming and replaying: %w", err)
+			return fmt.Errorf("replaying: %w", err)
 		}
 	}
 }

@@ -80,6 +80,9 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				require.NotZero(t, r.Interrupted, "kills between a claim and its result")
 				require.NotZero(t, r.DeadLetters)
 				require.NotZero(t, r.Disabled)
+				require.NotZero(t, r.DeadSeen)
+				require.NotZero(t, r.DisabledSeen)
+				require.NotZero(t, r.Stopped)
 			}
 		})
 	}

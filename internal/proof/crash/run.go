@@ -68,6 +68,8 @@ type Report struct {
 	Late         int // results that came too late
 	DeadLetters  int // notices of them
 	Disabled     int // notices of it
+	DeadSeen     int // dead letters whose notices were looked for while processes went on
+	DisabledSeen int // disabled subscriptions, likewise
 	Received     int // events that were posted to the receiver until it answered with 200
 }
 
@@ -197,12 +199,31 @@ func (r *run) killAll(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error {
-		done := make(chan struct{})
-		go func() { lanes.Wait(); close(done) }()
-		return r.stopOne(ctx, done)
-	})
+	done := make(chan struct{})
+	go func() { lanes.Wait(); close(done) }()
+	group.Go(func() error { return r.stopOne(ctx, done) })
+	group.Go(func() error { return r.resumeAll(ctx, done) })
 	return group.Wait()
+}
+
+// resumeAll checks and resumes disabled subscriptions until the senders are done. No process that
+// may be killed resumes them, so that each is seen while it is disabled.
+func (r *run) resumeAll(ctx context.Context, done <-chan struct{}) error {
+	for {
+		select {
+		case <-done:
+			return r.checkDisabled(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond): // as an operator looks now and then
+		}
+		if err := r.checkDisabled(ctx); err != nil {
+			return fmt.Errorf("looking at disabled subscriptions: %w", err)
+		}
+		if err := r.own.resumeDisabled(ctx); err != nil {
+			return fmt.Errorf("resuming: %w", err)
+		}
+	}
 }
 
 // stopOne runs one more process. Now and then it stops the process for longer than its
@@ -249,7 +270,7 @@ func (r *run) killSender(ctx context.Context, o order) error {
 		return err
 	}
 	r.killed(o.Point)
-	return r.checkConsequences(ctx)
+	return r.checkDead(ctx)
 }
 
 func (r *run) killed(point string) {

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -139,4 +140,16 @@ func TestGapInFeed(t *testing.T) {
 	require.False(t, r.excuses(&event{began: time.Now().Add(time.Second)}))
 	require.Empty(t, r.versions)
 	require.Equal(t, "next", r.cursor)
+}
+
+// A secret, or what an event says, is found wherever it must not be, the logs included.
+func TestWhatMustNotBeSaid(t *testing.T) {
+	w := witnessed(t).w
+	w.conceal("whsec_c2VjcmV0+/c2VjcmV0Zm9yYWxs")
+	log := slog.New(slog.NewJSONHandler(w, nil))
+	log.Info("nothing", "key", "c2VjcmV0")
+	require.Empty(t, w.findings.all())
+	log.Info("a header", "key", "whsec_c2VjcmV0+/c2VjcmV0Zm9yYWxs")
+	w.search("a notice", []byte(`{"for":"`+canary+`"}`))
+	require.Len(t, w.findings.all(), 2)
 }
