@@ -219,15 +219,28 @@ type EffectivePolicy struct {
 	Own bool
 }
 
-// DisabledAt is the earliest that a subscription is disabled if it goes on to fail, or zero
-// if it does not fail, or is never disabled.
-func (p EffectivePolicy) DisabledAt(h Health) time.Time {
+// DisabledAt is the earliest that an active subscription is disabled if it goes on to fail, as
+// seen from now, or zero if it does not fail, or is never disabled. Only a failure disables
+// it, a tenth of DisableAfter after its last warning or later.
+func (p EffectivePolicy) DisabledAt(h Health, now time.Time) time.Time {
 	if p.DisableAfter < 0 || h.FailingSince.IsZero() {
 		return time.Time{}
 	}
-	at := h.FailingSince.Add(p.DisableAfter)
-	if warned := h.WarnedAt.Add(p.DisableAfter / 10); !h.WarnedAt.IsZero() && warned.After(at) {
-		return warned
+	at, chance := h.FailingSince.Add(p.DisableAfter), p.DisableAfter/10
+	warned, last := h.WarnedAt, at.Add(-chance)
+	if h.Warned < lastWarning || !warned.IsZero() && warned.Before(last) { // it is still to come
+		warned = later(last, now)
 	}
-	return at
+	return later(later(at, warned.Add(chance)), now)
+}
+
+// lastWarning is the last share of DisableAfter at which an owner is warned, in percent: see
+// dispatch.Policy.
+const lastWarning = 90
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -182,10 +182,12 @@ func TestStoredPolicy(t *testing.T) {
 func TestDisabledAt(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	p := sender.EffectivePolicy{DisableAfter: 10 * time.Hour}
-	require.Zero(t, p.DisabledAt(sender.Health{}))
-	require.Equal(t, at.Add(10*time.Hour), p.DisabledAt(sender.Health{FailingSince: at}))
-	require.Equal(t, at.Add(10*time.Hour), p.DisabledAt(sender.Health{FailingSince: at, WarnedAt: at.Add(9 * time.Hour)}))
-	require.Equal(t, at.Add(12*time.Hour), p.DisabledAt(sender.Health{FailingSince: at, WarnedAt: at.Add(11 * time.Hour)}), "its owner is warned first")
+	require.Zero(t, p.DisabledAt(sender.Health{}, at))
+	require.Equal(t, at.Add(10*time.Hour), p.DisabledAt(sender.Health{FailingSince: at}, at))
+	require.Equal(t, at.Add(10*time.Hour), p.DisabledAt(sender.Health{FailingSince: at, Warned: 90, WarnedAt: at.Add(9 * time.Hour)}, at.Add(9*time.Hour)))
+	require.Equal(t, at.Add(12*time.Hour), p.DisabledAt(sender.Health{FailingSince: at, Warned: 90, WarnedAt: at.Add(11 * time.Hour)}, at.Add(11*time.Hour)), "its owner is warned first")
+	require.Equal(t, at.Add(31*time.Hour), p.DisabledAt(sender.Health{FailingSince: at, Warned: 75, WarnedAt: at.Add(8 * time.Hour)}, at.Add(30*time.Hour)), "the next failure warns it")
+	require.Equal(t, at.Add(30*time.Hour), p.DisabledAt(sender.Health{FailingSince: at, Warned: 90, WarnedAt: at.Add(9 * time.Hour)}, at.Add(30*time.Hour)), "the next failure disables it")
 	p.DisableAfter = sender.NeverDisable
-	require.Zero(t, p.DisabledAt(sender.Health{FailingSince: at}))
+	require.Zero(t, p.DisabledAt(sender.Health{FailingSince: at}, at))
 }

@@ -56,10 +56,11 @@ func (c *Console) disableAfter(s *sender.Subscription) time.Duration {
 
 // disabledOn is when a subscription that fails is disabled, if it ever is.
 func (c *Console) disabledOn(s *sender.Subscription) time.Time {
+	policy := sender.EffectivePolicy{DisableAfter: c.cfg.DisableAfter}
 	if c.cfg.Policy != nil {
-		return c.cfg.Policy(s.Settings).DisabledAt(s.Health)
+		policy = c.cfg.Policy(s.Settings)
 	}
-	return s.Health.FailingSince.Add(c.cfg.DisableAfter)
+	return policy.DisabledAt(s.Health, c.cfg.Now())
 }
 
 func times(all []time.Duration) string {

@@ -110,7 +110,7 @@ func TestOwnPolicyParts(t *testing.T) {
 			d := dispatch.Policy{Own: c.bounds}.Decide(dispatch.Live{First: now, Tries: 1, Own: own}, health, failed, now)
 			require.Equal(t, c.disable, d.Disable != "")
 			e := dispatch.Policy{Own: c.bounds}.Of(*own)
-			at := e.DisabledAt(health)
+			at := e.DisabledAt(health, now)
 			require.Equal(t, c.disable, !at.IsZero() && !at.After(now), "what is shown")
 		})
 	}

@@ -65,15 +65,16 @@ func (p *Portal) endpoints(ctx context.Context, r *http.Request) (view, error) {
 }
 
 func (p *Portal) givesUp(e *sender.Subscription) time.Time {
-	since := e.Health.FailingSince
+	policy := sender.EffectivePolicy{DisableAfter: p.cfg.DisableAfter}
 	switch {
-	case since.IsZero() || e.Status != sender.SubscriptionActive:
+	case e.Status != sender.SubscriptionActive:
+		return time.Time{}
 	case p.cfg.Policy != nil:
-		return p.cfg.Policy(e.Settings).DisabledAt(e.Health)
-	case p.cfg.DisableAfter > 0:
-		return since.Add(p.cfg.DisableAfter)
+		policy = p.cfg.Policy(e.Settings)
+	case p.cfg.DisableAfter <= 0:
+		return time.Time{}
 	}
-	return time.Time{}
+	return policy.DisabledAt(e.Health, p.cfg.Now())
 }
 
 // figures are those of some endpoints, in their order.
