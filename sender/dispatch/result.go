@@ -41,7 +41,8 @@ type Live struct {
 	First  time.Time // when the first attempt of the present schedule was claimed
 	Single bool      // a delivered delivery is redelivered: one attempt, made again only if interrupted
 	// Stood is for how long the schedule has stood still: because our own network, or the
-	// operator's proxy, failed, or because a server closed an idle connection.
+	// operator's proxy, failed, because a server closed an idle connection, or because the
+	// delivery was put off before an attempt.
 	Stood  time.Duration
 	Notice bool // its event was made of a notice
 	Spared bool // Decision.Spared of the attempt before this one

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -69,7 +70,8 @@ type Verdict struct {
 // decide is asked about every attempt, even of a subscription that was deleted. It may be
 // nil if the delivery reads as cancelled: its subscription's health then stays as it is. It
 // must be pure, since a transaction may run again. Of what it decides for the subscription,
-// Disable is dropped if that is not active, and of one that was deleted nobody is told.
+// Disable is dropped if that is not active, and of one that was deleted nobody is told. Nobody
+// is warned that one is failing that is closing.
 //
 // The error matches sender.ErrInvalid. It says which part of a decision is none.
 func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
@@ -130,8 +132,11 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	if !s.Active {
 		v.Disable = ""
 	}
-	if s.Gone {
+	switch {
+	case s.Gone:
 		v.Notices = nil
+	case s.Closing: // it is never disabled, so nobody is warned of that
+		v.Notices = slices.DeleteFunc(slices.Clone(v.Notices), func(n sender.Notice) bool { return n.Kind == sender.NoticeFailing })
 	}
 	return v, nil
 }

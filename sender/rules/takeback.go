@@ -16,6 +16,9 @@ import (
 // event was created, and so before all that are pending behind it, however many retries a
 // claim finds between them. Zero for created: the event is not there, and the delivery is due
 // since it was claimed. No other delivery is due before now.
+//
+// A delivery that is given back until due was put off, because something is wrong on this
+// side. A schedule that has begun stands still from the claim until then.
 func TakeBack(l dispatch.Live, claimed, created time.Time, resumed bool, due, now time.Time) (dispatch.Live, time.Time) {
 	l.Number--
 	l.Tries--
@@ -24,6 +27,9 @@ func TakeBack(l dispatch.Live, claimed, created time.Time, resumed bool, due, no
 	}
 	if l.Tries == 0 && l.First.Equal(claimed) {
 		l.First = time.Time{}
+	}
+	if !due.IsZero() && !l.First.IsZero() {
+		l.Stood += max(0, due.Sub(claimed))
 	}
 	switch {
 	case due.IsZero() && l.Number == 0 && created.IsZero():

@@ -43,9 +43,14 @@ func TestTakeBack(t *testing.T) {
 			at:    now,
 		},
 		"a later one, put off": {
-			given: dispatch.Live{Number: 3, Tries: 3, First: earlier}, due: later,
-			want: dispatch.Live{Number: 2, Tries: 2, First: earlier},
+			given: dispatch.Live{Number: 3, Tries: 3, First: earlier, Stood: time.Second}, due: later,
+			want: dispatch.Live{Number: 2, Tries: 2, First: earlier, Stood: 62 * time.Second},
 			at:   later,
+		},
+		"a later one, put off until a time that has passed": {
+			given: dispatch.Live{Number: 3, Tries: 3, First: earlier, Stood: time.Second}, due: earlier,
+			want: dispatch.Live{Number: 2, Tries: 2, First: earlier, Stood: time.Second},
+			at:   now,
 		},
 		"the first of a schedule that began anew": {
 			given: dispatch.Live{Number: 5, Tries: 1, First: claimed},

@@ -287,7 +287,7 @@ func (m *model[Tx]) affect(d *modelDelivery, dec dispatch.Decision, but sender.N
 		d.sub.Status, d.sub.DisabledAt, d.sub.DisabledReason = sender.SubscriptionDisabled, m.clock, dec.Disable
 	}
 	for _, n := range dec.Notices {
-		if n.Kind == but || n.Kind == sender.NoticeDisabled && !active {
+		if n.Kind == but || n.Kind == sender.NoticeDisabled && !active || n.Kind == sender.NoticeFailing && d.sub.Status == sender.SubscriptionClosing {
 			continue
 		}
 		n.Subscriber = cmp.Or(n.Subscriber, d.sub.Subscriber)
@@ -327,6 +327,9 @@ func (m *model[Tx]) release() {
 		d.resumed = false
 		if d.number == 0 && r.Due.IsZero() {
 			due = d.event.created
+		}
+		if !r.Due.IsZero() && !d.first.IsZero() && (d.tries > 0 || d.vague || !d.first.Equal(d.leased)) {
+			d.stood += r.Due.Sub(d.leased)
 		}
 		d.leased, d.due = time.Time{}, due
 		if d.tries == 0 {

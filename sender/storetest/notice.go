@@ -206,7 +206,10 @@ func noticeDropped[Tx any](w *world[Tx]) {
 		w.Advance(retryDelay(maxTries))
 	}
 	w.deleteSubscriber(w.read(sub).Subscriber)
-	claims := w.batch(dispatch.Batch{Decide: noticing, Announce: w.announcing(), Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)}})
+	last := func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
+		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h, Notices: []sender.Notice{{Kind: sender.NoticeDeadLettered}}}
+	}
+	claims := w.batch(dispatch.Batch{Decide: last, Announce: w.announcing(), Results: []dispatch.Result{result(w.claimOne(), sender.ClassStatus)}})
 	w.equal(len(claims.Notices), 1, "notices stored, for a deleted subscriber")
 	w.equal(w.expand(), 0, "deliveries made, for a deleted subscriber")
 	w.equal(w.read(sibling).Status, sender.SubscriptionClosing, "status of the subscription that asks for all")

@@ -22,7 +22,7 @@ func recordRules[Tx any]() []rule[Tx] {
 		{"too late", "A result that arrives after its lease was lost and the delivery was claimed again changes nothing.", recordLate[Tx]},
 		{"late, but not lost", "A result that arrives after its lease's end counts if nobody else has claimed the delivery.", recordOverdue[Tx]},
 		{"several of many", "In a batch, lost results stand in nobody's way.", recordMixed[Tx]},
-		{"released", "A released delivery is due again at the time given, and its attempt never was: its number is used again, and it counts as no try.", releaseRule[Tx]},
+		{"released", "A released delivery is due again at the time given, and its attempt never was: its number is used again, and it counts as no try. Until then its schedule stands still.", releaseRule[Tx]},
 		{"released under another token", "A release whose token is not the present lease's changes nothing.", releaseToken[Tx]},
 		{"a number given twice", "After a release the number is given out again, and the token is not: what was done under the first one changes nothing, be it repeated.", releaseTwice[Tx]},
 	}
@@ -311,6 +311,15 @@ func releaseRule[Tx any](w *world[Tx]) {
 	w.record(result(c2, sender.ClassTimeout))
 	w.equal([]int{c2.Number, live.Number, live.Tries}, []int{2, 2, 2}, "number, and number and tries at the decision, of a retry after a release")
 	w.sameTime(live.First, c.At, "First at a retry after a release")
+	w.equal(live.Stood, time.Duration(0), "Stood at a retry that was released at once")
+
+	w.Advance(retryDelay(2))
+	c3 := w.claimOne()
+	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c3.Key, Token: c3.Token, Due: c3.At.Add(time.Hour)}}), "releasing")
+	w.Advance(2 * time.Hour)
+	w.record(result(w.claimOne(), sender.ClassTimeout))
+	w.equal([]any{live.Number, live.Tries, live.Stood}, []any{3, 3, time.Hour}, "number, tries and Stood of a retry that was put off")
+	w.sameTime(live.First, c.At, "First at a retry that was put off")
 }
 
 func releaseTwice[Tx any](w *world[Tx]) {

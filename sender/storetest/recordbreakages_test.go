@@ -53,6 +53,7 @@ var recordBreakages = []breakage{
 	}, checks{"record/a number given twice"}},
 	{"release uses up the number", func(s store) store { return releaseRecorded{s} }, checks{"record/released"}},
 	{"released at once, always", func(s store) store { return releasedAtOnce{s} }, checks{"record/released", "redeliver/pending"}},
+	{"the schedule runs on while a delivery is put off", onLive(func(l *dispatch.Live) { l.Stood = 0 }), checks{"record/released"}},
 	{"late results dropped", func(s store) store { return &lateDropped{store: s, at: map[dispatch.DeliveryKey]time.Time{}} }, checks{"record/late, but not lost"}},
 }
 

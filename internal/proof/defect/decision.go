@@ -82,6 +82,11 @@ var ofDecisions = []Defect{
 		Old: "if spared(l.Spared, &r) {", New: "if spared(l.Spared, &r) && l.Number < 0 {",
 	},
 	{
+		Name: "a schedule runs on while its delivery is put off",
+		File: "sender/rules/takeback.go", Tests: []string{"./sender/rules"},
+		Old: "if !due.IsZero() && !l.First.IsZero() {", New: "if !due.IsZero() && l.First.IsZero() {",
+	},
+	{
 		Name: "closed idle connections are spared twice in a row",
 		File: "sender/dispatch/spare.go", Tests: []string{"./sender/dispatch"},
 		Old: "r.Class == sender.ClassReset && !before", New: "r.Class == sender.ClassReset && (!before || r.ClosedIdle)",
