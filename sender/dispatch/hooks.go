@@ -11,6 +11,10 @@ import (
 // Hooks are optional functions that the dispatcher calls. They may be called from many
 // goroutines at once, and never inside a database transaction. They must not block, because
 // the attempt or the dispatcher waits for them. A panic in a hook is logged and contained.
+//
+// A Claimed and a Result belong to the dispatcher: a hook changes nothing of them, and copies
+// what it keeps, or has other goroutines read, after its return. The bytes of a Claimed.Body
+// never change. A Recorded is the hook's own.
 type Hooks struct {
 	// AttemptStart is called before an attempt. If it returns a context that is not nil,
 	// the attempt uses that context, which can carry a trace's span.
