@@ -12,7 +12,8 @@ const (
 	StatusAwaitingRetry Status = "awaiting_retry"
 	// StatusDelivered: an attempt was answered with 2xx in time.
 	StatusDelivered Status = "delivered"
-	// StatusDeadLettered: the attempts are exhausted. Body and history are kept.
+	// StatusDeadLettered: the attempts are exhausted, or a dead letter has held it back for too
+	// long: see Settings.HoldDead. Body and history are kept.
 	StatusDeadLettered Status = "dead_lettered"
 	// StatusHeld: it is not attempted while its subscription is paused or disabled.
 	StatusHeld Status = "held"

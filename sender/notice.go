@@ -10,7 +10,8 @@ type NoticeKind string
 
 // The kinds of notices.
 const (
-	// NoticeDeadLettered: the attempts of a delivery are exhausted.
+	// NoticeDeadLettered: the attempts of a delivery are exhausted, or a dead letter has held it
+	// back for too long, and perhaps later versions of its object too.
 	NoticeDeadLettered NoticeKind = "delivery.dead_lettered"
 	// NoticeFailing: a subscription has been failing for 50, 75 or 90 % of the time
 	// after which it is disabled.

@@ -20,8 +20,9 @@ import (
 // longest that a delivery can have: the policy's, or PolicyBounds.MaxHorizon.
 type Retention struct {
 	// Reach is how far back one redelivers, replays and resumes without force: events
-	// that were published before are refused with a *RetentionError. The default is
-	// 28 days.
+	// that were published before are refused with a *RetentionError. Versions of an object
+	// that a dead letter has held back for so long are not let go on without force, either:
+	// see Settings.HoldDead. The default is 28 days.
 	Reach time.Duration
 
 	// Receivers is how long the receivers remember what they have applied. The

@@ -75,7 +75,9 @@ type Settings struct {
 	// HoldDead has a dead letter go on to hold back the later versions of its object, under
 	// OrderObject, until it is redelivered, passed over (see history.History.PassOver),
 	// replayed or removed, or the subscription is deleted. False: the later versions go
-	// on, however old they are.
+	// on. Those that were published longer ago than Retention.Reach by then end as dead
+	// letters instead, except for those behind one that is passed over by force, or sent
+	// again.
 	HoldDead bool `json:",omitzero"`
 
 	// RetryDelays are how long the attempts of a delivery that fails wait for each other,

@@ -44,7 +44,7 @@ func (p *pump) drain(ctx context.Context) error {
 func (p *pump) lastSweep(ctx context.Context) bool {
 	ctx, cancel := p.present.within(ctx)
 	defer cancel()
-	_, err := p.d.store.Sweep(ctx, 0)
+	_, err := p.d.store.Sweep(ctx, SweepParams{})
 	if err != nil {
 		p.d.cfg.Logger.ErrorContext(ctx, "the last figures could not be stored", "error", err)
 	}

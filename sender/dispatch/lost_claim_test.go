@@ -96,12 +96,12 @@ func (s slowEndStore) LeasedUnder(ctx context.Context, tokens []int64, limit int
 	return s.Store.LeasedUnder(ctx, tokens, limit)
 }
 
-func (s slowEndStore) Sweep(ctx context.Context, limit int) (int, error) {
-	if limit == 0 {
+func (s slowEndStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	if p.Limit == 0 {
 		s.ending.Store(true)
 		time.Sleep(time.Second)
 	}
-	return s.Store.Sweep(ctx, limit)
+	return s.Store.Sweep(ctx, p)
 }
 
 // Leases of such a claim that are found while the run ends are given back all the same.

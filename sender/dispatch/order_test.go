@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/sendertest"
 )
@@ -55,4 +57,59 @@ func TestOneObjectAtASlowEndpoint(t *testing.T) {
 		require.Equal(t, 150, stats.Attempted, "none was lost with its lease")
 		require.Less(t, lasted, 160*took)
 	}
+}
+
+// What a dead letter has held back for longer than the reach is not sent when it holds it back
+// no more, and somebody is told. What is younger is sent by the same run.
+func TestHeldBackForTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		sub, _ := b.Subscribe("sub_a", "http://endpoint/")
+		set := func(s sender.Settings) {
+			_, err := b.Registry.Update(t.Context(), sub.ID, sender.SubscriptionChange{Settings: &s})
+			require.NoError(t, err)
+		}
+		var told []sender.Notice
+		fails := true
+		d := b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Func(func(w http.ResponseWriter, _ *http.Request) {
+				if fails {
+					w.WriteHeader(http.StatusInternalServerError)
+				}
+			})),
+			Policy: shortLife(t),
+			Hooks:  dispatch.Hooks{Noticed: func(_ context.Context, n sender.Notice) { told = append(told, n) }},
+		})
+		run := func() dispatch.Stats {
+			stats, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			return stats
+		}
+		set(sender.Settings{Order: sender.OrderObject, HoldDead: true})
+		object := sender.Object{Type: "thing", ID: "a"}
+		b.PublishOn(object, "sub_a")
+		old := b.PublishOn(object, "sub_a")
+		run()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, run().DeadLettered)
+		require.Len(t, told, 1)
+
+		time.Sleep(29 * 24 * time.Hour)
+		young := b.PublishOn(object, "sub_a")
+		set(sender.Settings{Order: sender.OrderObject})
+		fails = false
+		stats := run()
+		require.Equal(t, []int{1, 1}, []int{stats.Attempted, stats.Delivered})
+		list, _, err := b.Store.Deliveries(t.Context(), history.DeliveryQuery{})
+		require.NoError(t, err)
+		status := map[string]sender.Delivery{}
+		for _, d := range list {
+			status[d.Event.ID] = d
+		}
+		require.Equal(t, sender.StatusDelivered, status[young.ID].Status)
+		require.Equal(t, sender.StatusDeadLettered, status[old.ID].Status)
+		require.Zero(t, status[old.ID].AttemptCount)
+		require.Len(t, told, 2)
+		require.Equal(t, []any{sender.NoticeDeadLettered, "sub_a", sub.ID, status[old.ID].ID}, []any{told[1].Kind, told[1].Subscriber, told[1].Subscription, told[1].Delivery})
+	})
 }

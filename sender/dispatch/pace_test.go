@@ -50,11 +50,11 @@ func (s *stepsStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispat
 	return x, c, err
 }
 
-func (s *stepsStore) Sweep(ctx context.Context, limit int) (int, error) {
+func (s *stepsStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
 	s.mu.Lock()
 	s.swept++
 	s.mu.Unlock()
-	return s.Store.Sweep(ctx, limit)
+	return s.Store.Sweep(ctx, p)
 }
 
 func (s *stepsStore) StepReplays(ctx context.Context, limit int, announce func(n sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {
@@ -253,11 +253,11 @@ type heldStore struct {
 	ended        error         // of the context of a held claim
 }
 
-func (s *heldStore) Sweep(ctx context.Context, limit int) (int, error) {
+func (s *heldStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
 	if s.sweep != nil {
 		<-s.sweep
 	}
-	return s.Store.Sweep(ctx, limit)
+	return s.Store.Sweep(ctx, p)
 }
 
 func (s *heldStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {

@@ -112,11 +112,11 @@ func (s *silentStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispa
 	return s.Store.Step(ctx, p, b)
 }
 
-func (s *silentStore) Sweep(ctx context.Context, limit int) (int, error) {
+func (s *silentStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
 	if err := s.call(ctx, "Sweep"); err != nil {
-		return 0, err
+		return dispatch.Swept{}, err
 	}
-	return s.Store.Sweep(ctx, limit)
+	return s.Store.Sweep(ctx, p)
 }
 
 func (s *silentStore) StepReplays(ctx context.Context, limit int, announce func(sender.Notice) (sender.Draft, bool)) (dispatch.ReplayStep, error) {

@@ -71,8 +71,8 @@ type Store interface {
 	// decided in the order given, each with the Health that the result before it left.
 	// Decide may run more than once for a result, if the transaction is retried, so it must
 	// be pure. Decision.Disable makes the subscription disabled if it is active. If it is
-	// not active, Disable and the notices of kind NoticeDisabled are dropped. Notices of
-	// kind NoticeDeadLettered are dropped if their delivery reads as cancelled. Each other
+	// not active, Disable and the notices of kind NoticeDisabled are dropped, and if it is
+	// closing those of kind NoticeFailing, too. Notices of kind NoticeDeadLettered are dropped if their delivery reads as cancelled. Each other
 	// notice is stored, and the event that b.Announce makes of it, if any, is published in
 	// the same transaction. Decision.Spared is kept with the delivery until the next
 	// decision about it, or until its schedule starts anew.
@@ -111,7 +111,8 @@ type Store interface {
 
 	// Release gives back claimed deliveries whose attempts did not begin: the attempt
 	// number is free again, Decision.Spared of the attempt before is kept, and they are due
-	// at Release.Due. Zero is at once: a delivery without an attempt is then due since its
+	// at Release.Due. A schedule that has begun stands still until then, from the claim on.
+	// Zero is at once: a delivery without an attempt is then due since its
 	// event was created, and comes before deliveries that were not claimed: see ClaimParams.
 	// A token that is not the present lease's changes nothing, so a release whose answer
 	// was lost can be repeated.
@@ -122,21 +123,26 @@ type Store interface {
 	// by its token, which no other claim has. It only reads.
 	LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]Release, error)
 
-	// Sweep stores the end of up to limit deliveries that read as cancelled, because their
+	// Sweep stores the end of up to p.Limit deliveries that read as cancelled, because their
 	// subscriptions were deleted or resumed without them, and ends the subscriptions that
 	// are closing and have nothing left. It erases the Settings of deleted subscriptions that
-	// have nothing left, and what is sealed in them. It also lets go on what dead letters hold back that
-	// are not to do so any more: they were pruned, or their subscriptions are closing or
-	// have other settings. In lines that halt it ends what newer deliveries have overtaken,
-	// as far as limit allows, and lets those go on in which nothing of that is left. It
-	// returns how many deliveries it ended. A store
-	// that keeps its counts for the rollups in memory writes them here, those of
-	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second.
-	// It also merges the rollups of each hour, some minutes after its end: see
-	// history.Store.HourRollups.
-	// With limit 0 it ends nothing, and writes all of its counts: so a dispatcher calls it
-	// at its end.
-	Sweep(ctx context.Context, limit int) (int, error)
+	// have nothing left, and what is sealed in them. In lines that halt it ends what newer deliveries have
+	// overtaken, as far as the limit allows, and lets those go on in which nothing of that is
+	// left.
+	//
+	// It also lets go on what dead letters hold back that are not to do so any more: they were
+	// pruned, or their subscriptions are closing or have other settings. Those behind the first
+	// dead letter of a line that are too old by p.NotBefore end instead, as far as the limit
+	// allows, unless their subscription is paused or disabled: see rules.Expire. The dead
+	// letter goes on to hold back the others until all of these have ended. One notice tells of
+	// those of a line that one Sweep has made dead letters: see rules.ExpireNotice. It is stored
+	// in the same transaction, as the notices of Step are.
+	//
+	// A store that keeps its counts for the rollups in memory writes them here, those of
+	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second,
+	// and at its end with limit 0. It also merges the rollups of each hour, some minutes after
+	// its end: see history.Store.HourRollups.
+	Sweep(ctx context.Context, p SweepParams) (Swept, error)
 
 	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in
 	// Target.SubscriberNumber, by their numbers. Subscribers that do not exist are left

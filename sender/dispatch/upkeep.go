@@ -10,11 +10,6 @@ import (
 )
 
 const (
-	// A batch takes some ten milliseconds. On a database with one writer, the application's
-	// own commits wait for it.
-	sweepBatch = 2000
-	// Between two batches others have the database for this many times as long.
-	sweepPause = 4
 	// Unless it is nudged, upkeep looks this often for something to sweep and for replays
 	// to go on with, or each MaxIdle if that is longer.
 	upkeepEvery = time.Second
@@ -105,23 +100,6 @@ func (u *upkeep) once(ctx context.Context) (busy bool, err error) {
 	swept, err := u.sweep(ctx)
 	replayed, replayErr := u.stepReplays(ctx)
 	return swept || replayed, errors.Join(err, replayErr)
-}
-
-// sweep reports whether it has ended deliveries.
-func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
-	began := u.p.d.now()
-	bounded, end := u.p.d.within(ctx)
-	n, err := u.p.d.store.Sweep(bounded, sweepBatch)
-	end()
-	if err != nil {
-		return false, err
-	}
-	now := u.p.d.now()
-	u.sweeps.at = now.Add(u.every())
-	if n >= sweepBatch {
-		u.sweeps.at = now.Add(sweepPause * now.Sub(began))
-	}
-	return n > 0, nil
 }
 
 // lookAgain goes on with the replays that the store leaves alone while what they have

@@ -36,12 +36,12 @@ func (s *brokenUpkeep) fail(part string) error {
 	return errAway
 }
 
-func (s *brokenUpkeep) Sweep(ctx context.Context, limit int) (int, error) {
-	if err := s.fail("sweep"); err != nil && limit > 0 {
-		return 0, err
+func (s *brokenUpkeep) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	if err := s.fail("sweep"); err != nil && p.Limit > 0 {
+		return dispatch.Swept{}, err
 	}
-	n, err := s.Store.Sweep(ctx, limit)
-	s.swept.Add(int64(n))
+	n, err := s.Store.Sweep(ctx, p)
+	s.swept.Add(int64(n.Ended))
 	return n, err
 }
 

@@ -240,13 +240,28 @@ func deadLettered(d *sender.Delivery) string {
 	if d.Redacted {
 		advice = "Its event was redacted, so it cannot be sent again."
 	}
-	if len(d.Attempts) == 0 {
-		return "Dead-lettered without an attempt. " + advice
+	if heldTooLong(d) {
+		if !d.Redacted {
+			advice = "It can be redelivered by force."
+		}
+		made := "without an attempt"
+		if n := len(d.Attempts); n > 0 {
+			made = "after " + counted(n, "attempt")
+		}
+		return fmt.Sprintf("Dead-lettered %s: an earlier version of its object, a dead letter, held it back for so long that its receiver may have forgotten its event, which was published at %s. %s",
+			made, at(d.CreatedAt), advice)
 	}
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
 	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. %s",
 		at(last.StartedAt.Add(last.Duration)), counted(len(d.Attempts), "attempt"),
 		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last), advice)
+}
+
+// heldTooLong tells of a dead letter that no attempt has made one: there was none, or another
+// was to follow. A sweep has made it one: see rules.Expire.
+func heldTooLong(d *sender.Delivery) bool {
+	n := len(d.Attempts)
+	return n == 0 || !d.Attempts[n-1].NextAttemptAt.IsZero()
 }
 
 func (f *Facts) holdsBack() string {
@@ -267,6 +282,9 @@ func (f *Facts) awaiting() string {
 	if f.Spared {
 		next = fmt.Sprintf("It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt %d is made in its place, and is due at %s.",
 			d.AttemptCount+1, at(d.NextAttemptAt))
+	}
+	if !f.Spared && !last.NextAttemptAt.IsZero() && d.NextAttemptAt.After(last.NextAttemptAt) {
+		next = fmt.Sprintf("Since then a process that had it could not send it, and has put it off until %s. The log of that process says why.", at(d.NextAttemptAt))
 	}
 	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), next)
 }

@@ -97,6 +97,14 @@ func TestExplain(t *testing.T) {
 			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
 			sentence: "Attempt 1 failed at 2026-11-20T11:59:10Z: timeout, no whole answer within the attempt's time. Attempt 2, the 3rd of its schedule, is due at 2026-11-20T12:01:00Z.",
 		},
+		"put off since the last attempt": {
+			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Delivery: sender.Delivery{
+				Status: sender.StatusAwaitingRetry, AttemptCount: 1, NextAttemptAt: now.Add(time.Minute),
+				Attempts: []sender.Attempt{{Number: 1, StartedAt: ago(time.Hour), Class: sender.ClassConnect, NextAttemptAt: ago(59 * time.Minute)}},
+			}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
+			sentence: "Attempt 1 failed at 2026-11-20T11:00:00Z: connect. Since then a process that had it could not send it, and has put it off until 2026-11-20T12:01:00Z. The log of that process says why.",
+		},
 		"awaiting a repetition": {
 			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Spared: true,
 				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 3, Attempts: []sender.Attempt{timeout, refused, reset}, NextAttemptAt: now.Add(time.Second)}},
@@ -157,9 +165,9 @@ func TestExplain(t *testing.T) {
 			sentence: "Attempt 1 has been in flight since 2026-11-20T12:00:00Z; its event was redacted, so it is cancelled unless this attempt succeeds.",
 		},
 		"dead-lettered and redacted": {
-			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Redacted: true}},
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Attempts: []sender.Attempt{refused}, Redacted: true}},
 			reason:   WhyDeadLettered,
-			sentence: "Dead-lettered without an attempt. Its event was redacted, so it cannot be sent again.",
+			sentence: "Dead-lettered at 2026-11-20T11:59:30Z after 1 attempt over 0s; the last one failed: connect. Its event was redacted, so it cannot be sent again.",
 		},
 		"cancelled by a resume": {
 			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusCancelled}},
@@ -170,6 +178,19 @@ func TestExplain(t *testing.T) {
 			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Attempts: []sender.Attempt{timeout, refused}}},
 			reason:   WhyDeadLettered,
 			sentence: "Dead-lettered at 2026-11-20T11:59:30Z after 2 attempts over 30s; the last one failed: connect. Redeliver it to start its schedule anew.",
+		},
+		"dead-lettered, for it was held back too long": {
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, CreatedAt: ago(720 * time.Hour)}},
+			reason:   WhyDeadLettered,
+			sentence: "Dead-lettered without an attempt: an earlier version of its object, a dead letter, held it back for so long that its receiver may have forgotten its event, which was published at 2026-10-21T12:00:00Z. It can be redelivered by force.",
+		},
+		"dead-lettered, for it was held back too long, and attempted before": {
+			facts: Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{
+				Status: sender.StatusDeadLettered, CreatedAt: ago(720 * time.Hour), Redacted: true,
+				Attempts: []sender.Attempt{{Number: 1, StartedAt: ago(700 * time.Hour), Class: sender.ClassConnect, NextAttemptAt: ago(699 * time.Hour)}},
+			}},
+			reason:   WhyDeadLettered,
+			sentence: "Dead-lettered after 1 attempt: an earlier version of its object, a dead letter, held it back for so long that its receiver may have forgotten its event, which was published at 2026-10-21T12:00:00Z. Its event was redacted, so it cannot be sent again.",
 		},
 		"sent again, due": {
 			facts: Facts{Status: sender.SubscriptionActive, Health: proven, Single: true,
@@ -205,9 +226,9 @@ func TestExplain(t *testing.T) {
 			sentence: "A newer version of its object has come, and its subscription wants the latest alone: it is about to be superseded, with the others before that version.",
 		},
 		"a dead letter that holds others back": {
-			facts:    Facts{Status: sender.SubscriptionActive, HoldsBack: true, Delivery: sender.Delivery{Status: sender.StatusDeadLettered}},
+			facts:    Facts{Status: sender.SubscriptionActive, HoldsBack: true, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Attempts: []sender.Attempt{refused}}},
 			reason:   WhyDeadLettered,
-			sentence: "Dead-lettered without an attempt. Redeliver it to start its schedule anew. Later versions of its object wait for it: redeliver it, or pass over it to let them go on.",
+			sentence: "Dead-lettered at 2026-11-20T11:59:30Z after 1 attempt over 0s; the last one failed: connect. Redeliver it to start its schedule anew. Later versions of its object wait for it: redeliver it, or pass over it to let them go on.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

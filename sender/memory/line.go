@@ -180,18 +180,77 @@ func (tx *Tx) setLine(sub *subscription, object sender.Object, line []*delivery)
 	}
 }
 
-// releaseStops takes dead letters out of their lines that are gone, or whose subscriptions
-// do not want them to hold back others any more.
-func (tx *Tx) releaseStops() {
-	s := tx.store
+// releaseStops takes dead letters out of their lines that are not to hold back others any
+// more, once nothing is behind them that is too old to go on, and returns how many.
+func (w *batch) releaseStops(notBefore time.Time) (freed int, err error) {
+	tx, s := w.tx, w.tx.store
 	for _, d := range s.stopped {
-		if d.stops && (s.deliveries[d.key()] != d || d.sub.deleted || !rules.Holds(&d.sub.Settings, d.sub.Status)) {
+		if !s.freeable(d) {
+			continue
+		}
+		left, err := w.expire(d, notBefore)
+		if err != nil {
+			return 0, err
+		}
+		if !left {
+			freed++
 			tx.leaveLine(d)
 			tx.advance(d.sub, d.event.info.Object)
 			tx.wake = true
 		}
 	}
 	set(tx, &s.stopped, filter(s.stopped, func(d *delivery) bool { return d.stops }))
+	return freed, nil
+}
+
+// freeable tells of a dead letter in a line that it is gone, or that its subscription does not
+// want it to hold back others any more.
+func (s *Store) freeable(d *delivery) bool {
+	return d.stops && (s.deliveries[d.key()] != d || d.sub.deleted || !rules.Holds(&d.sub.Settings, d.sub.Status))
+}
+
+// expire ends what is behind a dead letter and too old to go on, and tells whether some of it
+// is left.
+func (w *batch) expire(dead *delivery, notBefore time.Time) (left bool, err error) {
+	tx, sub := w.tx, dead.sub
+	if sub.deleted || !rules.Expires(sub.Status, notBefore) {
+		return false, nil
+	}
+	most, _ := tx.superseding.Grants()
+	all, held := w.heldBack(dead, notBefore, most)
+	ends, left := rules.Expire(sub.Settings.Order, held, notBefore, most)
+	for i, end := range ends {
+		tx.leaveLine(all[i])
+		tx.end(all[i], end)
+		tx.superseding.Add(1)
+	}
+	n, at, ok := rules.ExpireNotice(sub.owner.ID, held, ends)
+	if !ok {
+		return left, nil
+	}
+	n.Subscription, n.Delivery = sub.ID, all[at].id()
+	return left, w.notify(n)
+}
+
+// heldBack finds what rules.Expire needs of what a dead letter holds back that is the first of
+// its line.
+func (w *batch) heldBack(dead *delivery, notBefore time.Time, most int) (all []*delivery, held []rules.Held) {
+	for _, d := range dead.sub.lines[dead.event.info.Object] {
+		switch before := d.event.no < dead.event.no; {
+		case before && d.stops:
+			return nil, nil // that one holds back all
+		case before, d.live != nil && !d.live.behind, w.tx.store.freeable(d):
+			continue
+		case d.stops:
+			return all, held
+		}
+		all = append(all, d)
+		held = append(held, rules.Held{Published: d.event.info.CreatedAt, Single: d.live.single, Notice: d.event.info.Notice})
+		if len(held) > most || rules.Within(d.event.info.CreatedAt, notBefore) == nil {
+			break
+		}
+	}
+	return all, held
 }
 
 // goOnWithHalted lets lines advance that halted.

@@ -11,15 +11,15 @@ import (
 
 // Sweep implements dispatch.Store. Attempts in flight are not touched: they end
 // with their results, or with their leases.
-func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
-	if limit == 0 {
-		return 0, ctx.Err() // it keeps no counts elsewhere
+func (s *Store) Sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch.Swept, err error) {
+	if p.Limit == 0 {
+		return out, ctx.Err() // it keeps no counts elsewhere
 	}
 	err = s.inTx(ctx, func(tx *Tx) error {
-		w := &batch{Batch: &dispatch.Batch{}, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}}
+		w := &batch{Batch: &dispatch.Batch{Announce: p.Announce}, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}}
 		tx.beginMinute(w.now)
-		over := w.cancelled(limit)
-		tx.superseding = rules.SupersedingInSweep(limit - len(over))
+		over := w.cancelled(p.Limit)
+		tx.superseding = rules.SupersedingInSweep(p.Limit - len(over))
 		for _, d := range over {
 			if err := w.cancel(d); err != nil {
 				return err
@@ -29,9 +29,12 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 			tx.tally(&w.rollup)
 		}
 		tx.forget()
-		tx.releaseStops()
+		freed, err := w.releaseStops(p.NotBefore)
+		if err != nil {
+			return err
+		}
 		tx.goOnWithHalted()
-		ended = len(over) + tx.superseding.Ended()
+		out = dispatch.Swept{Ended: len(over) + tx.superseding.Ended(), Freed: freed, Notices: w.notices}
 		for _, sub := range s.closing {
 			if !sub.deleted && s.closed(sub) {
 				tx.remove(sub)
@@ -41,9 +44,9 @@ func (s *Store) Sweep(ctx context.Context, limit int) (ended int, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return dispatch.Swept{}, err
 	}
-	return ended, nil
+	return out, nil
 }
 
 // cancelled finds up to limit live deliveries that are to be ended now.

@@ -152,9 +152,9 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 
 	p.exec(t, `DELETE FROM {}.surehook_heads WHERE subscription = (SELECT no FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`')`)
 	for _, swept := range []int{6, 0} {
-		n, err := s.Sweep(t.Context(), 100)
+		n, err := s.Sweep(t.Context(), dispatch.SweepParams{Limit: 100})
 		require.NoError(t, err)
-		require.Equal(t, swept, n)
+		require.Equal(t, swept, n.Ended)
 	}
 	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'swept'`))
 	require.Equal(t, 3, p.count(t, `SELECT count(*) FROM {}.surehook_pending`), "what has no head is kept")
@@ -196,8 +196,8 @@ func TestSweepGoesOnWithDamagedFigures(t *testing.T) {
 		return s.DeleteSubscriptionTx(t.Context(), tx, subscriptionID(0, 0))
 	}))
 	p.exec(t, `INSERT INTO {}.surehook_rollups (minute, shard, rollup) VALUES (date_trunc('minute', now() - interval '3 hours'), 1, '{')`)
-	n, err := s.Sweep(t.Context(), 10)
+	n, err := s.Sweep(t.Context(), dispatch.SweepParams{Limit: 10})
 	require.ErrorContains(t, err, "merging rollups")
-	require.Equal(t, 3, n)
+	require.Equal(t, 3, n.Ended)
 	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'swept'`))
 }

@@ -153,19 +153,19 @@ func sweepsAtACost(t *testing.T, table, insert string) {
 	last := 0
 	for done := 0; done < backlog; done += batch {
 		before := entries()
-		n, err := c.Sweep(ctx, batch)
+		n, err := c.Sweep(ctx, dispatch.SweepParams{Limit: batch})
 		require.NoError(t, err)
-		require.Equal(t, batch, n)
+		require.Equal(t, batch, n.Ended)
 		last = entries() - before
 	}
 	t.Logf("entries of the index that the last batch has read: %d", last)
 	require.LessOrEqual(t, last, 5*batch)
 
 	c.exec(fmt.Sprintf(insert, 1, 1))
-	_, err = c.Sweep(ctx, batch)
+	_, err = c.Sweep(ctx, dispatch.SweepParams{Limit: batch})
 	require.NoError(t, err)
-	n, err := c.Sweep(ctx, batch)
+	n, err := c.Sweep(ctx, dispatch.SweepParams{Limit: batch})
 	require.NoError(t, err)
-	require.Equal(t, 1, n, "what is behind the place that is remembered")
+	require.Equal(t, 1, n.Ended, "what is behind the place that is remembered")
 	require.Equal(t, 1, c.count(`SELECT count(*) FROM {}.surehook_ended WHERE event = 1`))
 }

@@ -108,11 +108,11 @@ func (f *forgetting) expand() {
 	}
 }
 
-func (f *forgetting) sweep() (n int) {
+func (f *forgetting) sweep() int {
 	f.Helper()
-	n, err := f.Sweep(f.Context(), 100)
+	swept, err := f.Sweep(f.Context(), dispatch.SweepParams{Limit: 100})
 	require.NoError(f, err)
-	return n
+	return swept.Ended
 }
 
 // claim claims everything.

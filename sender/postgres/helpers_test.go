@@ -191,9 +191,9 @@ func drainAll(t testing.TB, s *pgxStore) map[string]int {
 		for id, n := range claimedOf(claimed) {
 			of[id] += n
 		}
-		swept, err := s.Sweep(context.Background(), 1000)
+		swept, err := s.Sweep(context.Background(), dispatch.SweepParams{Limit: 1000})
 		require.NoError(t, err)
-		more = len(claimed)+swept > 0
+		more = len(claimed)+swept.Ended > 0
 	}
 	return of
 }

@@ -79,13 +79,17 @@ func (c *core) freeable(ctx context.Context) (found []dispatch.DeliveryKey, err 
 	return found, fail("looking at dead letters that hold back others", err)
 }
 
-// freeAll takes dead letters out of their lines. It skips heads that somebody has locked.
-func (b *batch) freeAll(all []dispatch.DeliveryKey) error {
+// freeAll takes dead letters out of their lines, once nothing is behind them that is too old to
+// go on, and returns how many. It skips heads that somebody has locked.
+func (b *batch) freeAll(all []dispatch.DeliveryKey, notBefore time.Time) (int, error) {
 	free, err := b.lockHeadsOf(all)
 	if err == nil {
-		_, err = b.free(free)
+		free, err = b.expire(free, notBefore)
 	}
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return b.free(free)
 }
 
 // goOnWithHalted lets lines advance that halted, by their firsts. It skips heads that

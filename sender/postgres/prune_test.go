@@ -216,7 +216,7 @@ func TestPruneBesideEverything(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = f.Sweep(ctx, 5)
+		_, err = f.Sweep(ctx, dispatch.SweepParams{Limit: 5})
 		return err
 	}))
 	for range 2 {

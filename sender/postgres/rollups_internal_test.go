@@ -59,7 +59,7 @@ func TestRollupsCountWhatIsCommitted(t *testing.T) {
 	require.NoError(t, err)
 	sweep := func() {
 		t.Helper()
-		_, err := c.Sweep(t.Context(), 1)
+		_, err := c.Sweep(t.Context(), dispatch.SweepParams{Limit: 1})
 		require.NoError(t, err)
 	}
 	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -120,7 +120,7 @@ func TestRollupsWhenTheClockIsSetBack(t *testing.T) {
 	count := func(at string) {
 		c.at(at)
 		c.countsOne(t, nil)
-		_, err := c.Sweep(t.Context(), 1)
+		_, err := c.Sweep(t.Context(), dispatch.SweepParams{Limit: 1})
 		require.NoError(t, err)
 	}
 	for _, at := range []string{"12:00:10", "12:01:10", "12:02:10", "12:03:10", "12:04:10", "12:05:10", "12:06:10"} {

@@ -80,7 +80,7 @@ func TestStatementsOfAStep(t *testing.T) {
 	}
 	for range 3 { // until statements are prepared, and the subscription has moved to its lane
 		step(3)
-		_, err := s.Sweep(t.Context(), 100) // the marks of its filter go
+		_, err := s.Sweep(t.Context(), dispatch.SweepParams{Limit: 100}) // the marks of its filter go
 		require.NoError(t, err)
 	}
 	for name, c := range map[string]struct {

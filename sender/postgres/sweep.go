@@ -93,35 +93,36 @@ type sweepable struct {
 
 // Sweep implements dispatch.Store. It leaves to another time what somebody else has
 // locked. It also writes the counts since the last time: if it cannot, it sweeps all the same.
-func (c *core) Sweep(ctx context.Context, limit int) (swept int, err error) {
+func (c *core) Sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch.Swept, err error) {
 	var f sweepable
 	err = c.dispatching().readOne(ctx, selectSweepable, nil, &f.now, &f.ending, &f.skipped, &f.past, &f.epochs, &f.forgotten, &f.holding, &f.halted, &f.haltedAt, &f.clearBelow)
 	if err != nil {
-		return 0, fail("looking for what is to be swept", err)
+		return out, fail("looking for what is to be swept", err)
 	}
-	counted := errors.Join(c.storeRollups(ctx, f.now), c.storeHours(ctx, f.now.time(), limit == 0))
-	if limit == 0 {
-		return 0, counted
+	counted := errors.Join(c.storeRollups(ctx, f.now), c.storeHours(ctx, f.now.time(), p.Limit == 0))
+	if p.Limit == 0 {
+		return out, counted
 	}
 	counted = errors.Join(counted, c.mergeHours(ctx, f.now.time()))
-	swept, err = c.sweep(ctx, &f, limit)
-	return swept, errors.Join(counted, err)
+	out, err = c.sweep(ctx, &f, p)
+	return out, errors.Join(counted, err)
 }
 
-func (c *core) sweep(ctx context.Context, f *sweepable, limit int) (swept int, err error) {
+func (c *core) sweep(ctx context.Context, f *sweepable, p dispatch.SweepParams) (out dispatch.Swept, err error) {
 	var freeable []dispatch.DeliveryKey
 	if f.holding {
 		if freeable, err = c.freeable(ctx); err != nil {
-			return 0, err
+			return out, err
 		}
 	}
 	if len(f.ending)+len(f.skipped)+len(freeable)+len(f.halted) == 0 && !f.forgotten && f.clearBelow == nil {
-		return 0, nil
+		return out, nil
 	}
-	err = c.dispatching().batch(ctx, dispatch.Batch{}, func(b *batch) (err error) {
-		b.superseding = rules.SupersedingInSweep(limit)
-		if err = b.sweep(f, limit); err == nil {
-			err = b.freeAll(freeable)
+	err = c.dispatching().batch(ctx, dispatch.Batch{Announce: p.Announce}, func(b *batch) (err error) {
+		b.superseding = rules.SupersedingInSweep(p.Limit)
+		freed := 0
+		if err = b.sweep(f, p.Limit); err == nil {
+			freed, err = b.freeAll(freeable, p.NotBefore)
 		}
 		if err == nil {
 			err = b.goOnWithHalted(f.haltedFirsts())
@@ -129,13 +130,13 @@ func (c *core) sweep(ctx context.Context, f *sweepable, limit int) (swept int, e
 		if err == nil {
 			err = b.advance()
 		}
-		swept = b.superseding.Ended()
+		out = dispatch.Swept{Ended: b.superseding.Ended(), Freed: freed, Notices: b.out.Notices}
 		return fail("sweeping", err)
 	})
 	if err != nil {
-		return 0, err
+		return dispatch.Swept{}, err
 	}
-	return swept, nil
+	return out, nil
 }
 
 func (f *sweepable) haltedFirsts() (all []dispatch.DeliveryKey) {

@@ -120,7 +120,7 @@ func TestOpenTransactionsStallNobody(t *testing.T) {
 				for id, n := range claimedOf(claimed) {
 					of[id] += n
 				}
-				_, err = s.Sweep(soon(t), 1000)
+				_, err = s.Sweep(soon(t), dispatch.SweepParams{Limit: 1000})
 				require.NoError(t, err)
 				p.advance(t, time.Second)
 			}

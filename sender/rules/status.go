@@ -21,6 +21,14 @@ func Superseded(single bool) sender.Status {
 	return sender.StatusSuperseded
 }
 
+// DeadLettered is how a delivery ends that is given up. single is as for Cancelled.
+func DeadLettered(single bool) sender.Status {
+	if single {
+		return sender.StatusDelivered
+	}
+	return sender.StatusDeadLettered
+}
+
 // Status is how a delivery reads that has not ended. cancelled tells that its subscription
 // was deleted, or resumed without it, or that its event was redacted: it reads so at once,
 // and a Sweep stores it later. single is as for Cancelled. held tells that its subscription

@@ -21,6 +21,7 @@ import (
 	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/replay"
@@ -48,7 +49,7 @@ func TestConsoleReadsFewRows(t *testing.T) {
 	store := newStore(t, db, clock.now)
 	fill(t, db, n, clock.now())
 	for range 3 { // the hours of the last day
-		_, err := store.Sweep(t.Context(), 100)
+		_, err := store.Sweep(t.Context(), dispatch.SweepParams{Limit: 100})
 		require.NoError(t, err)
 	}
 

@@ -131,9 +131,9 @@ func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	_, err = db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
 	require.NoError(t, err)
 	for _, swept := range []int{6, 0} {
-		n, err := s.Sweep(t.Context(), 100)
+		n, err := s.Sweep(t.Context(), dispatch.SweepParams{Limit: 100})
 		require.NoError(t, err)
-		require.Equal(t, swept, n)
+		require.Equal(t, swept, n.Ended)
 	}
 	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
 	require.Equal(t, 3, count(t, db, `SELECT count(*) FROM surehook_pending`), "what has no head is kept")
@@ -170,7 +170,7 @@ func TestSweepFreesLinesWithoutAHead(t *testing.T) {
 	set(sender.Settings{Order: sender.OrderObject})
 	_, err := db.ExecContext(t.Context(), `DELETE FROM surehook_heads WHERE subscription = (SELECT no FROM surehook_subscriptions WHERE id = 'wsub_0')`)
 	require.NoError(t, err)
-	_, err = s.Sweep(t.Context(), 100)
+	_, err = s.Sweep(t.Context(), dispatch.SweepParams{Limit: 100})
 	require.NoError(t, err)
 	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_lines`), "dead letters in lines, one of them without a head")
 	require.Equal(t, 0, count(t, db, `SELECT lined FROM surehook_heads`))
@@ -212,9 +212,9 @@ func TestSweepGoesOnWithDamagedFigures(t *testing.T) {
 	require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error { return s.DeleteSubscriptionTx(t.Context(), tx, "wsub_0") }))
 	_, err := db.ExecContext(t.Context(), `INSERT INTO surehook_rollups (minute, shard, rollup) VALUES (?, 1, '{')`, time.Now().Add(-3*time.Hour).Truncate(time.Minute).UnixMicro())
 	require.NoError(t, err)
-	n, err := s.Sweep(t.Context(), 10)
+	n, err := s.Sweep(t.Context(), dispatch.SweepParams{Limit: 10})
 	require.ErrorContains(t, err, "merging rollups")
-	require.Equal(t, 3, n)
+	require.Equal(t, 3, n.Ended)
 	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
 }
 
@@ -266,9 +266,9 @@ func TestDeliveriesOfNoEvent(t *testing.T) {
 	step(0, 2, 1)
 	require.NoError(t, s.InTx(t.Context(), func(tx *sql.Tx) error { return s.DeleteSubscriptionTx(t.Context(), tx, "wsub_1") }))
 	passed.Add(int64(2 * time.Minute))
-	n, err := s.Sweep(t.Context(), 10)
+	n, err := s.Sweep(t.Context(), dispatch.SweepParams{Limit: 10})
 	require.NoError(t, err)
-	require.Positive(t, n)
+	require.Positive(t, n.Ended)
 	require.Equal(t, 1, count(t, db, `SELECT count(*) FROM surehook_subscriptions WHERE status = 'swept'`))
 }
 

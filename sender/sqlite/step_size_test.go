@@ -47,7 +47,7 @@ func TestStepsAreLargeWhileNobodyElseWrites(t *testing.T) {
 	for range 3 { // dispatchers' own writes make them no smaller
 		_, _, err := s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(nil, 10))
 		require.NoError(t, err)
-		_, err = s.Sweep(t.Context(), 10)
+		_, err = s.Sweep(t.Context(), dispatch.SweepParams{Limit: 10})
 		require.NoError(t, err)
 		require.Equal(t, 512, s.StepSize())
 	}

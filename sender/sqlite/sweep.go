@@ -58,24 +58,24 @@ const everything = never
 
 // Sweep implements dispatch.Store. If it cannot write the counts since the last time, it sweeps
 // all the same.
-func (s *Store) Sweep(ctx context.Context, limit int) (swept int, err error) {
-	counted := s.storeHours(ctx, limit == 0)
-	if limit == 0 {
-		return 0, counted
+func (s *Store) Sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch.Swept, err error) {
+	counted := s.storeHours(ctx, p.Limit == 0)
+	if p.Limit == 0 {
+		return out, counted
 	}
 	counted = errors.Join(counted, s.mergeHours(ctx))
-	swept, err = s.sweep(ctx, limit)
-	return swept, errors.Join(counted, err)
+	out, err = s.sweep(ctx, p)
+	return out, errors.Join(counted, err)
 }
 
-func (s *Store) sweep(ctx context.Context, limit int) (swept int, err error) {
+func (s *Store) sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch.Swept, err error) {
 	var ending, skipped, forgotten []int64
 	var freeable, halted []dispatch.DeliveryKey
 	err = s.read(ctx, func(w *work) (err error) {
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
 			return err
 		}
-		if skipped, err = w.sweepable(s.now(), limit); err != nil {
+		if skipped, err = w.sweepable(s.now(), p.Limit); err != nil {
 			return err
 		}
 		if freeable, err = s.freeable(w); err != nil {
@@ -88,21 +88,28 @@ func (s *Store) sweep(ctx context.Context, limit int) (swept int, err error) {
 		return err
 	})
 	if err != nil || len(ending)+len(skipped)+len(forgotten)+len(freeable)+len(halted) == 0 {
-		return 0, fail("looking for what is to be swept", err)
+		return out, fail("looking for what is to be swept", err)
 	}
 	err = s.write(ctx, func(w *work) error {
-		b := batch{work: w, store: s, now: s.now(), heads: newHeads(w), superseding: rules.SupersedingInSweep(limit)}
+		b := batch{work: w, Batch: dispatch.Batch{Announce: p.Announce}, store: s, now: s.now(), heads: newHeads(w), superseding: rules.SupersedingInSweep(p.Limit)}
 		err := b.sweep(ending, skipped)
 		if err == nil {
-			_, err = b.free(freeable)
+			freeable, err = b.expire(freeable, p.NotBefore)
+		}
+		var freed int64
+		if err == nil {
+			freed, err = b.free(freeable)
 		}
 		if err == nil {
 			err = b.goOnWithHalted(halted)
 		}
-		swept = b.superseding.Ended()
+		out = dispatch.Swept{Ended: b.superseding.Ended(), Freed: int(freed), Notices: b.out.Notices}
 		return fail("sweeping", err)
 	})
-	return swept, err
+	if err != nil {
+		return dispatch.Swept{}, err
+	}
+	return out, nil
 }
 
 // sweepable finds subscriptions whose resumes have skipped deliveries. Some of these are
@@ -347,6 +354,9 @@ func (b *batch) endAll(h *head, gone []live, as func(single bool) sender.Status)
 			return err
 		}
 		h.lined -= n
+	}
+	if as(false) == sender.StatusDeadLettered {
+		h.dead += int64(len(ended))
 	}
 	return b.execs(insertEnds, h.subscription, list(ended), b.now, string(as(false)))
 }

@@ -24,17 +24,22 @@ func cancelRules[Tx any]() []rule[Tx] {
 // ended.
 func (w *world[Tx]) sweep(limit int) (ended int) {
 	w.Helper()
+	return w.sweepBy(dispatch.SweepParams{Limit: limit}).Ended
+}
+
+func (w *world[Tx]) sweepBy(p dispatch.SweepParams) (sum dispatch.Swept) {
+	w.Helper()
 	for range plenty {
-		n, err := w.Store.Sweep(w.ctx, limit)
+		got, err := w.Store.Sweep(w.ctx, p)
 		w.noError(err, "sweeping")
-		w.check(n <= limit, "a sweep of up to %d ended %d", limit, n)
-		if n == 0 {
-			return ended
+		w.check(got.Ended <= p.Limit, "a sweep of up to %d ended %d", p.Limit, got.Ended)
+		sum.Ended, sum.Freed, sum.Notices = sum.Ended+got.Ended, sum.Freed+got.Freed, append(sum.Notices, got.Notices...)
+		if got.Ended == 0 {
+			return sum
 		}
-		ended += n
 	}
 	w.Fatal("sweeping does not come to an end")
-	return ended
+	return sum
 }
 
 // statuses counts a subscription's deliveries.
@@ -143,14 +148,14 @@ func cancelInFlightLost[Tx any](w *world[Tx]) {
 
 func cancelSweep[Tx any](w *world[Tx]) {
 	_, subs := w.crowd(3, 5)
-	n, err := w.Store.Sweep(w.ctx, 10)
+	n, err := w.Store.Sweep(w.ctx, dispatch.SweepParams{Limit: 10})
 	w.noError(err, "sweeping")
-	w.equal(n, 0, "deliveries ended while no subscription is deleted")
+	w.equal(n.Ended, 0, "deliveries ended while no subscription is deleted")
 	w.unsubscribe(subs[0])
 	w.unsubscribe(subs[1])
-	n, err = w.Store.Sweep(w.ctx, 4)
+	n, err = w.Store.Sweep(w.ctx, dispatch.SweepParams{Limit: 4})
 	w.noError(err, "sweeping")
-	w.equal(n, 4, "deliveries ended by a sweep of up to 4")
+	w.equal(n.Ended, 4, "deliveries ended by a sweep of up to 4")
 	w.equal(w.sweep(4), 6, "deliveries ended by the sweeps that followed")
 	for _, sub := range subs[:2] {
 		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusCancelled: 5}, "statuses")

@@ -269,7 +269,9 @@ func (unclosed) CloseSubscriptionTx(context.Context, tx, string) error { return 
 
 type unswept struct{ store }
 
-func (unswept) Sweep(context.Context, int) (int, error) { return 0, nil }
+func (unswept) Sweep(context.Context, dispatch.SweepParams) (dispatch.Swept, error) {
+	return dispatch.Swept{}, nil
+}
 
 type subscriberKept struct{ store }
 

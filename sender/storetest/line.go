@@ -10,7 +10,7 @@ import (
 )
 
 func lineRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
+	return append(lineExpireRules[Tx](), []rule[Tx]{
 		{"in order", "Under the order of objects a version is claimed only when each earlier one of its object has ended; other objects do not wait.", lineInOrder[Tx]},
 		{"a dead letter", "Under the order of objects a dead letter lets the later versions of its object go on.", lineDead[Tx]},
 		{"bounds", "A decision is told the bounds of the order of objects, and of no other.", lineBounds[Tx]},
@@ -35,7 +35,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"skipped in part", "What a resume skips is cancelled, also if a newer version is taken and its subscription has come to want the latest alone.", lineSkippedInPart[Tx]},
 		{"changed to the latest, long", "However many versions wait in a line when the order becomes the latest, none of them is claimed once the newest was, however that comes to overtake them, and sweeps end them all.", lineLatestLong[Tx]},
 		{"superseded, pruned", "The records of superseded deliveries are pruned as those of cancelled ones.", linePruned[Tx]},
-	}
+	}...)
 }
 
 // ordered registers a subscription with an order.
@@ -186,22 +186,13 @@ func lineHolds[Tx any](w *world[Tx]) {
 }
 
 func lineHoldsNoMore[Tx any](w *world[Tx]) {
-	for name, free := range map[string]func(owner, sub string){
-		"without HoldDead":   func(_, sub string) { w.set(sub, byObject) },
-		"with another order": func(_, sub string) { w.set(sub, sender.Settings{}) },
-		"closing":            func(_, sub string) { w.close(sub) },
-		"with its dead letter pruned": func(_, _ string) {
-			w.Advance(time.Hour)
-			got := w.prune(ages{dead: time.Minute, events: time.Minute})
-			w.check(got.DeadLetters > 0 && got.Events == got.DeadLetters, "%d dead letters were pruned, and the events of %d", got.DeadLetters, got.Events)
-		},
-	} {
+	for name, free := range w.freeing() {
 		owner, sub := w.ordered(holding)
 		e := w.versions(owner, sub, "a", "a")
 		w.die(w.claims("at first, "+name, e[0])[0])
 		w.sweep(plenty)
 		w.claimNothing("behind a dead letter that was not freed, %s", name)
-		free(owner, sub)
+		free(sub)
 		w.sweep(plenty)
 		w.record(result(w.claims("after the sweep, "+name, e[1])[0], sender.ClassNone))
 		if name == "closing" {

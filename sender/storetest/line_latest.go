@@ -180,10 +180,10 @@ func (w *world[Tx]) alone(sub, event, when string) {
 			began = true
 			w.record(result(c, sender.ClassNone))
 		}
-		n, err := w.Store.Sweep(w.ctx, sweepMost)
+		n, err := w.Store.Sweep(w.ctx, dispatch.SweepParams{Limit: sweepMost})
 		w.noError(err, "sweeping")
-		w.check(n <= sweepMost, "%s: a sweep of up to %d ended %d", when, sweepMost, n)
-		if n == 0 && len(claimed) == 0 {
+		w.check(n.Ended <= sweepMost, "%s: a sweep of up to %d ended %d", when, sweepMost, n.Ended)
+		if n.Ended == 0 && len(claimed) == 0 {
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -37,6 +38,17 @@ var lineBreakages = []breakage{
 	{"what is too old is passed over", func(s store) store { return passesOld{s} }, checks{"line/a dead letter that holds", "random/seed 2"}},
 	{"a dead letter holds back for ever", func(s store) store { return settingsKept{s} }, checks{"line/a dead letter that holds no more", "random/seed 1"}},
 	{"no dead letter is freed", func(s store) store { return frees{s} }, checks{"line/a dead letter that holds no more", "line/changed to the latest, long", "random/seed 1"}},
+
+	{"what is too old goes on", onSweep(func(p *dispatch.SweepParams) { p.NotBefore = time.Time{} }), checks{"line/too old to go on", "line/too old to go on, of several dead letters"}},
+	{"what is too old goes on once some has ended", func(s store) store { return sweepsOnce{s, new(atomic.Int64)} }, checks{"line/too old to go on, in parts"}},
+	{"what is too old ends in silence", onSwept(func(out *dispatch.Swept) { out.Notices = nil }), checks{"line/too old to go on", "line/too old to go on, in parts"}},
+	{"what is too old is dead-lettered whatever the order", func(s store) store { return sweepsOrdered{s} }, checks{"line/too old to go on, of the latest order"}},
+	{"what was delivered before is told of", onSwept(func(out *dispatch.Swept) {
+		if out.Ended > 0 && out.Notices == nil {
+			out.Notices = []sender.Notice{{Kind: sender.NoticeDeadLettered}}
+		}
+	}), checks{"line/too old to go on, delivered before"}},
+	{"a resume takes what is too old", onResume(func(r *sender.Resume) { r.NotBefore = time.Time{} }), checks{"line/too old to go on, held"}},
 
 	{"a redelivery is in no line", func(s store) store { return redeliversRelaxed{s} }, checks{"line/sent again"}},
 	{"a lost version lets the next one go", onDecide(func(decide decideFunc, l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
@@ -122,7 +134,69 @@ func (b passesOld) PassOver(ctx context.Context, id string, _ time.Time) error {
 // frees sweeps nothing.
 type frees struct{ store }
 
-func (frees) Sweep(context.Context, int) (int, error) { return 0, nil }
+func (frees) Sweep(context.Context, dispatch.SweepParams) (dispatch.Swept, error) {
+	return dispatch.Swept{}, nil
+}
+
+// sweeps sweeps by other parameters, or tells of another result.
+type sweeps struct {
+	store
+	ask    func(*dispatch.SweepParams)
+	answer func(*dispatch.Swept)
+}
+
+func (b sweeps) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	b.ask(&p)
+	out, err := b.store.Sweep(ctx, p)
+	b.answer(&out)
+	return out, err
+}
+
+func onSweep(ask func(*dispatch.SweepParams)) func(store) store {
+	return func(s store) store { return sweeps{s, ask, func(*dispatch.Swept) {}} }
+}
+
+func onSwept(answer func(*dispatch.Swept)) func(store) store {
+	return func(s store) store { return sweeps{s, func(*dispatch.SweepParams) {}, answer} }
+}
+
+// sweepsOnce heeds the first NotBefore alone.
+type sweepsOnce struct {
+	store
+	swept *atomic.Int64
+}
+
+func (b sweepsOnce) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	if b.swept.Add(1) > 1 {
+		p.NotBefore = time.Time{}
+	}
+	return b.store.Sweep(ctx, p)
+}
+
+// sweepsOrdered sweeps as if no subscription wanted the latest alone.
+type sweepsOrdered struct{ store }
+
+func (b sweepsOrdered) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	var changed []string
+	err := b.store.InTx(ctx, func(tx tx) error {
+		all, err := b.store.SubscriptionsTx(ctx, tx, "", "", 100)
+		for _, s := range all {
+			if s.Settings.Order == sender.OrderLatest {
+				_, orderErr := setOrder(ctx, b.store, tx, s.ID, sender.OrderObject)
+				changed, err = append(changed, s.ID), errors.Join(err, orderErr)
+			}
+		}
+		return err
+	})
+	out, sweepErr := b.store.Sweep(ctx, p)
+	return out, errors.Join(err, sweepErr, b.store.InTx(ctx, func(tx tx) (err error) {
+		for _, id := range changed {
+			_, orderErr := setOrder(ctx, b.store, tx, id, sender.OrderLatest)
+			err = errors.Join(err, orderErr)
+		}
+		return err
+	}))
+}
 
 // setOrder gives a subscription another order, and returns its settings as they were.
 func setOrder(ctx context.Context, s store, tx tx, id string, order sender.Order) (was sender.Settings, err error) {

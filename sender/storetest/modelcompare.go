@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 )
 
@@ -159,14 +160,22 @@ func (m *model[Tx]) mustBeGone(s *modelSub) bool {
 }
 
 func (m *model[Tx]) sweep() {
-	m.world.sweep(1 + m.rand.IntN(3))
+	var notBefore time.Time
+	if m.rand.IntN(3) == 0 {
+		notBefore = m.published()
+	}
+	m.sweepFrom(notBefore)
+}
+
+func (m *model[Tx]) sweepFrom(notBefore time.Time) {
+	m.noticed += len(m.sweepBy(dispatch.SweepParams{Limit: 1 + m.rand.IntN(3), NotBefore: notBefore}).Notices)
 	for _, d := range m.deliveries {
 		if d.live && d.cancelled() && !d.inFlight(m.clock) && m.swept(d) {
 			m.cancel(d)
 			m.comeOut(d)
 		}
 	}
-	m.free()
+	m.free(notBefore)
 	for _, s := range m.subs {
 		switch {
 		case s.deleted:

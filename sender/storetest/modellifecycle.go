@@ -188,7 +188,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	}
 	s.Status = sender.SubscriptionActive
 	m.world.sweep(100) // until then what is skipped is in its line
-	defer m.sweep()
+	defer m.sweepFrom(time.Time{})
 }
 
 // behindSince finds the events that are in the feed behind one that was published at Since

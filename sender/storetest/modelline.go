@@ -162,14 +162,51 @@ func (m *model[Tx]) inOrder(d *modelDelivery) {
 	d.begun = m.turns
 }
 
-// free lets go on what dead letters hold back that are not to do so any more.
-func (m *model[Tx]) free() {
+// free lets go on what dead letters hold back that are not to do so any more, except for what
+// is too old.
+func (m *model[Tx]) free(notBefore time.Time) {
 	for _, d := range m.byPair {
-		if d.stops && (d.gone || !d.sub.holdsDead()) {
+		if d.freeable() {
 			m.saw["freed by a sweep"]++
+			m.expire(d, notBefore)
 			d.stops, d.lined = false, false
 			m.comeOut(d)
 		}
+	}
+}
+
+// freeable tells of a dead letter in a line that it is not to hold back others any more.
+func (d *modelDelivery) freeable() bool { return d.stops && (d.gone || !d.sub.holdsDead()) }
+
+// expire ends what is behind a dead letter, if that is the first of its line, and too old.
+func (m *model[Tx]) expire(dead *modelDelivery, notBefore time.Time) {
+	if dead.sub.deleted || dead.sub.held() {
+		return
+	}
+	var old []*modelDelivery
+	newer := false
+	for _, d := range m.line(dead) {
+		if d.event.at < dead.event.at && d.stops {
+			return
+		}
+		if d.event.at < dead.event.at || d.freeable() {
+			continue
+		}
+		if newer = d.live; d.stops || !d.event.created.Before(notBefore) {
+			break
+		}
+		old, newer = append(old, d), false
+	}
+	for i, d := range old {
+		end := sender.StatusDeadLettered
+		switch {
+		case d.single:
+			end = sender.StatusDelivered
+		case dead.sub.Settings.Order == sender.OrderLatest && (newer || i < len(old)-1):
+			end = sender.StatusSuperseded
+		}
+		d.lined = false
+		m.end(d, end)
 	}
 }
 

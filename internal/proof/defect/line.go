@@ -26,6 +26,26 @@ var ofLines = []Defect{
 		Old: "s.HoldDead && status", New: "s.HoldTries < 0 && status",
 	},
 	{
+		Name: "what a dead letter has held back goes on, however old it is",
+		File: "sender/rules/expire.go", Tests: []string{"./sender/memory"}, Run: store,
+		Old: "return !notBefore.IsZero() && (status ==", New: "return notBefore.IsZero() && (status ==",
+	},
+	{
+		Name: "a dispatcher lets go on what is older than the reach",
+		File: "sender/dispatch/sweep.go", Tests: []string{"./sender/dispatch"}, Run: "^TestHeldBackForTooLong$",
+		Old: "NotBefore: u.p.d.cfg.Retention.NotBefore(u.p.databaseTime(began)), ", New: "",
+	},
+	{
+		Name: "a line goes on before all that is too old has ended, on SQLite",
+		File: "sender/sqlite/line_expire.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
+		Old: "if !left {", New: "if !left || k.Event > 0 {",
+	},
+	{
+		Name: "what an earlier dead letter still holds back ends for its age, on PostgreSQL",
+		File: "sender/postgres/line_expire.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "x.event < u.event AND x.place = 3", New: "x.event < 0 AND x.place = 3",
+	},
+	{
 		Name: "an attempt that fails is made again although a newer version waits",
 		File: "sender/rules/settle.go", Tests: []string{"./sender/memory"}, Run: store,
 		Old: "case v.Status == sender.StatusAwaitingRetry && s.Newer:", New: "case v.Status == sender.StatusAwaitingRetry && s.Newer && s.Gone:",

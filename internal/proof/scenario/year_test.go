@@ -329,8 +329,8 @@ func (y *year[Tx]) dispatch() {
 	y.expand()
 	_, err := y.disp.RunOnce(y.ctx())
 	require.NoError(y.t, err)
-	for n := 1; n > 0; {
-		n, err = y.store.Sweep(y.ctx(), 100)
+	for swept := (dispatch.Swept{Ended: 1}); swept.Ended > 0; {
+		swept, err = y.store.Sweep(y.ctx(), dispatch.SweepParams{Limit: 100})
 		require.NoError(y.t, err)
 	}
 	y.discover() // notices have made events, and those deliveries

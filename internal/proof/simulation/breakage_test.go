@@ -312,19 +312,19 @@ func (s *brokenStore) InTx(ctx context.Context, fn func(*memory.Tx) error) error
 	return own
 }
 
-func (s *brokenStore) Sweep(ctx context.Context, limit int) (int, error) {
+func (s *brokenStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
 	if s.how.redelivers != "" {
 		ended, _, err := s.Deliveries(ctx, history.DeliveryQuery{Status: s.how.redelivers, Limit: 1})
 		if err != nil {
-			return 0, err
+			return dispatch.Swept{}, err
 		}
 		for _, d := range ended {
 			if err := s.Redeliver(ctx, d.ID, time.Time{}); err != nil {
-				return 0, err
+				return dispatch.Swept{}, err
 			}
 		}
 	}
-	return s.Store.Sweep(ctx, limit)
+	return s.Store.Sweep(ctx, p)
 }
 
 func (s *brokenStore) Release(ctx context.Context, rs []dispatch.Release) error {

@@ -131,12 +131,12 @@ func (s *processStore) Release(ctx context.Context, rs []dispatch.Release) error
 	return err
 }
 
-func (s *processStore) Sweep(ctx context.Context, limit int) (int, error) {
-	n, err := call(s, "sweep", same[int](s.p.w.swept), func() (int, error) { return s.Store.Sweep(ctx, limit) })
+func (s *processStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	out, err := call(s, "sweep", same[dispatch.Swept](s.p.w.swept), func() (dispatch.Swept, error) { return s.Store.Sweep(ctx, p) })
 	if err != nil { // it may have done a part
 		s.p.w.swept()
 	}
-	return n, err
+	return out, err
 }
 
 func (s *processStore) Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error) {

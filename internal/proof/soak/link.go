@@ -100,7 +100,7 @@ func (l *link) Release(ctx context.Context, rs []dispatch.Release) error {
 }
 
 // Sweep implements dispatch.Store.
-func (l *link) Sweep(ctx context.Context, limit int) (n int, err error) {
-	err = l.through(ctx, func() (err error) { n, err = l.Store.Sweep(ctx, limit); return err })
-	return n, err
+func (l *link) Sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch.Swept, err error) {
+	err = l.through(ctx, func() (err error) { out, err = l.Store.Sweep(ctx, p); return err })
+	return out, err
 }

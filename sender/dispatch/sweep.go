@@ -1,0 +1,70 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/surehook/surehook/sender"
+)
+
+const (
+	// A batch takes some ten milliseconds. On a database with one writer, the application's
+	// own commits wait for it.
+	sweepBatch = 2000
+	// Between two batches others have the database for this many times as long.
+	sweepPause = 4
+)
+
+// SweepParams bound a Sweep.
+type SweepParams struct {
+	// Limit is how many deliveries it ends at most. With 0 it ends nothing, and writes all of
+	// its counts.
+	Limit int
+
+	// NotBefore is when the oldest event was published of a delivery that may go on after a
+	// dead letter has held it back. Zero: any may.
+	NotBefore time.Time
+
+	// Announce is like Batch.Announce.
+	Announce func(n sender.Notice) (sender.Draft, bool)
+}
+
+// Swept tells what a Sweep did.
+type Swept struct {
+	Ended   int             // deliveries
+	Freed   int             // dead letters that hold back nothing any more
+	Notices []sender.Notice // they were stored
+}
+
+// sweep reports whether it has ended deliveries, or let some go on.
+func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
+	began := u.p.d.now()
+	bounded, end := u.p.d.within(ctx)
+	done, err := u.p.d.store.Sweep(bounded, SweepParams{
+		Limit: sweepBatch, NotBefore: u.p.d.cfg.Retention.NotBefore(u.p.databaseTime(began)), Announce: sender.Notice.Draft,
+	})
+	end()
+	if err != nil {
+		return false, err
+	}
+	for _, n := range done.Notices {
+		u.p.notice(ctx, n)
+	}
+	now := u.p.d.now()
+	u.sweeps.at = now.Add(u.every())
+	if done.Ended >= sweepBatch {
+		u.sweeps.at = now.Add(sweepPause * now.Sub(began))
+	}
+	return done.Ended+done.Freed > 0, nil
+}
+
+// databaseTime is the database's time at a time of the local clock. Before the first step
+// it is the local clock's.
+func (p *pump) databaseTime(local time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spare.clock.there.IsZero() {
+		return local
+	}
+	return p.spare.clock.at(local)
+}
