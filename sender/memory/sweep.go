@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -64,7 +65,8 @@ func (w *batch) cancelled(limit int) (over []*delivery) {
 	for _, sub := range w.tx.store.deleted {
 		look(sub.all())
 	}
-	look(w.tx.store.dropped)
+	// What was sent again since it was dropped is found above if its subscription was deleted.
+	look(filter(w.tx.store.dropped, func(d *delivery) bool { return !slices.Contains(over, d) }))
 	return over
 }
 

@@ -15,7 +15,7 @@ func cancelRules[Tx any]() []rule[Tx] {
 		{"ended ones stay", "A delivery that was delivered or dead-lettered before the deletion stays so.", cancelEnded[Tx]},
 		{"in flight and succeeds", "An attempt that was in flight at the deletion and succeeds makes its delivery delivered, also if it was swept meanwhile.", cancelInFlightSucceeds[Tx]},
 		{"in flight and fails", "An attempt that was in flight at the deletion and fails leaves its delivery cancelled, whatever Decide says, and is stored.", cancelInFlightFails[Tx]},
-		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept.", cancelInFlightLost[Tx]},
+		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept, also if it was delivered before, and a resume has skipped its single attempt.", cancelInFlightLost[Tx]},
 		{"sweep is bounded", "Sweep ends up to limit deliveries and returns how many, until none is left.", cancelSweep[Tx]},
 	}
 }
@@ -134,16 +134,27 @@ func cancelInFlightFails[Tx any](w *world[Tx]) {
 }
 
 func cancelInFlightLost[Tx any](w *world[Tx]) {
-	d, sub := w.one()
-	c := w.claimOne()
-	w.unsubscribe(sub)
-	w.Advance(lease + time.Second)
-	w.claimNothing("of a deleted subscription whose attempt was lost")
-	w.equal(w.sweep(100), 1, "deliveries that the sweep ended")
-	read := w.delivery(d.ID, sub)
-	w.equal([]any{read.Status, read.AttemptCount, read.LastErrorClass}, []any{sender.StatusCancelled, 1, sender.ClassInterrupted}, "status, attempts and last class")
-	w.sameTime(read.Attempts[0].StartedAt, c.At, "start of the lost attempt")
-	w.lost(result(c, sender.ClassNone), d.ID, sub, "swept")
+	for want, again := range map[sender.Status]bool{sender.StatusCancelled: false, sender.StatusDelivered: true} {
+		d, sub := w.one()
+		c := w.claimOne()
+		if again { // it was delivered, and a resume skips it while it is sent again
+			w.record(result(c, sender.ClassNone))
+			id := w.delivery(d.ID, sub).ID
+			w.redeliver(id)
+			c = w.claimOne()
+			w.pause(sub)
+			w.resume(sub, takeNone)
+			_ = w.Store.Redeliver(w.ctx, id, time.Time{}) // the contract does not say whether it can be
+		}
+		w.unsubscribe(sub)
+		w.Advance(lease + time.Second)
+		w.claimNothing("of a deleted subscription whose attempt was lost")
+		w.equal(w.sweep(100), 1, "deliveries that the sweep ended")
+		read := w.delivery(d.ID, sub)
+		w.equal([]any{read.Status, read.AttemptCount, read.LastErrorClass}, []any{want, c.Number, sender.ClassInterrupted}, "status, attempts and last class")
+		w.sameTime(read.Attempts[c.Number-1].StartedAt, c.At, "start of the lost attempt")
+		w.lost(result(c, sender.ClassNone), d.ID, sub, "swept")
+	}
 }
 
 func cancelSweep[Tx any](w *world[Tx]) {

@@ -38,6 +38,7 @@ func modelRules[Tx any]() (rules []rule[Tx]) {
 type model[Tx any] struct {
 	*world[Tx]
 	rand       *rand.Rand
+	ages       *rand.Rand // for what sweeps find too old
 	clock      time.Time
 	owners     []string // without the deleted ones
 	subs       []*modelSub
@@ -123,7 +124,7 @@ type modelDelivery struct {
 
 func runModel[Tx any](w *world[Tx], seed uint64) *model[Tx] {
 	m := &model[Tx]{
-		world: w, rand: rand.New(rand.NewPCG(seed, 1)), clock: w.now(), convert: modelConvert,
+		world: w, rand: rand.New(rand.NewPCG(seed, 1)), ages: rand.New(rand.NewPCG(seed, 2)), clock: w.now(), convert: modelConvert,
 		byKey: map[dispatch.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{}, passed: map[pair]bool{}, saw: map[string]int{},
 		given: map[dispatch.DeliveryKey]dispatch.Live{}, announced: map[string]sender.Draft{},
 	}

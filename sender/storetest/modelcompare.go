@@ -161,8 +161,8 @@ func (m *model[Tx]) mustBeGone(s *modelSub) bool {
 
 func (m *model[Tx]) sweep() {
 	var notBefore time.Time
-	if m.rand.IntN(3) == 0 {
-		notBefore = m.published()
+	if len(m.events) > 0 && m.ages.IntN(3) == 0 {
+		notBefore = m.events[m.ages.IntN(len(m.events))].created
 	}
 	m.sweepFrom(notBefore)
 }
