@@ -108,7 +108,7 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 		schedule.Horizon = min(l.HoldFor, schedule.WithDefaults().Horizon)
 	}
 	// What is put off before an attempt can stand for longer than a failing attempt may.
-	age := now.Sub(l.First) - min(l.Stood, mostHorizonsStood*p.Backoff.WithDefaults().Horizon)
+	age := now.Sub(l.First) - min(l.Stood, p.mostStood())
 	delay, again := schedule.Next(backoff.State{
 		Attempt: l.Tries, Age: age, Outcome: outcome(r), RetryAfter: r.RetryAfter,
 	}, r.Chance)
@@ -140,10 +140,15 @@ func (p Policy) standStill(l Live, h sender.Health, r Result, now time.Time) (d 
 	delay, _ := p.Backoff.Next(backoff.State{Attempt: min(l.Tries, 2)}, r.Chance)
 	due := now.Add(delay)
 	stands := max(0, due.Sub(r.StartedAt))
-	if l.Stood+stands > mostHorizonsStood*p.Backoff.WithDefaults().Horizon {
+	if l.Stood+stands > p.mostStood() {
 		return Decision{}, false
 	}
 	return Decision{Status: sender.StatusAwaitingRetry, Due: due, Health: h, Uncounted: true, Stands: stands}, true
+}
+
+// mostStood is for how long a schedule may stand still.
+func (p Policy) mostStood() time.Duration {
+	return mostHorizonsStood * p.Backoff.WithDefaults().Horizon
 }
 
 func outcome(r Result) backoff.Outcome {

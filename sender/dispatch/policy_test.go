@@ -35,6 +35,7 @@ func TestPolicyDelivery(t *testing.T) {
 		{"an interrupted one is one of them", dispatch.Live{Tries: 3, HoldTries: 3}, dispatch.Result{Class: sender.ClassInterrupted}, 0, sender.StatusDeadLettered, 0},
 		{"a held object has time left", dispatch.Live{Tries: 2, HoldFor: 3 * time.Minute}, failed, time.Minute, sender.StatusAwaitingRetry, 2 * time.Minute},
 		{"and no time left", dispatch.Live{Tries: 2, HoldFor: 3 * time.Minute}, failed, 3 * time.Minute, sender.StatusDeadLettered, 0},
+		{"it was put off for weeks", dispatch.Live{Tries: 2, Stood: 1000 * time.Hour}, failed, 216 * time.Hour, sender.StatusDeadLettered, 0},
 		{"time that stood still does not count", dispatch.Live{Tries: 1, HoldFor: 3 * time.Minute, Stood: time.Hour}, failed, time.Hour, sender.StatusAwaitingRetry, time.Minute},
 		{"it is never held beyond the horizon", dispatch.Live{Tries: 2, HoldFor: 100 * time.Hour}, failed, 72 * time.Hour, sender.StatusDeadLettered, 0},
 		{"Retry-After lengthens", dispatch.Live{Tries: 1}, dispatch.Result{Class: sender.ClassStatus, StatusCode: 503, RetryAfter: time.Hour}, 0, sender.StatusAwaitingRetry, time.Hour},

@@ -35,6 +35,6 @@ var ofOwnPolicies = []Defect{
 	{
 		Name: "an outage of ours stands still by the horizon of all",
 		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"}, Run: "^TestOwnPolicyDelivery$",
-		Old: "mostHorizonsStood*p.Backoff.WithDefaults().Horizon", New: "mostHorizonsStood*(Policy{}).Backoff.WithDefaults().Horizon",
+		Old: "mostHorizonsStood * p.Backoff.WithDefaults().Horizon", New: "mostHorizonsStood * (Policy{}).Backoff.WithDefaults().Horizon",
 	},
 }
