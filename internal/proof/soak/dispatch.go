@@ -49,6 +49,7 @@ func (c *cycle) life(ctx context.Context, rng *rand.Rand) error {
 		Notifier: c.notify,
 		Hooks: dispatch.Hooks{
 			Recorded: func(_ context.Context, r *dispatch.Recorded) { c.w.recorded(r) },
+			PutOff:   func(_ context.Context, p dispatch.PutOff) { c.w.putOff(p) },
 			Pruned: func(_ context.Context, p dispatch.Pruned) {
 				c.w.countN("deliveries pruned", int64(p.Deliveries+p.DeadLetters))
 				c.w.countN("events pruned", int64(p.Events))

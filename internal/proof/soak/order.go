@@ -10,7 +10,7 @@ import (
 // whichever processes attempt them.
 type order struct {
 	last     map[line]*first
-	excluded map[string]bool // events that were redelivered, or claimed by a process that did not learn of it
+	excluded map[string]bool // events that were redelivered, put off, or claimed by a process that did not learn of it
 }
 
 type line struct {
@@ -58,4 +58,13 @@ func (w *witness) unheard(claimed []dispatch.Claimed) {
 	for i := range claimed {
 		w.order.excluded[claimed[i].Event.ID] = true
 	}
+}
+
+// putOff notes a delivery that a process has given back until later, because it could not
+// read what it needs in time: a keyring, for example, while the machine is busy.
+func (w *witness) putOff(p dispatch.PutOff) {
+	w.count("deliveries put off: " + string(p.Reason))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.order.excluded[p.Delivery.Event.ID] = true
 }
