@@ -109,6 +109,17 @@ func (b *batch) waitAs(h *head, w waits) {
 	b.waits = append(b.waits, w)
 }
 
+// waitResumed makes a delivery without an attempt wait among those of before the last resume,
+// which a claim takes first, in the order of the events. It may have looked at them up to there.
+func (b *batch) waitResumed(h *head, l *live) {
+	h.waiting++
+	h.resumedTo = min(h.resumedTo, l.event-1)
+	h.lower(b.now)
+	w := waits{*l, b.now, rankFresh, 0}
+	w.epoch = h.epoch - 1
+	b.waits = append(b.waits, w)
+}
+
 const selectLastClass = `SELECT class FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number DESC LIMIT 1`
 
 // lastClass reads how the last attempt of a delivery ended.

@@ -112,12 +112,16 @@ func (b *batch) release(rs []dispatch.Release) error {
 // takeBack undoes a claim whose lease was taken away. What does not go on is ended after it.
 func (b *batch) takeBack(h *head, l *live, created timestamp, due time.Time, goesOn bool) {
 	h.leased--
+	amongResumed := due.IsZero() && l.number == 1 && h.resumedTo >= 0 && !b.subs[l.subscription].skips(h.epoch-1, l.event)
 	back, due := rules.TakeBack(l.forDecision(), l.claimedAt.time(), created.time(), l.epoch < h.epoch, due, b.now.time())
 	l.take(&back)
 	h.lower(b.now) // its lease may have kept others back: see Settings.MaxInFlight
-	if goesOn {
+	switch {
+	case goesOn && amongResumed && !b.inLines[l.key()].Yields(l.event):
+		b.waitResumed(h, l)
+	case goesOn:
 		b.goOn(h, l, timestampOf(due))
-	} else {
+	default:
 		b.wait(h, l, timestampOf(due), rankFresh, 0)
 	}
 }

@@ -335,6 +335,15 @@ func (b *batch) wait(h *head, l *live, due int64, rank int) error {
 	return b.execs(insertWaiting, l.subscription, l.event, due, l.number, l.tries, l.firstAt, l.stood, l.single, l.spared, h.epoch, rank)
 }
 
+// waitResumed makes a delivery without an attempt wait among those of before the last resume,
+// which a claim takes first, in the order of the events. It may have looked at them up to there.
+func (b *batch) waitResumed(h *head, l *live) error {
+	h.waiting++
+	h.resumedTo = min(h.resumedTo, l.event-1)
+	h.lower(b.now)
+	return b.execs(insertWaiting, l.subscription, l.event, b.now, l.number, l.tries, l.firstAt, l.stood, l.single, l.spared, h.epoch-1, rankFresh)
+}
+
 // end ends a delivery that is in none of the tables.
 func (b *batch) end(h *head, l *live, status sender.Status, class sender.Class) error {
 	switch status {

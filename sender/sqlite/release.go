@@ -103,7 +103,11 @@ func (b *batch) takeBack(l *live, created, due time.Time) error {
 	if line.Overtaken(sub.Settings.Order, l.event) {
 		return b.endAll(h, []live{*l}, rules.Superseded)
 	}
+	amongResumed := due.IsZero() && l.number == 1 && h.resumedTo >= 0 && l.event > h.skippedTo
 	back, due := rules.TakeBack(l.forDecision(), timeOf(l.claimedAt), created, l.epoch < h.epoch, due, timeOf(b.now))
 	l.take(&back)
+	if amongResumed && !line.Yields(l.event) {
+		return b.waitResumed(h, l)
+	}
 	return b.goOn(h, l, micros(due), &line)
 }

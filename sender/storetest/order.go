@@ -21,6 +21,7 @@ func orderRules[Tx any]() []rule[Tx] {
 	return append([]rule[Tx]{
 		{"by event", "A subscription's deliveries that have had no attempt are claimed in the order of their events, in a claim and from one claim to the next.", orderByEvent[Tx]},
 		{"released", "Deliveries that are released at once before their first attempt are claimed before those that were never claimed, in the order of the events.", orderReleased[Tx]},
+		{"released among resumed", "What is released at once before its first attempt, and what a resume lets go on, is claimed in the order of the events.", orderReleasedAmongResumed[Tx]},
 		{"released among retries", "A delivery that is released before its first attempt is claimed before those behind it, also where more retries are due than a claim takes.", orderReleasedAmongRetries[Tx]},
 		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched[Tx]},
 	}, orderProcessRules[Tx]()...)
@@ -86,6 +87,27 @@ func orderReleased[Tx any](w *world[Tx]) {
 		w.Advance(time.Millisecond)
 	}
 	w.equal(order, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "events in the order of the claims, of which the first four were released")
+}
+
+func orderReleasedAmongResumed[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	sub := w.subscribe(owner, "only.addressed")
+	drafts := w.series(owner, sub, 1, 6)
+	claimed := w.claim(plenty)
+	w.giveBack(claimed[1:]...)
+	w.pause(sub)
+	w.Advance(time.Second)
+	w.resume(sub, sender.Resume{})
+	w.Advance(time.Millisecond)
+	w.giveBack(claimed[0]) // it was claimed before the resume
+	for range 2 {
+		w.Advance(time.Second)
+		claimed = w.claim(2)
+		w.equal(indexes(drafts, claimed), []int{0, 1}, "events claimed, which were released at once and are first again")
+		w.giveBack(claimed...)
+	}
+	w.Advance(time.Millisecond)
+	w.equal(indexes(drafts, w.claim(plenty)), []int{0, 1, 2, 3, 4, 5}, "events in the order of the claims, of which two were released among those that were resumed")
 }
 
 func orderReleasedAmongRetries[Tx any](w *world[Tx]) {

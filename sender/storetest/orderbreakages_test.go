@@ -14,7 +14,7 @@ var orderBreakages = []breakage{
 	{"a claim begins with its last event", onClaims(func(c *dispatch.Claims) {
 		slices.SortStableFunc(c.Claimed, func(x, y dispatch.Claimed) int { return int(y.Key.Event - x.Key.Event) })
 	}), checks{"order/by event", "order/dispatched"}},
-	{"what is released goes to the tail", func(s store) store { return releasedLast{s} }, checks{"order/released"}},
+	{"what is released goes to the tail", func(s store) store { return releasedLast{s} }, checks{"order/released", "order/released among resumed"}},
 	{"a failure holds others back", func(s store) store {
 		return &failureBlocks{store: s, failing: map[dispatch.DeliveryKey]sender.Object{}, objects: map[dispatch.DeliveryKey]sender.Object{}}
 	}, checks{"order/dispatched"}},

@@ -36,6 +36,16 @@ var ofOrder = []Defect{
 		Old: "created[event] = at\n", New: "created[event] = 0 * at\n",
 	},
 	{
+		Name: "a released delivery stands behind those that a resume has let go on, on SQLite",
+		File: "sender/sqlite/release.go", Tests: []string{"./sender/sqlite"}, Run: orderOn("immediate"),
+		Old: "l.number == 1 && h.resumedTo >= 0", New: "l.number == 1 && h.resumedTo < 0",
+	},
+	{
+		Name: "a released delivery stands behind those that a resume has let go on, on PostgreSQL",
+		File: "sender/postgres/release.go", Tests: []string{"./sender/postgres"}, Run: orderOn("pgx_read_committed"),
+		Old: "l.number == 1 && h.resumedTo >= 0", New: "l.number == 1 && h.resumedTo < 0",
+	},
+	{
 		Name: "what others hold uses slots, on SQLite",
 		File: "sender/sqlite/owner.go", Tests: []string{"./sender/sqlite"}, Run: orderOn("immediate"),
 		Old: "d.owner IN (0, ?%d) OR d.leases_end", New: "d.owner IN (0, ?%d) OR d.owner <> 0 OR d.leases_end",
