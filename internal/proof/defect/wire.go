@@ -12,6 +12,21 @@ var ofWire = []Defect{
 		Old: "p.done = append(done[:len(done):len(done)], p.done...)", New: "done = append(done[:len(done):len(done)], p.done...)",
 	},
 	{
+		Name: "a long event is cut off once its endpoint has answered with success",
+		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"}, Run: "^TestLongBody$",
+		Old: "x.wanted = x.wrote != nil && ", New: "x.wanted = x.wrote == nil && ",
+	},
+	{
+		Name: "a long event is cut off over HTTP/2 once its endpoint has answered with success",
+		File: "sender/internal/http2/exchange.go", Tests: []string{"./sender/internal/http2"}, Run: "^TestAnswerBeforeTheBodyIsRead$",
+		Old: "\tif x.sent == nil {\n\t\treturn io.EOF", New: "\tif x != nil {\n\t\treturn io.EOF",
+	},
+	{
+		Name: "a server over HTTP/2 may send without an end",
+		File: "sender/internal/http2/meter.go", Tests: []string{"./sender/internal/http2"}, Run: "^TestServerThatSendsTooMuch$",
+		Old: "if m.left.Load() <= 0 {", New: "if m.left.Load() <= -1<<62 {",
+	},
+	{
 		Name: "the values of headers are stored as they are",
 		File: "sender/subscribe.go", Tests: []string{"./sender"},
 		Old: "\tr.keys.sealHeaders(s.ID, s.Settings.Headers)\n", New: "",
