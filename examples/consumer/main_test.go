@@ -253,7 +253,7 @@ func TestFollows(t *testing.T) {
 	})
 }
 
-// What the consumer has copied is its owner's alone, also where others could read it before.
+// The consumer's database is its owner's alone, also where others could read it before.
 func TestDatabaseIsItsOwnersAlone(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

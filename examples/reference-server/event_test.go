@@ -139,7 +139,7 @@ func TestLongPolling(t *testing.T) {
 		empty := s.get(c.token, "/events?wait=1&after="+url.QueryEscape(page["next_cursor"].(string))).is(http.StatusOK)
 		require.Empty(t, empty["data"])
 
-		// Who is deleted meanwhile is told so, and nothing else.
+		// A subscriber that is deleted meanwhile is told so, and nothing else.
 		gone := s.customer("gone")
 		s.pulled(gone.token, "", 50, 2)
 		_, next = s.pull(gone.token, "", 50)

@@ -201,7 +201,7 @@ func TestJobsWithin(t *testing.T) {
 	})
 }
 
-// Who reads waits for nobody who writes: SQLite has one writer at a time.
+// Reads wait for no writer: SQLite has one at a time.
 func TestReadsWaitForNoWriter(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")

@@ -112,7 +112,7 @@ func TestNoticesOfARunThatEnds(t *testing.T) {
 // RunOnce comes to an end, whatever the Notifier does, and gives it no notice twice. One that
 // answers soon, or accepts what it is given, gets all.
 func TestRunOnceGivesEachNoticeOnce(t *testing.T) {
-	const notices = 130 // telling so many takes longer than the longest pause of a notice
+	const notices = 130 // to tell all of them takes longer than the longest pause of a notice
 	for name, c := range map[string]struct {
 		takes time.Duration
 		err   error

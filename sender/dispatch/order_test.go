@@ -59,8 +59,9 @@ func TestOneObjectAtASlowEndpoint(t *testing.T) {
 	}
 }
 
-// What a dead letter has held back for longer than the reach is not sent when it holds it back
-// no more, and somebody is told. What is younger is sent by the same run.
+// A dead letter holds back later versions. Those that it has held back for longer than the reach
+// are not sent once it holds them back no more, and somebody is told. The same run sends the
+// younger ones.
 func TestHeldBackForTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

@@ -107,7 +107,7 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	if l.HoldFor > 0 {
 		schedule.Horizon = min(l.HoldFor, schedule.WithDefaults().Horizon)
 	}
-	// What is put off before an attempt can stand for longer than a failing attempt may.
+	// A delivery that is put off before an attempt can stand for longer than a failing attempt may.
 	age := now.Sub(l.First) - min(l.Stood, p.mostStood())
 	delay, again := schedule.Next(backoff.State{
 		Attempt: l.Tries, Age: age, Outcome: outcome(r), RetryAfter: r.RetryAfter,

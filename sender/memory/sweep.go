@@ -65,7 +65,8 @@ func (w *batch) cancelled(limit int) (over []*delivery) {
 	for _, sub := range w.tx.store.deleted {
 		look(sub.all())
 	}
-	// What was sent again since it was dropped is found above if its subscription was deleted.
+	// A delivery may have been sent again since it was dropped. The loop above finds it if its
+	// subscription was deleted.
 	look(filter(w.tx.store.dropped, func(d *delivery) bool { return !slices.Contains(over, d) }))
 	return over
 }

@@ -36,7 +36,7 @@ type meter struct {
 	*tls.Conn
 	left atomic.Int64 // what may be read, in bytes
 
-	// Of the frame that is being read:
+	// These describe the frame that is being read.
 	head [headSize]byte
 	have int // bytes of the head
 	rest int // bytes that follow the head and were not read yet
@@ -67,7 +67,7 @@ func (m *meter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// took notes that so much of an answer's body was taken.
+// took lets more be read, since a part of an answer's body was taken.
 func (m *meter) took(n int) { m.left.Add(2 * int64(n)) }
 
 // cost follows the frames.

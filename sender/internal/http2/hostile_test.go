@@ -1,0 +1,269 @@
+package http2_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/internal/http2"
+)
+
+// Frames of HTTP/2: RFC 9113, section 6.
+const (
+	frameData, frameHeaders, frameReset, frameSettings, framePing, frameWindowUpdate = 0, 1, 3, 4, 6, 8
+
+	endStream, endHeaders = 1, 4
+)
+
+func frame(kind, flags, stream byte, payload ...byte) []byte {
+	n := len(payload)
+	return append([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, 0, 0, 0, stream}, payload...)
+}
+
+// readFrame returns a frame's kind and flags, and how long its payload is.
+func readFrame(c net.Conn) (kind, flags byte, length int64, err error) {
+	var head [9]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return 0, 0, 0, err
+	}
+	length = int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
+	_, err = io.CopyN(io.Discard, c, length)
+	return head[3], head[4], length, err
+}
+
+var (
+	settings = frame(frameSettings, 0, 0)
+	success  = frame(frameHeaders, endHeaders, 1, 0x88) // status 200
+)
+
+// serveFrames serves one connection over TLS: what a client sends of its first request's
+// headers is read and answered. Then the connection is then's, or, if that is nil, nothing
+// is read any more.
+func serveFrames(t *testing.T, then func(net.Conn), answer ...[]byte) *server {
+	s := serve(t, echo) // for its certificate and its client
+	l, err := tls.Listen("tcp", "127.0.0.1:0", s.TLS)
+	require.NoError(t, err)
+	done := make(chan struct{})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		if _, err := io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+			return
+		}
+		for kind := byte(frameSettings); kind != frameHeaders; {
+			if kind, _, _, err = readFrame(c); err != nil {
+				return
+			}
+		}
+		for _, frame := range answer {
+			_, _ = c.Write(frame)
+		}
+		if then != nil {
+			then(c)
+		}
+		<-done
+	})
+	t.Cleanup(func() {
+		close(done)
+		s.client.CloseIdleConnections()
+		_ = l.Close()
+		serving.Wait()
+	})
+	s.URL = "https://" + l.Addr().String()
+	return s
+}
+
+// stuck is a connection whose other side reads no more. It takes as many bytes as it has room for.
+type stuck struct {
+	net.Conn
+	room   int
+	full   chan struct{} // closed when something is written that has no room
+	closed chan struct{}
+	once   [2]sync.Once
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	if s.room -= len(p); s.room >= 0 {
+		return s.Conn.Write(p)
+	}
+	s.once[0].Do(func() { close(s.full) })
+	<-s.closed
+	return 0, net.ErrClosed
+}
+
+func (s *stuck) Close() error {
+	s.once[1].Do(func() { close(s.closed) })
+	return s.Conn.Close()
+}
+
+// A server that has answered, and reads no more, keeps nobody longer than the context says.
+func TestServerThatReadsNoMore(t *testing.T) {
+	answer := [][]byte{
+		frame(frameSettings, 0, 0, 0, 4, 127, 255, 255, 255), // streams may send 2 GiB,
+		frame(frameWindowUpdate, 0, 0, 127, 0, 0, 0),         // and the connection too
+		success, frame(frameData, 0, 1, 's', 'o', 'm', 'e'),
+	}
+	for name, take := range map[string]func(context.Context, io.ReadCloser){
+		"the answer is read": func(_ context.Context, body io.ReadCloser) {
+			_, err := io.ReadAll(body)
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		},
+		"the answer is closed": func(ctx context.Context, body io.ReadCloser) {
+			_, _ = body.Read(make([]byte, 1))
+			<-ctx.Done()
+			_ = body.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveFrames(t, nil, answer...)
+			full := make(chan struct{})
+			s.client.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				c, err := new(net.Dialer).DialContext(ctx, network, address)
+				return &stuck{Conn: c, room: 256 << 10, full: full, closed: make(chan struct{})}, err
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(make([]byte, 1<<20)))
+			require.NoError(t, err)
+			r.GetBody = nil
+			got, err := s.client.RoundTrip(r)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, got.StatusCode)
+			taken := make(chan struct{})
+			go func() {
+				take(ctx, got.Body)
+				close(taken)
+			}()
+			<-full
+			cancel()
+			select {
+			case <-taken:
+			case <-time.After(20 * time.Second):
+				t.Fatal("it is kept")
+			}
+		})
+	}
+}
+
+// The client keeps little of an answer in memory that nobody reads: a server may not send
+// more.
+func TestServerIsNotFarAhead(t *testing.T) {
+	answer := [][]byte{settings, success}
+	for range 5 {
+		answer = append(answer, frame(frameData, 0, 1, make([]byte, 16<<10)...))
+	}
+	s := serveFrames(t, nil, answer...)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, bytes.NewReader(small))
+	require.NoError(t, err)
+	got, err := s.client.RoundTrip(r)
+	require.NoError(t, err)
+	defer got.Body.Close()
+	require.Eventually(t, func() bool { return !s.client.Usable() }, 10*time.Second, time.Millisecond)
+	_, err = io.ReadAll(got.Body)
+	require.ErrorContains(t, err, "FLOW_CONTROL_ERROR")
+}
+
+// A server may answer before it reads. What it has promised to take is sent to its end,
+// unless it says that it wants no more.
+func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
+	const length = 200 << 10 // more than a server allows without being asked
+	for name, c := range map[string]struct {
+		answer [][]byte
+		whole  bool
+	}{
+		"alone":       {[][]byte{frame(frameHeaders, endHeaders|endStream, 1, 0x88)}, true},
+		"with a body": {[][]byte{success, frame(frameData, endStream, 1, 'f', 'i', 'n', 'e')}, true},
+		"and refused": {[][]byte{frame(frameHeaders, endHeaders|endStream, 1, 0x88), frame(frameReset, 0, 1, 0, 0, 0, 0)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			took := make(chan int64, 1)
+			s := serveFrames(t, func(conn net.Conn) {
+				var total int64
+				defer func() { took <- total }()
+				for {
+					kind, flags, n, err := readFrame(conn)
+					if err != nil || kind == frameReset {
+						return
+					}
+					if kind != frameData {
+						continue
+					}
+					if total += n; flags&endStream != 0 {
+						return
+					}
+					for _, stream := range []byte{0, 1} {
+						_, _ = conn.Write(frame(frameWindowUpdate, 0, stream, 0, 0, byte(n>>8), byte(n)))
+					}
+				}
+			}, append([][]byte{settings}, c.answer...)...)
+			got, _, err := post(t.Context(), s.client, s.URL, make([]byte, length))
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, got.StatusCode)
+			if c.whole {
+				require.EqualValues(t, length, <-took)
+			}
+		})
+	}
+	t.Run("that is never read", func(t *testing.T) {
+		s := serveFrames(t, nil, settings, frame(frameHeaders, endHeaders|endStream, 1, 0x88))
+		_, _, err := post(until{t.Context(), time.Now().Add(50 * time.Millisecond)}, s.client, s.URL, make([]byte, length))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// A server that goes on sending what is no answer is not read any more, whether an answer
+// is waited for or not.
+func TestServerThatSendsTooMuch(t *testing.T) {
+	before := log.Writer()
+	log.SetOutput(io.Discard) // net/http writes of each frame that it does not know
+	t.Cleanup(func() { log.SetOutput(before) })
+	const most = 16 << 20 // much more than the sockets' buffers take
+	for name, what := range map[string][]byte{
+		"PING": frame(framePing, 0, 0, make([]byte, 8)...), "empty DATA": frame(frameData, 0, 1), "unknown": frame(99, 0, 0, make([]byte, 1<<10)...),
+	} {
+		for when, answer := range map[string][][]byte{
+			"instead of an answer": {settings},
+			"after an answer":      {settings, frame(frameHeaders, endHeaders|endStream, 1, 0x88)},
+			"within an answer":     {settings, success},
+		} {
+			if name == "empty DATA" && when != "within an answer" {
+				continue // that is an error of its own
+			}
+			t.Run(name+" "+when, func(t *testing.T) {
+				sent := make(chan int, 1)
+				s := serveFrames(t, func(c net.Conn) {
+					go func() { _, _ = io.Copy(io.Discard, c) }()
+					some := bytes.Repeat(what, 32<<10/len(what))
+					total := 0
+					for err := error(nil); err == nil && total < most; total += len(some) {
+						_, err = c.Write(some)
+					}
+					sent <- total
+				}, answer...)
+				_, _, err := post(until{t.Context(), time.Now().Add(30 * time.Second)}, s.client, s.URL, small)
+				if when == "after an answer" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, http2.ErrTooMuch)
+				}
+				require.Less(t, <-sent, most)
+			})
+		}
+	}
+}
