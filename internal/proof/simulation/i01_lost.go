@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -62,6 +64,36 @@ func (w *world) checkStatus(d *delivery, got *sender.Delivery) {
 		w.violated("I1", "%s is %s, and its subscription is %s", d.name, got.Status, d.sub.status)
 	case !terminal(got.Status) && !holds && !got.InFlight && got.NextAttemptAt.IsZero() && !d.sub.wasLined:
 		w.violated("I1", "%s is %s, and nothing is planned", d.name, got.Status)
+	}
+}
+
+// expires tells whether a delivery may end without an attempt: a dead letter has held it back
+// for longer than receivers remember events.
+func (w *world) expires(e *event, s *subscription) bool {
+	return s.wasHeld && w.now.Sub(e.created) > cmp.Or(w.config.Retention.Reach, dedup.DefaultReach)
+}
+
+// expired tells whether a delivery that was never claimed has ended so. It may be forgotten.
+func (w *world) expired(e *event, s *subscription) bool {
+	if !w.expires(e, s) {
+		return false
+	}
+	made := w.unseen(e, s)
+	return made == nil || terminal(made.Status)
+}
+
+// sendExpired sends again what has ended so, of what was never claimed.
+func (w *world) sendExpired() {
+	for _, e := range w.events {
+		for _, s := range w.subs {
+			if !s.gets(e) || !w.expires(e, s) {
+				continue
+			}
+			if made := w.unseen(e, s); made != nil && made.Status == sender.StatusDeadLettered && made.AttemptCount == 0 {
+				w.fail(w.history.Redeliver(w.ctx, made.ID))
+				w.counts["ended behind a dead letter"]++
+			}
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (w *world) checkLine(d *delivery) {
 		}
 	}
 	for _, e := range w.events {
-		if e.object == d.event.object && e.version < d.event.version && d.sub.gets(e) && d.sub.ordered(e) && !there[e] && !w.skipped(e, d.sub) {
+		if e.object == d.event.object && e.version < d.event.version && d.sub.gets(e) && d.sub.ordered(e) && !there[e] && !w.skipped(e, d.sub) && !w.expired(e, d.sub) {
 			w.violated("I15", "%s is claimed before an earlier version of its object was: %s", d.name, e.name)
 		}
 	}

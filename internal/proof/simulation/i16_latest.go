@@ -72,7 +72,7 @@ func (w *world) checkLatest(d *delivery) {
 
 // checkNeverSuperseded checks a delivery that is claimed for the first time.
 func (w *world) checkNeverSuperseded(d *delivery) {
-	if !d.sub.latest(d.event) || !d.sub.lined(d.event) || !d.lastAt.IsZero() || d.sub.replayed {
+	if !d.sub.latest(d.event) || !d.sub.lined(d.event) || !d.lastAt.IsZero() || d.sub.replayed || w.expires(d.event, d.sub) {
 		return
 	}
 	for _, other := range w.deliveries {

@@ -15,6 +15,7 @@ type ordering struct {
 	heldSince  time.Time // its dead letters hold back others, or do not
 	wasLatest  bool      // some time
 	wasLined   bool
+	wasHeld    bool // by dead letters
 }
 
 // nearReach is how far back a PassOver reaches without force.
@@ -44,13 +45,20 @@ func (w *world) reorder(s *subscription) {
 	w.order(s, settings)
 }
 
+// noteOrder notes which orders a subscription has had.
+func (s *subscription) noteOrder() {
+	s.wasLatest = s.wasLatest || s.settings.Order == sender.OrderLatest
+	s.wasLined = s.wasLined || s.settings.Order != sender.OrderRelaxed
+	s.wasHeld = s.wasHeld || s.settings.HoldDead
+}
+
 func (w *world) order(s *subscription, settings sender.Settings) {
 	was := s.settings
 	_, err := w.registry.Update(w.ctx, s.id, sender.SubscriptionChange{Settings: &settings})
 	w.fail(err)
 	w.say("%s has the order %q, and its dead letters hold back others: %v", s.name, settings.Order, settings.HoldDead)
 	s.settings = settings
-	s.wasLatest, s.wasLined = s.wasLatest || settings.Order == sender.OrderLatest, s.wasLined || settings.Order != sender.OrderRelaxed
+	s.noteOrder()
 	if settings.Order != was.Order {
 		s.orderSince = w.now
 		w.countInFlight(s)

@@ -53,12 +53,13 @@ type delivery struct {
 	sub   *subscription
 	body  []byte // as it was posted
 
-	status sender.Status // as it was read last
-	live   bool
-	gone   bool          // it was forgotten
-	passed bool          // others go on although it is a dead letter
-	lastAt time.Time     // when it was claimed last
-	posts  map[int]*post // by the attempt's number
+	status    sender.Status // as it was read last
+	live      bool
+	gone      bool          // it was forgotten
+	passed    bool          // others go on although it is a dead letter
+	lastAt    time.Time     // when it was claimed last
+	attemptAt time.Time     // the same, without claims that were given back
+	posts     map[int]*post // by the attempt's number
 
 	// I1
 	firstMost, firstLeast time.Time // between which its present schedule began
@@ -86,8 +87,9 @@ type lease struct {
 	until  time.Time
 	by     *process
 	life   int
-	owner  int64 // the number of that process
-	over   bool  // it was taken over
+	owner  int64     // the number of that process
+	over   bool      // it was taken over
+	last   time.Time // attemptAt of the delivery before it
 }
 
 func (l *lease) String() string {
@@ -274,8 +276,8 @@ func (w *world) claimed(p *process, d *delivery, c *dispatch.Claimed, term time.
 	if d.firstMost.IsZero() {
 		d.firstMost, d.firstLeast = c.At, minTime(d.firstLeast, c.At)
 	}
-	d.lastAt = c.At
-	d.leased = &lease{token: c.Token, number: c.Number, until: c.At.Add(term), by: p, life: p.life, owner: owner}
+	d.leased = &lease{token: c.Token, number: c.Number, until: c.At.Add(term), by: p, life: p.life, owner: owner, last: d.attemptAt}
+	d.lastAt, d.attemptAt = c.At, c.At
 }
 
 // minTime returns the earlier of two times. a may be zero.
@@ -314,6 +316,7 @@ func (p *process) released(rs []dispatch.Release) {
 		d := p.w.byKey[r.Key]
 		d.say("is given back by process %d", p.no)
 		if d.leased != nil && d.leased.token == r.Token {
+			d.attemptAt = d.leased.last // as if it had not been claimed
 			d.leased = nil
 			d.firstMost = time.Time{} // the schedule may begin with the next claim
 		}

@@ -27,11 +27,11 @@ func (w *world) forgotten(d *delivery) {
 		d.status = sender.StatusSuperseded
 	}
 	last := d.event.created
-	if !d.lastAt.IsZero() {
-		last = d.lastAt
+	if !d.attemptAt.IsZero() {
+		last = d.attemptAt
 	}
 	switch age, keep := w.now.Sub(last), w.config.Retention.Delivered; {
-	case d.live && !d.mayCancel && !w.overtaken(d.event, d.sub), d.leased != nil, d.status == sender.StatusDeadLettered:
+	case d.live && !d.mayCancel && !w.overtaken(d.event, d.sub) && !w.expires(d.event, d.sub), d.leased != nil, d.status == sender.StatusDeadLettered:
 		w.violated("I1", "%s is there no more, and was %s", d.name, d.status)
 	case age < keep:
 		w.violated("retention", "%s is there no more after %v, and is to be kept for %v", d.name, age, keep)

@@ -45,6 +45,7 @@ func (w *world) settle() {
 // not ended.
 func (w *world) remains() (n int) {
 	w.hint()
+	w.sendExpired()
 	n = w.producer.begun + len(w.missing())
 	for _, d := range w.deliveries {
 		w.look(d)

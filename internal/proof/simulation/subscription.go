@@ -67,7 +67,7 @@ func (w *world) addSubscription(i int) error {
 	w.drawOrder(&n.Settings)
 	w.drawPolicy(&n.Settings)
 	s.settings = n.Settings
-	s.wasLatest, s.wasLined = s.settings.Order == sender.OrderLatest, s.settings.Order != sender.OrderRelaxed
+	s.noteOrder()
 	got, err := w.registry.Subscribe(w.ctx, n)
 	if err != nil {
 		return err
