@@ -59,7 +59,7 @@ func (r *Registry[Tx]) CallbackTx(ctx context.Context, tx Tx, subscriber, rawURL
 		if errors.Is(err, ErrNotFound) {
 			now := r.now()
 			s = Subscription{
-				ID: newid.New("wsub_", now), Subscriber: subscriber, URL: origin, EventTypes: []string{}, Implicit: true, Settings: Settings{PayloadVersion: r.limits.payloadVersion},
+				ID: newid.New(subscriptionPrefix, now), Subscriber: subscriber, URL: origin, EventTypes: []string{}, Implicit: true, Settings: Settings{PayloadVersion: r.limits.payloadVersion},
 				Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
 			}
 			err = r.store.CreateSubscriptionTx(ctx, tx, s)

@@ -11,8 +11,8 @@ import (
 // asked for. It matches ErrInvalid. Of several that are wrong, errors.As finds the first, and
 // FieldErrors finds all.
 type FieldError struct {
-	// Field is url, event_types, filter, description, headers, max_in_flight, rate, timeout,
-	// proxy, payload_version, order, hold_tries, hold_for, retry_delays, horizon,
+	// Field is id, url, event_types, filter, description, headers, max_in_flight, rate,
+	// timeout, proxy, payload_version, order, hold_tries, hold_for, retry_delays, horizon,
 	// disable_after, gone or client_certificate.
 	Field string
 	// Reason says what is wrong and what would be right. It can be shown, as it is, to

@@ -22,6 +22,15 @@ const (
 
 // NewSubscription asks for a subscription.
 type NewSubscription struct {
+	// ID is the id that it gets: "wsub_" and letters, digits, hyphens and underscores, up to
+	// 128 bytes in all. Empty: one is drawn.
+	//
+	// A caller who gives one can ask again: for a request that may come twice, for a form that
+	// is sent twice, or at each start of a program. While the subscriber has a subscription
+	// with that id, Subscribe changes nothing, challenges nobody and returns that one as it is
+	// now, with whatever else is asked for. If that matters, compare, and call Update. The id
+	// of another subscriber's, of an implicit, a closing or a deleted one is ErrExists.
+	ID string
 	// Subscriber is the id of its owner. The Operator's subscriptions get the
 	// events of all subscribers.
 	Subscriber string
@@ -49,18 +58,32 @@ type NewSubscription struct {
 // Subscribe registers a callback URL. It gets the events that are committed
 // after it. If the configuration has a Challenger, the URL is challenged first,
 // outside of any transaction, and registered only if it answers. ErrInvalid: the
-// URL, the filter, the settings or the certificate are refused, and why: a *FieldError for
-// each of them; ErrNotFound: no such subscriber; ErrChallenge: it did not answer as it must (see
+// id, the URL, the filter, the settings or the certificate are refused, and why: a *FieldError for
+// each of them; ErrNotFound: no such subscriber; ErrExists: the id is in use, or was, see
+// NewSubscription.ID; ErrChallenge: it did not answer as it must (see
 // challenge.Error); ErrProxy: it could not be asked.
 func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (Subscription, error) {
-	s, err := r.subscription(n)
+	asked, err := r.subscription(n)
 	if err != nil {
 		return Subscription{}, err
 	}
-	if err := r.challenge(ctx, s); err != nil {
+	if n.ID != "" && r.challenger != nil {
+		was, err := r.Subscription(ctx, n.ID)
+		if err == nil && asked.registeredAs(&was) {
+			return was, nil
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return Subscription{}, err
+		}
+	}
+	if err := r.challenge(ctx, asked); err != nil {
 		return Subscription{}, err
 	}
-	err = r.store.InTx(ctx, func(tx Tx) error { return r.store.CreateSubscriptionTx(ctx, tx, s) })
+	var s Subscription
+	err = r.store.InTx(ctx, func(tx Tx) (err error) {
+		s, err = r.register(ctx, tx, asked, n.ID != "")
+		return err
+	})
 	if err != nil {
 		return Subscription{}, err
 	}
@@ -75,10 +98,33 @@ func (r *Registry[Tx]) SubscribeTx(ctx context.Context, tx Tx, n NewSubscription
 	if err != nil {
 		return Subscription{}, err
 	}
-	if err := r.store.CreateSubscriptionTx(ctx, tx, s); err != nil {
+	return r.register(ctx, tx, s, n.ID != "")
+}
+
+// register stores a subscription. If the caller has given its id, and the subscriber has one
+// with that id, it returns that one.
+func (r *Registry[Tx]) register(ctx context.Context, tx Tx, s Subscription, given bool) (Subscription, error) {
+	err := r.store.CreateSubscriptionTx(ctx, tx, s)
+	if err == nil {
+		return s, nil
+	}
+	if !given || !errors.Is(err, ErrExists) {
 		return Subscription{}, err
 	}
-	return s, nil
+	was, missing := r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: s.ID})
+	switch {
+	case missing == nil && s.registeredAs(&was):
+		return was, nil
+	case missing != nil && !errors.Is(missing, ErrNotFound):
+		return Subscription{}, missing
+	}
+	return Subscription{}, err
+}
+
+// registeredAs tells whether a subscription with the id of one that is asked for is what
+// the same subscriber has registered before.
+func (s *Subscription) registeredAs(was *Subscription) bool {
+	return was.Subscriber == s.Subscriber && !was.Implicit && was.Status != SubscriptionClosing
 }
 
 // challenge makes sure of a subscription as it is to be, before it is stored. No
@@ -110,9 +156,29 @@ func (r *Registry[Tx]) challenge(ctx context.Context, s Subscription) error {
 // subscription makes what is asked for.
 func (r *Registry[Tx]) subscription(n NewSubscription) (Subscription, error) {
 	now := r.now()
-	return r.validated(n, Subscription{
-		ID: newid.New("wsub_", now), Subscriber: n.Subscriber, Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond),
-	})
+	id := n.ID
+	if id == "" {
+		id = newid.New(subscriptionPrefix, now)
+	}
+	s, err := r.validated(n, Subscription{ID: id, Subscriber: n.Subscriber, Status: SubscriptionActive, CreatedAt: now.UTC().Truncate(time.Microsecond)})
+	if err := errors.Join(checkSubscriptionID(id), err); err != nil {
+		return Subscription{}, err
+	}
+	return s, nil
+}
+
+// subscriptionPrefix begins the ids of subscriptions.
+const subscriptionPrefix = "wsub_"
+
+func checkSubscriptionID(id string) error {
+	rest, ok := strings.CutPrefix(id, subscriptionPrefix)
+	if !ok || rest == "" {
+		return refuseField("id", "id: ", "it must be %q, and letters, digits, hyphens or underscores after that", subscriptionPrefix)
+	}
+	if err := ident.EventID(id); err != nil {
+		return refuseField("id", "id: ", "it %s", strings.TrimPrefix(err.Error(), "event id "))
+	}
+	return nil
 }
 
 // validated is a subscription as it is to be: with what is asked for, or an error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -23,7 +24,7 @@ func (r portalRegistry) Subscribe(ctx context.Context, n sender.NewSubscription)
 		if err != nil {
 			return sender.Subscription{}, err
 		}
-		err = s.challenger.Challenge(ctx, sender.Challenge{Subscriber: n.Subscriber, Subscription: newID("wsub_"), URL: n.URL, Keyring: keyring})
+		err = s.challenger.Challenge(ctx, sender.Challenge{Subscriber: n.Subscriber, Subscription: cmp.Or(n.ID, newID("wsub_")), URL: n.URL, Keyring: keyring})
 		if err != nil && !errors.Is(err, sender.ErrInvalid) { // the registry says all that is wrong
 			return sender.Subscription{}, err
 		}

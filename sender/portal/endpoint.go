@@ -2,6 +2,9 @@ package portal
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"net/http"
 	"slices"
@@ -40,6 +43,7 @@ func (v *endpointView) GivesUp() time.Time { return v.givesUp }
 type endpointForm struct {
 	Typed     entries
 	Was       string // the mark of the entries that the endpoint had when they were shown
+	Once      string // of a new one: drawn for this page, see newID
 	All       bool
 	Groups    []typeGroup
 	Others    string           // types and patterns that are not in the catalogue
@@ -111,17 +115,42 @@ func (p *Portal) newEndpoint(context.Context, *http.Request) (view, error) {
 }
 
 func newPage(f endpointForm) view {
+	if f.Once == "" {
+		f.Once = rand.Text()
+	}
 	return view{title: "Add an endpoint", tab: "endpoints", data: &endpointView{endpointForm: f}}
 }
 
+// newID is the id of the endpoint that a form makes. The same form sent again makes no second
+// one, and one with other entries makes another one. No form of another subscriber has that id.
+func newID(subscriber, once string, e *entries) string {
+	if once == "" { // it is not the form of a page
+		return ""
+	}
+	sum := sha256.Sum256([]byte(subscriber + "." + e.mark() + "." + once))
+	return "wsub_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
 func (p *Portal) addEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
-	e := entriesOf(r.PostForm)
+	e, owner, once := entriesOf(r.PostForm), sessionIn(ctx).Subscriber, r.PostForm.Get("once")
+	id := newID(owner, once, &e)
 	made, err := p.b.Registry.Subscribe(ctx, sender.NewSubscription{
-		Subscriber: sessionIn(ctx).Subscriber, URL: e.URL, EventTypes: e.Types, Filter: compact(e.Filter), Description: e.Description, Settings: e.settings(sender.Settings{}),
+		ID: id, Subscriber: owner, URL: e.URL, EventTypes: e.Types, Filter: compact(e.Filter), Description: e.Description, Settings: e.settings(sender.Settings{}),
 	})
-	if wrong, rest := refused(err); wrong != nil || rest != nil {
-		f := p.formOf(e)
-		f.Wrong, f.WrongElse = wrong, rest
+	if err != nil && id != "" {
+		// The form may have come before: what it made takes the last room that a registry has, and
+		// its URL may answer one challenge alone.
+		if was, missing := p.ownNamed(ctx, id); missing == nil && was.Status != sender.SubscriptionClosing {
+			made, err = was, nil
+		}
+	}
+	f := p.formOf(e)
+	f.Once = once
+	if errors.Is(err, sender.ErrExists) {
+		f.Once, f.WrongElse = "", []string{"the form was sent before, and the endpoint that it made was deleted since. Nothing was saved: press Add to add it once more"}
+		return outcome{page: "endpoint", status: http.StatusConflict, view: newPage(f), unchanged: true}, nil
+	}
+	if f.Wrong, f.WrongElse = refused(err); f.Wrong != nil || f.WrongElse != nil {
 		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: newPage(f)}, nil
 	}
 	return outcome{to: "endpoints/" + made.ID, said: "added"}, err

@@ -23,7 +23,8 @@ import (
 
 // Registry keeps subscribers, their secrets and their subscriptions. A *sender.Registry
 // of any transaction type is one. One of your own can embed it and allow less, such as a
-// number of endpoints: a *sender.FieldError is shown at its field, in its own words.
+// number of endpoints: a *sender.FieldError is shown at its field, in its own words. By
+// NewSubscription.ID a form that is sent twice makes one endpoint, so its Subscribe must heed it.
 type Registry interface {
 	Subscriber(ctx context.Context, id string) (sender.Subscriber, error)
 	Subscriptions(ctx context.Context, subscriber, after string, limit int) ([]sender.Subscription, error)

@@ -15,6 +15,7 @@ import (
 // tryNew shows the form of a new endpoint again, with what its filter would have passed.
 func (p *Portal) tryNew(ctx context.Context, r *http.Request) (outcome, error) {
 	f, err := p.tried(ctx, entriesOf(r.PostForm), nil)
+	f.Once = r.PostForm.Get("once")
 	return tryOut(f, newPage(f)), err
 }
 

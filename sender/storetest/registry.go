@@ -17,6 +17,7 @@ func registryRules[Tx any]() []rule[Tx] {
 		{"subscriber", "A subscriber is read back as it was created; its id is never used twice.", registrySubscriber[Tx]},
 		{"keyring", "A subscriber's sealed secrets are read back as they were created, by id and by number.", registryKeyring[Tx]},
 		{"subscription", "A subscription is read back as it was created, with its subscriber registered, until it is deleted; its id is never used twice.", registrySubscription[Tx]},
+		{"id in use", "A subscription whose id is in use, also by one that another transaction is making, is refused with ErrExists, whoever its subscriber is. The one that has the id stays as it is, and the transaction goes on, and can read it.", registryIDInUse[Tx]},
 		{"changed by several at a time", "Of transactions that read a subscription to change it, and store it again, none undoes what another has changed.", registryToChange[Tx]},
 		{"list", "Subscriptions are listed oldest first, page by page, deleted ones left out.", registryList[Tx]},
 		{"rolled back", "A transaction that rolls back registers nothing and deletes nothing.", registryRolledBack[Tx]},
@@ -131,6 +132,39 @@ func registrySubscription[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading a deleted subscription")
 	w.errorIs(remove(s.ID), sender.ErrNotFound, "deleting a deleted subscription")
 	w.errorIs(create(s), sender.ErrExists, "creating a subscription with a deleted one's id")
+}
+
+func registryIDInUse[Tx any](w *world[Tx]) {
+	for _, commit := range []bool{true, false} {
+		for _, same := range []bool{true, false} {
+			first := w.subscription(w.subscriber(), "a.b")
+			second := w.subscription(first.Subscriber, "c.d")
+			if !same {
+				second.Subscriber = w.subscriber()
+			}
+			second.ID = first.ID
+			var created error
+			var got sender.Subscription
+			err := w.meanwhile(commit,
+				func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, first) },
+				func(tx Tx) (err error) {
+					created = w.Store.CreateSubscriptionTx(w.ctx, tx, second)
+					if created != nil && !errors.Is(created, sender.ErrExists) {
+						return created
+					}
+					got, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: first.ID})
+					return err
+				})
+			w.noError(err, "making a subscription with an id that another transaction uses, which ends with commit=%t", commit)
+			if commit {
+				w.errorIs(created, sender.ErrExists, "making a subscription with an id that is in use")
+				w.sameSubscription(got, first)
+			} else {
+				w.noError(created, "making a subscription with an id whose use was rolled back")
+				w.sameSubscription(got, second)
+			}
+		}
+	}
 }
 
 func registryToChange[Tx any](w *world[Tx]) {

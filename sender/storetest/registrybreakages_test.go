@@ -18,6 +18,7 @@ var registryBreakages = []breakage{
 	{"deletion ignored", func(s store) store { return undeleted{s} }, checks{"cancel/live ones are cancelled", "registry/subscription"}},
 	{"deletion ends attempts in flight", func(s store) store { return deletedInFlight{newInFlightLost(s)} }, checks{"cancel/in flight and succeeds"}},
 	{"subscriber replaced", func(s store) store { return subscriberReplaced{s} }, checks{"registry/subscriber"}},
+	{"subscription replaced", func(s store) store { return subscriptionReplaced{s} }, checks{"registry/subscription", "registry/id in use"}},
 	{"changed as it was read at first", func(s store) store { return &changedStale{store: s} }, checks{"registry/changed by several at a time"}},
 	{"a caller's secrets are kept", func(s store) store { return &secretsShared{store: s} }, checks{"history/own copies"}},
 	{"deletion cancels what had ended", func(s store) store { return &endedCancelled{store: s, deleted: map[string]bool{}} }, checks{"cancel/ended ones stay"}},
@@ -50,6 +51,15 @@ func (b subscriberReplaced) CreateSubscriberTx(ctx context.Context, tx tx, s sen
 		return err
 	}
 	return nil
+}
+
+type subscriptionReplaced struct{ store }
+
+func (b subscriptionReplaced) CreateSubscriptionTx(ctx context.Context, tx tx, s sender.Subscription) error {
+	if err := b.store.CreateSubscriptionTx(ctx, tx, s); !errors.Is(err, sender.ErrExists) {
+		return err
+	}
+	return b.UpdateSubscriptionTx(ctx, tx, s)
 }
 
 // changedStale gives all who change a subscription what the first one of them has read.
