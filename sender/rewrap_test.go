@@ -215,7 +215,7 @@ func TestChangesSealAnew(t *testing.T) {
 			return err
 		},
 		"ExtendSecret": func(r *sender.Registry[*memory.Tx]) error {
-			_, err := r.ExtendSecret(t.Context(), "sub_a", time.Hour)
+			_, err := r.ExtendSecret(t.Context(), "sub_a", time.Now().Add(25*time.Hour))
 			return err
 		},
 		"ActivateSecret": func(r *sender.Registry[*memory.Tx]) error { return r.ActivateSecret(t.Context(), "sub_a") },

@@ -96,21 +96,24 @@ func retired(k SealedKeyring, now time.Time) []SealedSecret {
 	return secrets[len(secrets)-1:]
 }
 
-// extended puts off the end of the secret before the newest.
-func extended(k SealedKeyring, more time.Duration, now time.Time) (secrets []SealedSecret, until time.Time, err error) {
-	secrets = inForce(k.Secrets, now)
+// extended puts off the end of the secret before the newest. Without secrets nothing is to be
+// changed: it ends then, or later, already.
+func extended(k SealedKeyring, until, now time.Time) (secrets []SealedSecret, end time.Time, err error) {
+	secrets, until = inForce(k.Secrets, now), until.UTC().Truncate(time.Microsecond)
 	latest := latestEnd(secrets, now)
 	if latest.IsZero() {
 		return nil, time.Time{}, fmt.Errorf("%w extension: subscriber %q has one valid secret, and no older one whose end could be put off: begin with RotateSecret", ErrInvalid, k.Subscriber)
 	}
-	ending := &secrets[len(secrets)-2]
-	until = ending.NotAfter.Add(more)
 	if until.After(latest) {
 		return nil, time.Time{}, fmt.Errorf("%w extension: the old secret of subscriber %q would end at %s: an overlap lasts for at most %v, which is up to %s",
 			ErrInvalid, k.Subscriber, moment(until), maxOverlap, moment(latest))
 	}
-	ending.NotAfter = until.Truncate(time.Microsecond)
-	return secrets, ending.NotAfter, nil
+	ending := &secrets[len(secrets)-2]
+	if !until.After(ending.NotAfter) {
+		return nil, ending.NotAfter, nil
+	}
+	ending.NotAfter = until
+	return secrets, until, nil
 }
 
 // latestEnd is up to when the secret before the newest may last: for the longest overlap

@@ -135,36 +135,33 @@ func (r *Registry[Tx]) ActivateSecretTx(ctx context.Context, tx Tx, subscriber s
 	return r.setSecrets(ctx, tx, k, secrets)
 }
 
-// ExtendSecret puts off the end of the secret before the newest, by more, for an owner who
-// needs longer to give its receiver the new one. It returns the new end. The old secret can
-// last for up to 30 days after the new one was made: SubscriberSecret.LatestEnd. Others keep
-// their ends.
+// ExtendSecret puts off the end of the secret before the newest until a time, for an owner who
+// needs longer to give its receiver the new one. It returns the end. If the secret ends then,
+// or later, already, nothing is changed: so a request that comes twice extends it once. The old
+// secret can last for up to 30 days after the new one was made: SubscriberSecret.LatestEnd.
+// Others keep their ends. A part of until below a microsecond is left out.
 //
-// ErrInvalid: more is not positive, it would last longer than that, or there is no secret
-// before the newest that is valid still. ErrNotFound: no such subscriber. ErrConflict as in
-// RotateSecret.
-func (r *Registry[Tx]) ExtendSecret(ctx context.Context, subscriber string, more time.Duration) (until time.Time, err error) {
+// ErrInvalid: it would last longer than that, or there is no secret before the newest that is
+// valid still. ErrNotFound: no such subscriber. ErrConflict as in RotateSecret.
+func (r *Registry[Tx]) ExtendSecret(ctx context.Context, subscriber string, until time.Time) (end time.Time, err error) {
 	err = r.changing(ctx, func(tx Tx) error {
-		until, err = r.ExtendSecretTx(ctx, tx, subscriber, more)
+		end, err = r.ExtendSecretTx(ctx, tx, subscriber, until)
 		return err
 	})
-	return until, err
+	return end, err
 }
 
 // ExtendSecretTx is ExtendSecret in the caller's transaction.
-func (r *Registry[Tx]) ExtendSecretTx(ctx context.Context, tx Tx, subscriber string, more time.Duration) (time.Time, error) {
-	if more <= 0 || more > maxOverlap {
-		return time.Time{}, fmt.Errorf("%w extension: it is by %v: it must be positive and at most %v", ErrInvalid, more, maxOverlap)
-	}
+func (r *Registry[Tx]) ExtendSecretTx(ctx context.Context, tx Tx, subscriber string, until time.Time) (time.Time, error) {
 	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
 	if err != nil {
 		return time.Time{}, err
 	}
-	secrets, until, err := extended(k, more, r.now())
-	if err != nil {
-		return time.Time{}, err
+	secrets, end, err := extended(k, until, r.now())
+	if err != nil || secrets == nil {
+		return end, err
 	}
-	return until, r.setSecrets(ctx, tx, k, secrets)
+	return end, r.setSecrets(ctx, tx, k, secrets)
 }
 
 // RetireSecret ends an overlap: of a subscriber's secrets only the newest stays

@@ -237,7 +237,7 @@ var said = map[string]string{
 	"activated":   "The new secret signs from now on.",
 	"retired":     "The old secret has ended.",
 	"secrettest":  "A test was sent, signed with the new secret alone. It is listed here in a moment.",
-	"extended":    "The old secret lasts for 24 hours more.",
+	"extended":    "The old secret lasts longer. Its new end is below.",
 }
 
 var errNoPage = errors.New("sender/portal: there is no such page")

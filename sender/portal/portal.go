@@ -39,7 +39,7 @@ type Registry interface {
 	Secrets(ctx context.Context, subscriber string) ([]sender.SubscriberSecret, error)
 	RotateSecret(ctx context.Context, subscriber string, rotation *sender.Rotation) (secret signing.Secret, previousValidUntil time.Time, err error)
 	ActivateSecret(ctx context.Context, subscriber string) error
-	ExtendSecret(ctx context.Context, subscriber string, more time.Duration) (until time.Time, err error)
+	ExtendSecret(ctx context.Context, subscriber string, until time.Time) (end time.Time, err error)
 	RetireBefore(ctx context.Context, subscriber, newest string) error
 }
 

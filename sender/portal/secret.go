@@ -231,27 +231,19 @@ func (p *Portal) testSecret(ctx context.Context, r *http.Request) (string, strin
 // extension is by how much the end of the old secret is put off at a time.
 const extension = 24 * time.Hour
 
-// marked is a time as a form carries it.
-func marked(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// Until is up to when the form that puts off the end has the old secret last. It says a time,
+// and not by how much, so that a form that is sent twice puts it off once.
+func (v *secretView) Until() string { return v.Ends.Add(extension).UTC().Format(time.RFC3339Nano) }
 
-// EndsMark is Ends as the form that puts it off carries it.
-func (v *secretView) EndsMark() string { return marked(v.Ends) }
-
-// extend puts off the end of the old secret, unless that is not the one that the form's page
-// showed: the form is sent a second time.
+// extend puts off the end of the old secret.
 func (p *Portal) extend(ctx context.Context, r *http.Request) (outcome, error) {
 	return p.onShown(ctx, r, func(subscriber, _ string) (outcome, error) {
-		list, err := p.b.Registry.Secrets(ctx, subscriber)
+		until, err := time.Parse(time.RFC3339Nano, r.PostForm.Get("until"))
 		if err != nil {
-			return outcome{}, err
+			return outcome{}, badInput("The form does not say until when the old secret lasts: load the page again, and repeat what you did.")
 		}
-		o := outcome{to: "secret", said: "extended"}
-		if shown := r.PostForm.Get("ends"); shown != "" && len(list) > 1 && shown != marked(list[1].ValidUntil) {
-			o.unchanged = true
-			return o, nil
-		}
-		_, err = p.b.Registry.ExtendSecret(ctx, subscriber, extension)
-		return o, err
+		_, err = p.b.Registry.ExtendSecret(ctx, subscriber, until)
+		return outcome{to: "secret", said: "extended"}, err
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,10 +53,10 @@ func TestNewSecretIsTested(t *testing.T) {
 	for days := range 23 {
 		ends := list[1].ValidUntil.AddDate(0, 0, days)
 		v.get("/secret").has(t, `It ends by itself on <time datetime="`+ends.Format(time.RFC3339))
-		v.done(v.withSecrets("/secret/extend"), "/secret", "The old secret lasts for 24 hours more")
+		v.done(v.withSecrets("/secret/extend", "until", v.until()), "/secret", "The old secret lasts longer")
 	}
 	require.NotContains(t, v.get("/secret").text, "24 hours more", "an overlap lasts for 30 days at most")
-	p = v.withSecrets("/secret/extend")
+	p = v.withSecrets("/secret/extend", "until", list[1].LatestEnd.Add(time.Hour).Format(time.RFC3339Nano))
 	require.Equal(t, http.StatusUnprocessableEntity, p.status)
 	p.has(t, "at most 720h")
 }
@@ -69,6 +70,12 @@ func (v *visitor) withSecrets(path string, pairs ...string) page {
 func (v *visitor) newest() string {
 	v.t.Helper()
 	return regexp.MustCompile(`name="newest" value="([^"]+)"`).FindStringSubmatch(v.get("/secret").text)[1]
+}
+
+// until is up to when the form for it has the old secret last.
+func (v *visitor) until() string {
+	v.t.Helper()
+	return regexp.MustCompile(`name="until" value="([^"]+)"`).FindStringSubmatch(v.get("/secret").text)[1]
 }
 
 // A form that is sent twice makes one secret, and one of a page from before a change neither ends
@@ -108,11 +115,12 @@ func TestFormOfOtherSecrets(t *testing.T) {
 		}
 	}
 	require.Equal(t, during, secrets())
-	ends := regexp.MustCompile(`name="ends" value="([^"]+)"`).FindStringSubmatch(v.get("/secret").text)[1]
-	v.done(v.withSecrets("/secret/extend", "ends", ends), "/secret", "The old secret lasts for 24 hours more")
+	require.Equal(t, http.StatusUnprocessableEntity, v.withSecrets("/secret/extend", "until", "tomorrow").status)
+	until := v.until()
+	v.done(v.withSecrets("/secret/extend", "until", until), "/secret", "The old secret lasts longer")
 	extended := secrets()
 	require.NotEqual(t, during, extended)
-	v.done(v.withSecrets("/secret/extend", "ends", ends), "/secret", "The old secret lasts for 24 hours more")
+	v.done(v.withSecrets("/secret/extend", "until", until), "/secret", "The old secret lasts longer")
 	require.Equal(t, extended, secrets(), "it is put off once")
 	for range 2 {
 		v.done(v.withSecrets("/secret/retire"), "/secret", "The old secret has ended")
@@ -120,7 +128,7 @@ func TestFormOfOtherSecrets(t *testing.T) {
 	}
 }
 
-// meeting has both of two rotations read the secrets before either of them makes one.
+// meeting has both of two requests read the secrets before either of them changes one.
 type meeting struct {
 	portal.Registry
 	read sync.WaitGroup
@@ -132,9 +140,15 @@ func (m *meeting) RotateSecret(ctx context.Context, subscriber string, r *sender
 	return m.Registry.RotateSecret(ctx, subscriber, r)
 }
 
+func (m *meeting) ExtendSecret(ctx context.Context, subscriber string, until time.Time) (time.Time, error) {
+	m.read.Done()
+	m.read.Wait()
+	return m.Registry.ExtendSecret(ctx, subscriber, until)
+}
+
 // Forms that are sent at the same instant, such as by two clicks without a script, make one
-// secret, and both answers show it.
-func TestRotateTwiceAtOnce(t *testing.T) {
+// secret, and both answers show it. They put off the end of the old one once.
+func TestSecretFormsTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	met := &meeting{Registry: b.reg}
@@ -147,13 +161,16 @@ func TestRotateTwiceAtOnce(t *testing.T) {
 	b.server = httptest.NewServer(http.StripPrefix(prefix, b.portal))
 	t.Cleanup(b.server.Close)
 	v := b.visit("sub_ada")
-	newest := v.newest()
-	var pages [2]page
-	var both sync.WaitGroup
-	for i := range pages {
-		both.Go(func() { pages[i] = v.post("/secret/rotate", "overlap", "7", "newest", newest) })
+	twice := func(path string, pairs ...string) (pages [2]page) {
+		pairs = slices.Clip(append(pairs, "newest", v.newest())) // both append to it
+		var both sync.WaitGroup
+		for i := range pages {
+			both.Go(func() { pages[i] = v.post(path, pairs...) })
+		}
+		both.Wait()
+		return pages
 	}
-	both.Wait()
+	pages := twice("/secret/rotate", "overlap", "7")
 	list, err := b.reg.Secrets(t.Context(), "sub_ada")
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -162,6 +179,14 @@ func TestRotateTwiceAtOnce(t *testing.T) {
 		p.has(t, list[0].Secret.Reveal())
 	}
 	require.Equal(t, 1, strings.Count(pages[0].text+pages[1].text, "The new secret was made already"))
+
+	met.read.Add(2)
+	for _, p := range twice("/secret/extend", "until", v.until()) {
+		v.done(p, "/secret", "The old secret lasts longer")
+	}
+	extended, err := b.reg.Secrets(t.Context(), "sub_ada")
+	require.NoError(t, err)
+	require.Equal(t, list[1].ValidUntil.Add(24*time.Hour), extended[1].ValidUntil)
 }
 
 // A rotation shows the new secret once, signs with the old one until it is told to, and
