@@ -150,7 +150,7 @@ type Resume struct {
 }
 
 // SubscriptionQuery selects subscriptions that are not deleted. Empty fields
-// select all.
+// select all. The deliveries of a deleted one are kept for a time, and are found by its id.
 type SubscriptionQuery struct {
 	Subscriber string // id
 	Status     SubscriptionStatus

@@ -49,7 +49,9 @@ func TestPauseResumeDisable(t *testing.T) {
 	require.Len(t, held(), 2)
 
 	// It must be said which ones are sent; none, those since a time, all.
-	for _, wrong := range [][]string{{}, {"take", "some"}, {"take", "since"}, {"take", "since", "since", "lately"}} {
+	for _, wrong := range [][]string{
+		{}, {"take", "some"}, {"take", "since"}, {"take", "since", "since", "lately"}, {"take", "all", "since", "2026-03-01T12:00"}, {"take", "none", "since", "2026-03-01T12:00"},
+	} {
 		require.Equal(t, http.StatusUnprocessableEntity, b.post(at+"/resume", form(wrong...)).status, "%v", wrong)
 	}
 	require.Equal(t, sender.SubscriptionPaused, b.subscription(b.good).Status)

@@ -59,6 +59,9 @@ func (v *customerView) Name() string {
 func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 	id := r.PathValue("id")
 	s, err := c.Registry.Subscriber(ctx, id)
+	if isGone(err) {
+		return c.deletedOne(ctx, history.FoundSubscriber, id, err)
+	}
 	if err != nil {
 		return view{}, err
 	}

@@ -22,6 +22,7 @@ type deliveriesView struct {
 	More     bool
 	Replay   string // the link to a replay of the same deliveries; "": no replay can select them
 	Open     bool   // the form of all filters is open
+	Deleted  bool   // they are of a subscription that is deleted
 }
 
 // narrowing is a filter that is in force, and the link to the list without it.
@@ -48,6 +49,13 @@ func (c *Console) deliveries(ctx context.Context, r *http.Request) (view, error)
 		Heading: "Deliveries", Filter: f, Statuses: statuses, Classes: classes, Chips: deliveryChips(&f, &counts), Narrowed: f.narrowings(),
 		List: page, More: next != "", Pages: pagesOf(q, "cursor", next, countOf(len(page), "delivery", "deliveries")+" on this page"),
 		Replay: replayLink(&f), Open: q.Get("more") != "",
+	}
+	if f.Subscription != "" && len(page) > 0 {
+		if _, err := c.Registry.Subscription(ctx, f.Subscription); isGone(err) {
+			v.Deleted = true
+		} else if err != nil {
+			return view{}, err
+		}
 	}
 	nav := "deliveries"
 	if sender.Status(f.Status) == sender.StatusDeadLettered {

@@ -143,6 +143,21 @@ func deleted(f *history.Found) found {
 	return found{"send", "Deliveries of " + look.Plain(f.ID) + ", which is deleted", "deliveries?" + url.Values{string(f.Kind): {f.ID}}.Encode()}
 }
 
+// deletedOne leads from the page of what is deleted to its deliveries, which are kept. missing is
+// the error of what never was.
+func (c *Console) deletedOne(ctx context.Context, kind history.FoundKind, id string, missing error) (view, error) {
+	all, _, err := c.History.Find(ctx, id)
+	if err != nil {
+		return view{}, err
+	}
+	for i := range all {
+		if f := &all[i]; f.Kind == kind && f.ID == id {
+			return view{leads: deleted(f).Link}, nil
+		}
+	}
+	return view{}, missing
+}
+
 // nothing tells whether an error says that there is no such thing, or can be none.
 func (c *Console) nothing(err error) bool {
 	status, _ := c.problem(err)

@@ -36,5 +36,16 @@ func TestSearch(t *testing.T) {
 	}
 	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.good))
 	b.run()
-	require.Equal(t, "subscription="+b.good, b.get("/search?q="+b.good).url.RawQuery, "of a deleted one the deliveries are shown")
+	require.NotContains(t, b.get("/deliveries?subscription="+b.bad).text, "Their subscription is deleted")
+	require.NoError(t, b.reg.DeleteSubscriber(t.Context(), "sub_ada"))
+	b.run()
+	for _, path := range []string{"/search?q=" + b.good, "/subscriptions/" + b.good} {
+		p := b.get(path)
+		require.Equal(t, "subscription="+b.good, p.url.RawQuery, "of a deleted one the deliveries are shown")
+		require.Contains(t, p.text, "Their subscription is deleted")
+	}
+	require.Equal(t, "subscriber=sub_ada", b.get("/customers/sub_ada").url.RawQuery)
+	for _, path := range []string{"/subscriptions/wsub_never", "/customers/sub_never", "/subscriptions/" + d.ID, "/customers/" + b.good} {
+		require.Equal(t, http.StatusNotFound, b.get(path).status, path)
+	}
 }

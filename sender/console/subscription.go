@@ -35,7 +35,11 @@ func (s *subscriptionView) Held() bool {
 const newest = 10
 
 func (c *Console) subscription(ctx context.Context, r *http.Request) (view, error) {
-	s, err := c.Registry.Subscription(ctx, r.PathValue("id"))
+	id := r.PathValue("id")
+	s, err := c.Registry.Subscription(ctx, id)
+	if isGone(err) {
+		return c.deletedOne(ctx, history.FoundSubscription, id, err)
+	}
 	if err != nil {
 		return view{}, err
 	}
@@ -76,12 +80,16 @@ func (c *Console) disable(ctx context.Context, r *http.Request) (string, string,
 func (c *Console) resume(ctx context.Context, r *http.Request) (string, string, error) {
 	id := r.PathValue("id")
 	take := sender.Resume{Force: r.PostForm.Get("force") != ""}
-	switch which := r.PostForm.Get("take"); which {
+	which, since := r.PostForm.Get("take"), r.PostForm.Get("since")
+	if since != "" && which != "since" { // all of them would be sent, or none
+		return "", "", badInput("since: there is a time, and another choice: choose “Those published since”, or leave the time empty")
+	}
+	switch which {
 	case "all":
 	case "none":
 		take.None = true
 	case "since":
-		since, err := timeOf("since", r.PostForm.Get("since"))
+		since, err := timeOf("since", since)
 		if err == nil && since.IsZero() {
 			err = badInput("since: it is empty: give the time from which on deliveries are sent")
 		}
