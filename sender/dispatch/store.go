@@ -149,9 +149,10 @@ type Store interface {
 	// out.
 	Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error)
 
-	// ClaimNotices takes up to limit notices, the oldest first. It takes no notice that is
-	// notified or acknowledged, that is taken by another call whose lease still runs, or
-	// that is put off.
+	// ClaimNotices takes up to limit notices that are due, those first that have been for
+	// longest, and of equal ones the older ones. A notice is due from when it was made, from the
+	// end of the lease of the call that took it last, or from the time to which it was put off
+	// since. One that is notified or acknowledged is not due.
 	ClaimNotices(ctx context.Context, lease time.Duration, limit int) ([]ClaimedNotice, error)
 
 	// SettleNotice stores whether a Notifier has accepted a notice. If again is zero, it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/memory"
 )
 
@@ -83,5 +84,46 @@ func claimOrder(t *testing.T, between func(*memory.Store)) (order []dispatch.Del
 		for _, d := range c.Claimed {
 			order = append(order, d.Key)
 		}
+	}
+}
+
+// A sweep ends the deliveries of a deleted subscription in the same order each time, those too
+// that wait in a line.
+func TestTheOrderOfASweepFollowsFromTheCalls(t *testing.T) {
+	t.Parallel()
+	swept := func() (ids []string) {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		store := newStore(t, &memory.Config{Now: func() time.Time { return now }})
+		sub := sender.Subscription{ID: "wsub_1", Subscriber: "sub_1", EventTypes: []string{"*"}, Settings: sender.Settings{Order: sender.OrderObject}}
+		require.NoError(t, store.InTx(t.Context(), func(tx *memory.Tx) error {
+			err := errors.Join(store.CreateSubscriberTx(t.Context(), tx, sender.Subscriber{ID: "sub_1"}, nil), store.CreateSubscriptionTx(t.Context(), tx, sub))
+			for i := range 12 {
+				_, err2 := store.PublishTx(t.Context(), tx, []sender.Draft{{ID: fmt.Sprintf("evt_%02d", i), Type: "a", Object: sender.Object{Type: "a", ID: "1"}}})
+				err = errors.Join(err, err2)
+			}
+			return err
+		}))
+		_, _, err := store.Step(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+		require.NoError(t, err)
+		require.NoError(t, store.InTx(t.Context(), func(tx *memory.Tx) error { return store.DeleteSubscriptionTx(t.Context(), tx, sub.ID) }))
+		for _, ended := range []int{4, 8} {
+			out, err := store.Sweep(t.Context(), dispatch.SweepParams{Limit: ended})
+			require.NoError(t, err)
+			require.Equal(t, ended, out.Ended)
+			now = now.Add(time.Hour)
+		}
+		_, err = store.Prune(t.Context(), dispatch.PruneParams{Delivered: now.Add(-90 * time.Minute), Limit: 100})
+		require.NoError(t, err)
+		page, _, err := store.Deliveries(t.Context(), history.DeliveryQuery{Limit: 100})
+		require.NoError(t, err)
+		for _, d := range page {
+			ids = append(ids, d.Event.ID)
+		}
+		return ids
+	}
+	first := swept()
+	require.Len(t, first, 8)
+	for range 5 {
+		require.Equal(t, first, swept())
 	}
 }

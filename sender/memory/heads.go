@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -127,9 +128,12 @@ func (sub *subscription) backlog() int64 {
 	return int64(len(sub.live.items) + len(sub.replayed.items) + len(sub.behind))
 }
 
-// all returns the live deliveries of a subscription, in no order.
+// all returns the live deliveries of a subscription, those of older events first: the order
+// is total, so that the same calls have the same results.
 func (sub *subscription) all() []*delivery {
-	return slices.AppendSeq(slices.Concat(sub.live.items, sub.replayed.items), maps.Keys(sub.behind))
+	live := slices.AppendSeq(slices.Concat(sub.live.items, sub.replayed.items), maps.Keys(sub.behind))
+	slices.SortFunc(live, func(a, b *delivery) int { return cmp.Compare(a.event.no, b.event.no) })
+	return live
 }
 
 // line stands a subscription where it belongs among its subscriber's.

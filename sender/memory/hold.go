@@ -67,14 +67,11 @@ func (s *Store) ResumeSubscriptionTx(ctx context.Context, tx *Tx, id string, r s
 			return err
 		}
 		held := sub.all()
-		// The order is total, so that the same calls have the same results. The newest come
-		// first, so that what is behind in a line need not come out before it ends.
-		slices.SortFunc(held, func(a, b *delivery) int { return int(b.event.no - a.event.no) })
 		if err := s.checkRetention(sub, held, r); err != nil {
 			return err
 		}
 		now := s.now()
-		for _, d := range held {
+		for _, d := range slices.Backward(held) { // so that what is behind in a line need not come out before it ends
 			tx.resume(d, takes(r, d.event), now)
 		}
 		waiting := filter(sub.skipped, func(k skip) bool { return k.upTo > s.expanded() })

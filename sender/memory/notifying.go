@@ -75,14 +75,12 @@ func (s *Store) notice(id string) *notice {
 func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int) (claimed []dispatch.ClaimedNotice, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
 		now := s.now()
-		for _, n := range s.notices {
+		due := filter(s.notices, func(n *notice) bool {
+			return n.NotifiedAt.IsZero() && n.AcknowledgedAt.IsZero() && !s.dueSince(n).After(now)
+		})
+		slices.SortStableFunc(due, func(a, b *notice) int { return s.dueSince(a).Compare(s.dueSince(b)) })
+		for _, n := range due[:min(limit, len(due))] {
 			at := s.notifying[n.ID]
-			if !n.NotifiedAt.IsZero() || !n.AcknowledgedAt.IsZero() || at.due.After(now) {
-				continue
-			}
-			if len(claimed) == limit {
-				break
-			}
 			at.due, at.tries = now.Add(lease), at.tries+1
 			setKey(tx, s.notifying, n.ID, at)
 			claimed = append(claimed, dispatch.ClaimedNotice{Notice: n.Notice, Tries: at.tries})
@@ -93,6 +91,14 @@ func (s *Store) ClaimNotices(ctx context.Context, lease time.Duration, limit int
 		return nil, err
 	}
 	return claimed, nil
+}
+
+// dueSince is from when on a notice can be claimed.
+func (s *Store) dueSince(n *notice) time.Time {
+	if at, ok := s.notifying[n.ID]; ok {
+		return at.due
+	}
+	return n.CreatedAt
 }
 
 // SettleNotice implements dispatch.Store.

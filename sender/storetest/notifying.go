@@ -15,7 +15,7 @@ func notifyingRules[Tx any]() []rule[Tx] {
 		{"acknowledged once", "Acknowledging a notice keeps the time of the first acknowledgement, and another subscriber's notice is not found.", noticesAcknowledged[Tx]},
 		{"claimed under a lease", "A notice that was claimed is claimed again only when its lease ends, or when it was put off and that time is over; the tries count up.", noticesClaimed[Tx]},
 		{"accepted or acknowledged", "A notice that a notifier has accepted, or somebody has acknowledged, is not claimed any more.", noticesDone[Tx]},
-		{"oldest first", "Notices are claimed oldest first, up to the limit.", noticesOldestFirst[Tx]},
+		{"in their order", "Notices are claimed in the order in which they have become due, up to the limit.", noticesInOrder[Tx]},
 	}
 }
 
@@ -160,12 +160,19 @@ func noticesDone[Tx any](w *world[Tx]) {
 	w.check(page[0].NotifiedAt.IsZero(), "NotifiedAt of the other one is %v", page[0].NotifiedAt)
 }
 
-func noticesOldestFirst[Tx any](w *world[Tx]) {
-	var want []string
-	for range 3 {
-		want = append(want, w.note(sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a"})[0].ID)
-		w.Advance(time.Second)
+func noticesInOrder[Tx any](w *world[Tx]) {
+	made := func() string {
+		defer w.Advance(time.Second)
+		return w.note(sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a"})[0].ID
 	}
-	w.equal(w.claimNotices(2), want[:2], "the first notices claimed")
-	w.equal(w.claimNotices(2), want[2:], "the rest")
+	first, second, third := made(), made(), made()
+	w.equal(w.claimNotices(2), []string{first, second}, "the first notices claimed")
+	w.equal(w.claimNotices(2), []string{third}, "the rest")
+
+	w.noError(w.Store.SettleNotice(w.ctx, first, 3*time.Second), "putting a notice off")
+	fourth := made()
+	w.noError(w.Store.SettleNotice(w.ctx, third, time.Second), "putting a notice off")
+	w.Advance(lease)
+	w.equal(w.claimNotices(3), []string{fourth, third, first}, "notices claimed once all are due, some of which were put off")
+	w.equal(w.claimNotices(3), []string{second}, "the one whose lease has ended last")
 }
