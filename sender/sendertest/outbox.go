@@ -76,6 +76,15 @@ func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft
 // InTx runs fn in a transaction of the store.
 func (o *Outbox[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
 	var last any
+	committed := false
+	defer func() { // also if fn panics or ends its goroutine
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if committed {
+			o.published = append(o.published, o.open[last]...)
+		}
+		delete(o.open, last)
+	}()
 	err := o.Outbox.InTx(ctx, func(tx Tx) error {
 		o.mu.Lock()
 		delete(o.open, last) // of a run that is repeated
@@ -84,12 +93,7 @@ func (o *Outbox[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
 		o.mu.Unlock()
 		return fn(tx)
 	})
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err == nil {
-		o.published = append(o.published, o.open[last]...)
-	}
-	delete(o.open, last)
+	committed = err == nil
 	return err
 }
 

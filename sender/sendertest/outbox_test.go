@@ -1,9 +1,11 @@
 package sendertest_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,4 +65,41 @@ func TestOutbox(t *testing.T) {
 	some := &failing{}
 	sendertest.RequireNothingPublished(some, outbox)
 	require.Contains(t, some.said, "\n\tthing.changed about thing 1")
+}
+
+// named is a store whose one transaction has a name, as a handle that is used again has.
+type named struct{ sender.Outbox[string] }
+
+func (named) InTx(_ context.Context, fn func(string) error) error { return fn("tx") }
+
+func (named) PublishTx(_ context.Context, _ string, drafts []sender.Draft) ([]sender.Ref, error) {
+	return make([]sender.Ref, len(drafts)), nil
+}
+
+// A function that does not return leaves nothing behind that takes the events of others for its
+// own.
+func TestOutboxOfAFunctionThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for how, end := range map[string]func(){"panics": func() { panic("on purpose") }, "ends its goroutine": runtime.Goexit} {
+		outbox := sendertest.NewOutbox(named{})
+		publish := func() {
+			if _, err := outbox.PublishTx(t.Context(), "tx", []sender.Draft{{Type: "thing.changed"}}); err != nil {
+				t.Error(err)
+			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { _ = recover() }()
+			_ = outbox.InTx(t.Context(), func(string) error {
+				publish()
+				end()
+				return nil
+			})
+		}()
+		<-ended
+		sendertest.RequireNothingPublished(t, outbox)
+		publish()
+		require.Len(t, outbox.Published(), 1, how)
+	}
 }
