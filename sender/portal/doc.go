@@ -43,7 +43,8 @@
 // every browser, and nothing would work without one.
 //
 // Nothing is stored on the server. A session ends with its time (Config.Session), with its
-// subscriber, and with the keys. It cannot be ended sooner for one visitor.
+// subscriber, and with the keys. It cannot be ended sooner for one visitor. A browser keeps the
+// sessions of the eight subscribers that were opened last.
 //
 // # What keeps others out
 //

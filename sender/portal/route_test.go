@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -263,6 +264,27 @@ func TestTwoSessionsInABrowser(t *testing.T) {
 }
 
 // Neither the token nor the session stands where servers, proxies and other sites see it.
+// A browser that opens the portal for many customers, such as that of the service's own staff,
+// keeps the newest sessions, so that its requests do not grow beyond what servers take.
+func TestManySessionsInABrowser(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.browser()
+	var opened []string
+	for i := range 12 {
+		b.pass(time.Second)
+		p := v.send(prefix+"/open", url.Values{"token": {b.token(fmt.Sprintf("sub_%d", i))}})
+		opened = append(opened, strings.Split(strings.TrimPrefix(p.url.Path, prefix+"/s/"), "/")[0])
+	}
+	at, err := url.Parse(b.server.URL)
+	require.NoError(t, err)
+	var kept []string
+	for _, c := range v.client.Jar.Cookies(at) {
+		kept = append(kept, strings.TrimPrefix(c.Name, "__Host-surehook-portal-"))
+	}
+	require.ElementsMatch(t, opened[4:], kept)
+}
+
 func TestTokenIsInNoLog(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

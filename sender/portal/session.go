@@ -1,11 +1,13 @@
 package portal
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/surehook/surehook/sender"
@@ -19,6 +21,10 @@ const (
 	// cookiePrefix has browsers refuse the cookie unless it is this very host's alone
 	// (draft-ietf-httpbis-rfc6265bis, section 4.1.3.2).
 	cookiePrefix = "__Host-surehook-portal-"
+
+	// maxSessions is of how many subscribers a browser keeps sessions at a time. All of their
+	// cookies go with each request, which many servers refuse beyond 8 KiB of cookies.
+	maxSessions = 8
 
 	// sessionHeader and sessionField carry the session where a browser keeps no cookie.
 	sessionHeader = "Surehook-Session"
@@ -47,11 +53,37 @@ func (p *Portal) begin(w http.ResponseWriter, r *http.Request, c *claims) (handl
 	if was, ok := p.fromCookie(r, s.Handle); ok {
 		s.Nonce = was.Nonce
 	}
+	setCookie(w, s.Handle, p.seal(forSessions, &s), int(p.cfg.Session.Seconds()))
+	p.makeRoom(w, r, s.Handle)
+	return s.Handle
+}
+
+func setCookie(w http.ResponseWriter, handle, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: cookiePrefix + s.Handle, Value: p.seal(forSessions, &s), Path: "/", MaxAge: int(p.cfg.Session.Seconds()),
+		Name: cookiePrefix + handle, Value: value, Path: "/", MaxAge: maxAge,
 		Secure: true, HttpOnly: true, SameSite: http.SameSiteNoneMode, Partitioned: true,
 	})
-	return s.Handle
+}
+
+// makeRoom ends the sessions that a browser has beyond maxSessions, those first that would end
+// first. The one with the handle is being opened.
+func (p *Portal) makeRoom(w http.ResponseWriter, r *http.Request, handle string) {
+	var others []claims
+	for _, cookie := range r.Cookies() {
+		other, ok := strings.CutPrefix(cookie.Name, cookiePrefix)
+		if !ok || other == handle {
+			continue
+		}
+		c := claims{Handle: other} // of one that has ended
+		if s, ok := p.session(cookie.Value, other); ok {
+			c = s.claims
+		}
+		others = append(others, c)
+	}
+	slices.SortFunc(others, func(a, b claims) int { return cmp.Compare(a.Until, b.Until) })
+	for _, c := range others[:max(0, len(others)-maxSessions+1)] {
+		setCookie(w, c.Handle, "", -1)
+	}
 }
 
 func (p *Portal) fromCookie(r *http.Request, handle string) (*session, bool) {
