@@ -72,7 +72,7 @@ type Delivery struct {
 	NextAttemptAt  time.Time // zero: none is planned
 	InFlight       bool      // an attempt is under way
 	Body           []byte    // as posted, or before the first attempt as published; in the answer of Delivery only
-	Attempts       []Attempt // oldest first; in the answer of Delivery only
+	Attempts       []Attempt // oldest first, all or some; in the answer of Delivery only
 	Redacted       bool      // its event's body was removed: it is nil, and so are the attempts' snippets and headers
 	LastErrorClass Class     // of the last attempt; "" if there is none or it succeeded
 	LastStatusCode int       // that the last attempt was answered with; 0: none, or no attempt

@@ -43,7 +43,7 @@ type Delivery struct {
 type DeliveryRecord struct {
 	Delivery
 	Payload  string    `json:"payload" doc:"The exact body that is posted."`
-	Attempts []Attempt `json:"attempts" nullable:"false" doc:"Oldest first."`
+	Attempts []Attempt `json:"attempts" nullable:"false" doc:"Oldest first: the newest 1,000, if there are more."`
 	Why      string    `json:"why" doc:"What it waits for, in a sentence."`
 
 	WaitsFor  *string `json:"waits_for" doc:"The id of the delivery that goes before it, of another version of its object; null: it waits for none."`

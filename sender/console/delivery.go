@@ -33,11 +33,11 @@ type deliveryView struct {
 
 func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	id := r.PathValue("id")
-	d, err := c.History.Delivery(ctx, id)
+	d, attempts, err := look.DeliveryWithAttempts(r.URL.Query().Get("attempt"), func(q history.AttemptQuery) (sender.Delivery, error) { return c.History.DeliveryWith(ctx, id, q) })
 	if err != nil {
 		return view{}, err
 	}
-	v := deliveryView{Delivery: d, State: look.Delivery(d), Raw: r.URL.Query().Get("raw") != ""}
+	v := deliveryView{Delivery: d, AttemptsPage: attempts, State: look.Delivery(d), Raw: r.URL.Query().Get("raw") != ""}
 	if v.Why, err = c.History.Why(ctx, id); err != nil {
 		return view{}, err
 	}
@@ -53,7 +53,6 @@ func (c *Console) delivery(ctx context.Context, r *http.Request) (view, error) {
 	default:
 		v.Redeliver = "It is sent now, and its schedule starts anew; its attempt numbers go on at " + strconv.Itoa(d.AttemptCount+1) + "."
 	}
-	v.AttemptsPage = look.AttemptsOf(d.Attempts, r.URL.Query().Get("attempt"))
 	v.Strip = strip(&d, v.List)
 	v.Host, v.Path = look.Host(d.URL), pathOf(d.URL)
 	if !d.Redacted {
@@ -104,7 +103,7 @@ func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, strin
 		return "", "", err
 	}
 	said := "redelivered"
-	if d, err := c.History.Delivery(ctx, id); err == nil && d.Status == sender.StatusHeld {
+	if d, err := c.History.DeliveryWith(ctx, id, history.AttemptQuery{}); err == nil && d.Status == sender.StatusHeld {
 		said = "held"
 	}
 	return "deliveries/" + id, said, nil

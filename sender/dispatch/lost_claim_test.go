@@ -73,7 +73,7 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, list, int(published))
 				for _, d := range list {
-					d, err := b.Store.Delivery(t.Context(), d.ID)
+					d, err := b.History.Delivery(t.Context(), d.ID)
 					require.NoError(t, err)
 					require.Len(t, d.Attempts, 1)
 				}

@@ -92,7 +92,7 @@ func (o *Owned) Find(ctx context.Context, text string) (found []Found, more bool
 	if err := errors.Join(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "text", Text: text})...); err != nil {
 		return nil, false, err
 	}
-	if _, err := o.Delivery(ctx, text); err == nil {
+	if _, err := o.DeliveryWith(ctx, text, AttemptQuery{}); err == nil {
 		return []Found{{Kind: FoundDelivery, ID: text}}, false, nil
 	} else if !errors.Is(err, sender.ErrNotFound) {
 		return nil, false, err

@@ -52,10 +52,11 @@ func New(store Store, cfg *Config) (*History, error) {
 	return &History{store: store, keeps: c.Retention, convert: c.Convert, now: c.Now}, nil
 }
 
-// Delivery returns a delivery with its body and its attempts, or ErrNotFound. Whose it is
-// the caller must check, or ask [History.ForSubscriber].
+// Delivery returns a delivery with its body and its attempts, or ErrNotFound. Of more than
+// MaxAttempts it has the newest: DeliveryWith reads the others. Whose it is the caller must
+// check, or ask [History.ForSubscriber].
 func (h *History) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
-	return h.store.Delivery(ctx, id)
+	return h.DeliveryWith(ctx, id, AttemptQuery{Limit: MaxAttempts})
 }
 
 // Deliveries lists deliveries without bodies and attempts, those of the newest

@@ -22,14 +22,7 @@ func (h *History) ForSubscriber(id string) *Owned { return &Owned{all: h, subscr
 
 // Delivery is [History.Delivery] for a delivery to one of the subscriber's subscriptions.
 func (o *Owned) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
-	d, err := o.all.Delivery(ctx, id)
-	if err == nil {
-		err = o.owns(d.Subscriber, "delivery", id)
-	}
-	if err != nil {
-		return sender.Delivery{}, err
-	}
-	return d, nil
+	return o.DeliveryWith(ctx, id, AttemptQuery{Limit: MaxAttempts})
 }
 
 // Deliveries is [History.Deliveries] of the deliveries to the subscriber's subscriptions.
@@ -77,7 +70,7 @@ func (o *Owned) Why(ctx context.Context, id string) (Why, error) {
 // Redeliver is [History.Redeliver] for a delivery to one of the subscriber's subscriptions.
 // Only the operator can send again a delivery that is beyond the reach.
 func (o *Owned) Redeliver(ctx context.Context, id string) error {
-	if _, err := o.Delivery(ctx, id); err != nil { // its owner never changes
+	if _, err := o.DeliveryWith(ctx, id, AttemptQuery{}); err != nil { // its owner never changes
 		return err
 	}
 	return o.all.Redeliver(ctx, id)
@@ -86,7 +79,7 @@ func (o *Owned) Redeliver(ctx context.Context, id string) error {
 // PassOver is [History.PassOver] for a delivery to one of the subscriber's subscriptions.
 // Only the operator can let versions go on that are beyond the reach.
 func (o *Owned) PassOver(ctx context.Context, id string) error {
-	if _, err := o.Delivery(ctx, id); err != nil {
+	if _, err := o.DeliveryWith(ctx, id, AttemptQuery{}); err != nil {
 		return err
 	}
 	return o.all.PassOver(ctx, id)

@@ -66,6 +66,14 @@ func TestOwnedShowsAndSendsItsOwn(t *testing.T) {
 		require.Len(t, page, 1, "%+v", q)
 		require.Equal(t, o.mine.ID, page[0].ID)
 	}
+	d, err = mine.DeliveryWith(ctx, o.mine.ID, history.AttemptQuery{Before: 1, Limit: history.MaxAttempts})
+	require.NoError(t, err)
+	require.Empty(t, d.Attempts)
+	require.Equal(t, 1, d.AttemptCount)
+	for _, q := range []history.AttemptQuery{{Before: -1}, {Limit: -1}, {Limit: history.MaxAttempts + 1}} {
+		_, err = mine.DeliveryWith(ctx, o.mine.ID, q)
+		require.ErrorIs(t, err, sender.ErrInvalid, "%+v", q)
+	}
 	require.NoError(t, mine.Redeliver(ctx, o.mine.ID))
 	stats, err := o.dispatcher.RunOnce(ctx)
 	require.NoError(t, err)
@@ -76,6 +84,10 @@ func TestOwnedShowsAndSendsItsOwn(t *testing.T) {
 var byID = map[string]func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error){
 	"Delivery": func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error) {
 		got, err := o.Delivery(ctx, d.ID)
+		return got, d.ID, err
+	},
+	"DeliveryWith": func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error) {
+		got, err := o.DeliveryWith(ctx, d.ID, history.AttemptQuery{Limit: 1})
 		return got, d.ID, err
 	},
 	"Why": func(ctx context.Context, o *history.Owned, d sender.Delivery) (any, string, error) {

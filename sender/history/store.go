@@ -11,9 +11,9 @@ import (
 // A list looks at up to about MaxExamined candidates; then it returns what it has found,
 // if anything, and a cursor to go on from. A malformed cursor is ErrInvalid.
 type Store interface {
-	// Delivery returns a delivery with its event's body and all its attempts, or
-	// ErrNotFound.
-	Delivery(ctx context.Context, id string) (sender.Delivery, error)
+	// Delivery returns a delivery with its event's body and the attempts that the query
+	// selects, oldest first, or ErrNotFound. It reads no others.
+	Delivery(ctx context.Context, id string, q AttemptQuery) (sender.Delivery, error)
 
 	// Deliveries lists deliveries, without bodies and attempts, those of the
 	// newest events first, and the cursor of the page that follows ("" if none
@@ -117,7 +117,8 @@ type Store interface {
 	Kinds(ctx context.Context, id string, object sender.Object) ([]FoundKind, error)
 
 	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost
-	// does not grow with the backlog.
+	// does not grow with the backlog. Of the attempts it has the first one, the first that
+	// succeeded and the last one, each once, oldest first.
 	Facts(ctx context.Context, id string) (Facts, error)
 }
 

@@ -44,6 +44,9 @@ type Why struct {
 	Until time.Time
 	// Subscription is the status of its subscription; "" if that is deleted.
 	Subscription sender.SubscriptionStatus
+	// Attempts are the first attempt, the first that succeeded and the last one, each once,
+	// oldest first.
+	Attempts []sender.Attempt
 	// Behind is the delivery that it waits for, of another version of its object; "": it
 	// waits for none.
 	Behind string
@@ -64,7 +67,7 @@ const MaxAhead = 1000
 // Facts are what explains the state of a delivery.
 type Facts struct {
 	Now      time.Time       // the database's
-	Delivery sender.Delivery // with its attempts
+	Delivery sender.Delivery // with the first of its attempts, the first that succeeded and the last
 
 	// Of one that has not ended:
 
@@ -123,8 +126,8 @@ func (h *History) why(ctx context.Context, f *Facts) (Why, error) {
 
 // explain is a pure function of the facts.
 func explain(f *Facts) Why {
-	w := Why{Subscription: f.Status}
 	d := &f.Delivery
+	w := Why{Subscription: f.Status, Attempts: d.Attempts}
 	say := func(reason Reason, until time.Time, format string, args ...any) Why {
 		w.Reason, w.Until = reason, until
 		w.Parts, w.Sentence = parts(fmt.Sprintf(format, args...))
@@ -245,7 +248,7 @@ func deadLettered(d *sender.Delivery) string {
 			advice = "It can be redelivered by force."
 		}
 		made := "without an attempt"
-		if n := len(d.Attempts); n > 0 {
+		if n := d.AttemptCount; n > 0 {
 			made = "after " + counted(n, "attempt")
 		}
 		return fmt.Sprintf("Dead-lettered %s: an earlier version of its object, a dead letter, held it back for so long that its receiver may have forgotten its event, which was published at %s. %s",
@@ -253,7 +256,7 @@ func deadLettered(d *sender.Delivery) string {
 	}
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
 	return fmt.Sprintf("Dead-lettered at %s after %s over %s; the last one failed: %s. %s",
-		at(last.StartedAt.Add(last.Duration)), counted(len(d.Attempts), "attempt"),
+		at(last.StartedAt.Add(last.Duration)), counted(d.AttemptCount, "attempt"),
 		last.StartedAt.Add(last.Duration).Sub(first.StartedAt).Round(time.Second), failed(&last), advice)
 }
 

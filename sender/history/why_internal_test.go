@@ -175,9 +175,9 @@ func TestExplain(t *testing.T) {
 			sentence: "Cancelled: its subscription was resumed without it.",
 		},
 		"dead-lettered": {
-			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, Attempts: []sender.Attempt{timeout, refused}}},
+			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, AttemptCount: 500, Attempts: []sender.Attempt{timeout, refused}}},
 			reason:   WhyDeadLettered,
-			sentence: "Dead-lettered at 2026-11-20T11:59:30Z after 2 attempts over 30s; the last one failed: connect. Redeliver it to start its schedule anew.",
+			sentence: "Dead-lettered at 2026-11-20T11:59:30Z after 500 attempts over 30s; the last one failed: connect. Redeliver it to start its schedule anew.",
 		},
 		"dead-lettered, for it was held back too long": {
 			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusDeadLettered, CreatedAt: ago(720 * time.Hour)}},
@@ -233,6 +233,7 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.facts.Now = now
+			c.facts.Delivery.AttemptCount = max(c.facts.Delivery.AttemptCount, len(c.facts.Delivery.Attempts))
 			got := explain(&c.facts)
 			var text, times string
 			for _, p := range got.Parts {
@@ -244,7 +245,7 @@ func TestExplain(t *testing.T) {
 			require.Equal(t, c.sentence, text)
 			require.Equal(t, strings.Join(regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).FindAllString(c.sentence, -1), ""), times, "each time is a part of its own")
 			got.Parts = nil
-			require.Equal(t, Why{Reason: c.reason, Sentence: c.sentence, Until: c.until, Subscription: c.facts.Status, Behind: strings.TrimPrefix(c.facts.Behind, c.facts.Delivery.ID), HoldsBack: c.facts.HoldsBack}, got)
+			require.Equal(t, Why{Reason: c.reason, Sentence: c.sentence, Until: c.until, Subscription: c.facts.Status, Behind: strings.TrimPrefix(c.facts.Behind, c.facts.Delivery.ID), HoldsBack: c.facts.HoldsBack, Attempts: c.facts.Delivery.Attempts}, got)
 		})
 	}
 }

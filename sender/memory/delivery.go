@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -202,15 +203,33 @@ func (d *delivery) body() []byte {
 	return d.event.body
 }
 
-// full returns a delivery with its body and its attempts.
-func (d *delivery) full(now time.Time) sender.Delivery {
-	out := d.summary(now)
-	out.Body = bytes.Clone(d.body())
-	out.Attempts = slices.Clone(d.attempts)
-	for i := range out.Attempts {
-		out.Attempts[i].Snippet = bytes.Clone(out.Attempts[i].Snippet)
+// selected are the attempts that a query selects.
+func (d *delivery) selected(q history.AttemptQuery) []sender.Attempt {
+	list := d.attempts
+	if q.Before > 0 {
+		list = list[:min(len(list), q.Before-1)]
 	}
-	return out
+	return list[max(0, len(list)-q.Limit):]
+}
+
+// telling are the attempts that explain a delivery: see history.Store.Facts.
+func (d *delivery) telling() (list []sender.Attempt) {
+	last := len(d.attempts) - 1
+	succeeded := slices.IndexFunc(d.attempts, func(a sender.Attempt) bool { return a.Class == sender.ClassNone })
+	for i, a := range d.attempts {
+		if i == 0 || i == succeeded || i == last {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func copied(attempts []sender.Attempt) []sender.Attempt {
+	attempts = slices.Clone(attempts)
+	for i := range attempts {
+		attempts[i].Snippet = bytes.Clone(attempts[i].Snippet)
+	}
+	return attempts
 }
 
 // target returns where a delivery goes. The deliveries of one subscription share its

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -13,13 +14,14 @@ import (
 )
 
 // Delivery implements history.Store.
-func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
+func (s *Store) Delivery(ctx context.Context, id string, q history.AttemptQuery) (out sender.Delivery, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
 		d := s.deliveryByID(id)
 		if d == nil {
 			return fmt.Errorf("%w: delivery %q", sender.ErrNotFound, id)
 		}
-		out = d.full(s.now())
+		out = d.summary(s.now())
+		out.Body, out.Attempts = bytes.Clone(d.body()), copied(d.selected(q))
 		return nil
 	})
 	return out, err

@@ -79,7 +79,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		_, err = store.Begin(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Minute, time.Since(start))
-		_, err = store.Delivery(ctx, "dlv_x_1")
+		_, err = store.Delivery(ctx, "dlv_x_1", history.AttemptQuery{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, tx.Rollback())
 		require.NoError(t, store.InTx(t.Context(), func(*memory.Tx) error { return nil }))
@@ -272,7 +272,7 @@ func TestTheStoreKeepsItsOwnCopies(t *testing.T) {
 	for range 2 {
 		page, _, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
 		require.NoError(t, err)
-		d, err := store.Delivery(t.Context(), page[0].ID)
+		d, err := store.Delivery(t.Context(), page[0].ID, history.AttemptQuery{Limit: 100})
 		require.NoError(t, err)
 		require.Equal(t, "1", string(d.Body))
 		require.Equal(t, "snippet", string(d.Attempts[0].Snippet))

@@ -19,11 +19,11 @@ func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err erro
 		}
 		now, sub := s.now(), d.sub
 		f = history.Facts{
-			Now: now, Delivery: d.full(now),
+			Now: now, Delivery: d.summary(now),
 			Status: sub.Status, HeldSince: sub.heldSince, Reason: sub.DisabledReason, Health: sub.Health,
 			Settings: cloneSettings(sub.Settings), InFlight: sub.inFlight(now),
 		}
-		f.Delivery.Body = nil
+		f.Delivery.Attempts = copied(d.telling())
 		if sub.deleted {
 			f.Status = ""
 		}

@@ -117,7 +117,7 @@ type deliveryView struct {
 
 func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	mine, id := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber), r.PathValue("id")
-	d, err := mine.Delivery(ctx, id)
+	d, attempts, err := look.DeliveryWithAttempts(r.URL.Query().Get("attempt"), func(q history.AttemptQuery) (sender.Delivery, error) { return mine.DeliveryWith(ctx, id, q) })
 	if err != nil {
 		return view{}, err
 	}
@@ -125,7 +125,7 @@ func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := deliveryView{Delivery: d, Reason: reasonOf(&d, why), Endpoint: why.Subscription != "", Behind: why.Behind, Holds: why.HoldsBack}
+	v := deliveryView{Delivery: d, AttemptsPage: attempts, Reason: reasonOf(&d, why), Endpoint: why.Subscription != "", Behind: why.Behind, Holds: why.HoldsBack}
 	switch {
 	case d.Redacted || d.Status == sender.StatusCancelled || !v.Endpoint:
 	case why.Subscription == sender.SubscriptionPaused || why.Subscription == sender.SubscriptionDisabled:
@@ -135,7 +135,6 @@ func (p *Portal) delivery(ctx context.Context, r *http.Request) (view, error) {
 	default:
 		v.Again = "It is sent now, and its schedule starts anew."
 	}
-	v.AttemptsPage = look.AttemptsOf(d.Attempts, r.URL.Query().Get("attempt"))
 	return view{title: d.Event.Type, tab: "deliveries", data: &v}, nil
 }
 
@@ -169,7 +168,7 @@ func (p *Portal) redeliver(ctx context.Context, r *http.Request) (string, string
 		return "", "", err
 	}
 	said := "redelivered"
-	if d, err := mine.Delivery(ctx, id); err == nil && d.Status == sender.StatusHeld {
+	if d, err := mine.DeliveryWith(ctx, id, history.AttemptQuery{}); err == nil && d.Status == sender.StatusHeld {
 		said = "held"
 	}
 	return "deliveries/" + id, said, nil

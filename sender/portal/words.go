@@ -127,12 +127,12 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 		r.Tone = ""
 	}
 	last := ""
-	if n := len(d.Attempts); n > 0 {
-		last = failure(&d.Attempts[n-1])
+	if n := len(w.Attempts); n > 0 {
+		last = failure(&w.Attempts[n-1])
 	}
 	switch w.Reason {
 	case history.WhyDelivered:
-		r.Said = "Your endpoint has it" + by(d) + "."
+		r.Said = "Your endpoint has it" + by(w.Attempts) + "."
 	case history.WhyInFlight:
 		r.Said, r.Until = fmt.Sprintf("Attempt %d is under way.", d.AttemptCount+1), time.Time{}
 	case history.WhyDue:
@@ -141,7 +141,7 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 		switch {
 		case last != "":
 			r.Said = "The last attempt failed: " + last + ". It is tried again."
-		case len(d.Attempts) == 0:
+		case d.AttemptCount == 0:
 			r.Said = "It could not be sent yet, for a reason on our side."
 		default:
 			r.Said = "It is tried again."
@@ -160,7 +160,7 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 	case history.WhyBehind:
 		r.Said, r.Advice = "It waits for another version of its object, which comes first.", "The endpoint gets one version after another."
 	case history.WhyDeadLettered:
-		r.Said, r.Advice = gaveUp(d, last), "Once your endpoint answers with 2xx again, send this one again: its schedule starts anew."
+		r.Said, r.Advice = gaveUp(d, w.Attempts, last), "Once your endpoint answers with 2xx again, send this one again: its schedule starts anew."
 		if w.HoldsBack {
 			r.Advice += " Later versions of its object wait for it, unless you pass over it."
 		}
@@ -184,26 +184,26 @@ func testAdvice(delivered bool) string {
 	return "It is signed with one secret alone. If your endpoint answers with 401, it does not know that one yet."
 }
 
-func by(d *sender.Delivery) string {
-	for i := len(d.Attempts) - 1; i >= 0; i-- {
-		if a := &d.Attempts[i]; a.Class == "" {
+// by tells of the attempt that first succeeded.
+func by(attempts []sender.Attempt) string {
+	for _, a := range attempts {
+		if a.Class == "" {
 			return fmt.Sprintf(" since %s: attempt %d was answered with %d", exactly(a.StartedAt.Add(a.Duration)), a.Number, a.StatusCode)
 		}
 	}
 	return ""
 }
 
-func gaveUp(d *sender.Delivery, last string) string {
-	n := len(d.Attempts)
-	if n == 0 {
+func gaveUp(d *sender.Delivery, attempts []sender.Attempt, last string) string {
+	if len(attempts) == 0 {
 		return "We gave up on it before an attempt was made."
 	}
-	first, end := &d.Attempts[0], &d.Attempts[n-1]
+	first, end := &attempts[0], &attempts[len(attempts)-1]
 	over := ""
-	if n > 1 {
+	if d.AttemptCount > 1 {
 		over = " over " + look.Age(end.StartedAt.Sub(first.StartedAt))
 	}
-	return fmt.Sprintf("We gave up on %s after %s%s. The last one failed: %s.", exactly(end.StartedAt.Add(end.Duration)), look.Plural(n, "attempt"), over, last)
+	return fmt.Sprintf("We gave up on %s after %s%s. The last one failed: %s.", exactly(end.StartedAt.Add(end.Duration)), look.Plural(d.AttemptCount, "attempt"), over, last)
 }
 
 // failure is what went wrong with an attempt.

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -82,8 +86,15 @@ const (
 				UNION ALL SELECT due, number, tries, first_at, stood, NULL, single, spared, epoch, rank, place = 1, true
 					FROM surehook_lines WHERE subscription = u.subscription AND event = u.event AND place < 3
 				ORDER BY behind LIMIT 1) l ON true`
-	selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
-		FROM surehook_attempts WHERE event = $1 AND subscription = $2 ORDER BY number`
+	attemptsOf = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
+		FROM surehook_attempts WHERE event = $1 AND subscription = $2 AND number `
+	selectAttempts = attemptsOf + `< $3::bigint ORDER BY number DESC LIMIT $4::bigint`
+	// selectTellingAttempts finds the attempts that explain a delivery.
+	selectTellingAttempts = attemptsOf + `IN (
+			SELECT min(number) FROM surehook_attempts WHERE event = $1 AND subscription = $2
+			UNION ALL SELECT min(number) FROM surehook_attempts WHERE event = $1 AND subscription = $2 AND class = ''
+			UNION ALL SELECT max(number) FROM surehook_attempts WHERE event = $1 AND subscription = $2)
+		ORDER BY number DESC`
 	selectBody = `SELECT e.body FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
 )
 
@@ -166,23 +177,30 @@ func (d *delivery) statusOf(ended sender.Status, delivered bool) sender.Status {
 	return ended
 }
 
-// full reads the attempts of a delivery, oldest first, and the body of its event if body is
+// full reads some of a delivery's attempts, oldest first, and the body of its event if body is
 // not nil.
-func (w *work) full(k dispatch.DeliveryKey, body *[]byte) (all []sender.Attempt, err error) {
-	qs := []query{w.query(selectAttempts, k.Event, k.Subscription).rows(func(r rows) error {
+func (w *work) full(k dispatch.DeliveryKey, q history.AttemptQuery, body *[]byte) ([]sender.Attempt, error) {
+	var others []query
+	if body != nil {
+		into := func(r rows) error { return r.Scan(body) }
+		others = append(others, w.query(selectBody, k.Event).rows(into), w.query(selectKeptBody, k.Event, k.Subscription).rows(into))
+	}
+	return w.attempts(w.query(selectAttempts, k.Event, k.Subscription, cmp.Or(int64(q.Before), math.MaxInt64), int64(q.Limit)), others...)
+}
+
+// attempts reads attempts, oldest first, by a query that has the newest first, and sends others
+// with it.
+func (w *work) attempts(q query, others ...query) (list []sender.Attempt, err error) {
+	err = w.send(append([]query{q.rows(func(r rows) error {
 		var a sender.Attempt
 		var started, next timestamp
 		var micros int64
 		err := r.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next, &a.Headers)
 		a.StartedAt, a.NextAttemptAt = started.time(), next.time()
 		a.Duration = time.Duration(micros) * time.Microsecond
-		all = append(all, a)
+		list = append(list, a)
 		return err
-	})}
-	if body != nil {
-		into := func(r rows) error { return r.Scan(body) }
-		qs = append(qs, w.query(selectBody, k.Event).rows(into), w.query(selectKeptBody, k.Event, k.Subscription).rows(into))
-	}
-	err = w.send(qs...)
-	return all, err
+	})}, others...)...)
+	slices.Reverse(list)
+	return list, err
 }

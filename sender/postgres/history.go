@@ -21,7 +21,7 @@ const (
 )
 
 // Delivery implements history.Store.
-func (c *core) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
+func (c *core) Delivery(ctx context.Context, id string, q history.AttemptQuery) (out sender.Delivery, err error) {
 	err = c.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
 		if err != nil {
@@ -36,7 +36,7 @@ func (c *core) Delivery(ctx context.Context, id string) (out sender.Delivery, er
 		if out.Redacted {
 			body = nil
 		}
-		out.Attempts, err = w.full(k, body)
+		out.Attempts, err = w.full(k, q, body)
 		return err
 	})
 	return out, aboutDelivery(id, err)

@@ -46,7 +46,7 @@ func parameterStatements() map[string]string {
 		all[name], all[name+" of one"] = s.many, s.one
 	}
 	for name, text := range map[string]string{
-		"selectPosition": selectPosition, "selectDeliveries": selectDeliveries, "selectAttempts": selectAttempts, "selectBody": selectBody,
+		"selectPosition": selectPosition, "selectDeliveries": selectDeliveries, "selectAttempts": selectAttempts, "selectTellingAttempts": selectTellingAttempts, "selectBody": selectBody,
 		"selectEventInfos": selectEventInfos, "selectAnswered": selectAnswered, "selectOwner": selectOwner, "selectFacts": selectFacts,
 		"pendingBefore": pendingBefore, "pendingDue": pendingDue, "waitingDue": waitingDue, "resumedBefore": resumedBefore,
 		"selectCounts": selectCounts, "selectBesides": selectBesides, "selectOldestDue": selectOldestDue,

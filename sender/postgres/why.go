@@ -38,7 +38,7 @@ func (c *core) Facts(ctx context.Context, id string) (f history.Facts, err error
 			return err
 		}
 		f.Now, f.Delivery = w.now.time(), d.Delivery
-		if f.Delivery.Attempts, err = w.full(k, nil); err != nil {
+		if f.Delivery.Attempts, err = w.attempts(w.query(selectTellingAttempts, k.Event, k.Subscription)); err != nil {
 			return err
 		}
 		return w.facts(&f, k, d)

@@ -1,15 +1,19 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 )
 
@@ -168,19 +172,35 @@ func (w *work) lastAnswer(event, subscription int64) (class sender.Class, code i
 	return class, code, err
 }
 
-const selectAttempts = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
-		FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number`
+const (
+	attemptsOf = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
+		FROM surehook_attempts WHERE event = ?1 AND subscription = ?2 AND number `
+	selectAttempts = attemptsOf + `< ?3 ORDER BY number DESC LIMIT ?4 + 0`
 
-// attempts reads a delivery's attempts, oldest first.
-func (w *work) attempts(k dispatch.DeliveryKey) (all []sender.Attempt, err error) {
+	// selectTellingAttempts finds the attempts that explain a delivery.
+	selectTellingAttempts = attemptsOf + `IN (
+			SELECT min(number) FROM surehook_attempts WHERE event = ?1 AND subscription = ?2
+			UNION ALL SELECT min(number) FROM surehook_attempts WHERE event = ?1 AND subscription = ?2 AND class = ''
+			UNION ALL SELECT max(number) FROM surehook_attempts WHERE event = ?1 AND subscription = ?2)
+		ORDER BY number DESC`
+)
+
+// attempts reads some of a delivery's attempts, oldest first.
+func (w *work) attempts(k dispatch.DeliveryKey, q history.AttemptQuery) ([]sender.Attempt, error) {
+	return w.readAttempts(selectAttempts, k.Event, k.Subscription, cmp.Or(int64(q.Before), math.MaxInt64), q.Limit)
+}
+
+// readAttempts reads attempts, oldest first. The query has the newest first.
+func (w *work) readAttempts(query string, args ...any) (list []sender.Attempt, err error) {
 	err = w.each(func(rows *sql.Rows) (bool, error) {
 		var a sender.Attempt
 		var started, micros, next int64
 		err := rows.Scan(&a.Number, &started, &micros, &a.StatusCode, &a.Class, &a.Error, &a.Snippet, &next, &a.Headers)
 		a.StartedAt, a.NextAttemptAt = timeOf(started), timeOf(next)
 		a.Duration = time.Duration(micros) * time.Microsecond
-		all = append(all, a)
+		list = append(list, a)
 		return true, err
-	}, selectAttempts, k.Event, k.Subscription)
-	return all, err
+	}, query, args...)
+	slices.Reverse(list)
+	return list, err
 }

@@ -19,7 +19,7 @@ import (
 const selectBody = `SELECT coalesce((SELECT body FROM surehook_bodies WHERE event = ?1 AND subscription = ?2), body) FROM surehook_events WHERE seq = ?1`
 
 // Delivery implements history.Store.
-func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, err error) {
+func (s *Store) Delivery(ctx context.Context, id string, q history.AttemptQuery) (out sender.Delivery, err error) {
 	err = s.read(ctx, func(w *work) error {
 		k, err := w.keyOf(id)
 		if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Delivery(ctx context.Context, id string) (out sender.Delivery, e
 			return err
 		}
 		out = d.Delivery
-		if out.Attempts, err = w.attempts(k); err != nil {
+		if out.Attempts, err = w.attempts(k, q); err != nil {
 			return err
 		}
 		if out.Redacted {

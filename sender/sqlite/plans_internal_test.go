@@ -176,7 +176,7 @@ func TestPlans(t *testing.T) {
 		clearSkipped, lowerSkipped, markSwept, deletePattern, selectForgotten, restartLease, restartWaiting, deleteEnd, lastNumber,
 		insertReplay, countUnfinished, selectReplay, selectSubscriptionsOf, selectReplays, selectReplaysOf, updateReplay, nextReplay, selectReplayDeliveredOf, selectReplayAged, selectReplayAgedOf, deleteReplayLate, lastEnded, selectLateReplays,
 		setStatus, closeHead, oldestHeld, insertNotice,
-		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
+		raiseKeyring, deleteSecrets, insertSecret, selectSealedWith, updateSealed, selectFirstKey, selectNextKey, selectDelivery, selectLive, selectEnd, countAttempts, selectLastAnswer, selectAttempts, selectTellingAttempts,
 		selectEventInfos, selectOwner, selectEvents, selectEvent, selectSubscriptions+` AND s.no > ? ORDER BY s.no LIMIT ?`,
 		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups, selectHourRollups, selectUnmerged, deleteHourRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)

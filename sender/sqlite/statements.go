@@ -23,7 +23,7 @@ func hot() []string {
 		updateHeads[0][0], updateHeads[0][1], updateHeads[1][0], updateHeads[1][1], selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectAgain, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
-		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts,
+		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts, selectTellingAttempts,
 	}
 	for _, m := range []*manyRows{newPending, newLined, pendingAgain, newAttempts, newSucceeded} {
 		for _, c := range m.chunks {

@@ -37,7 +37,7 @@ func (s *Store) Facts(ctx context.Context, id string) (f history.Facts, err erro
 			return err
 		}
 		f.Now, f.Delivery = timeOf(now), d.Delivery
-		if f.Delivery.Attempts, err = w.attempts(k); err != nil {
+		if f.Delivery.Attempts, err = w.readAttempts(selectTellingAttempts, k.Event, k.Subscription); err != nil {
 			return err
 		}
 		return w.facts(&f, k, d, now)

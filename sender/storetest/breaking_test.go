@@ -195,8 +195,8 @@ func onDelivery(change func(*sender.Delivery)) func(store) store {
 	return func(s store) store { return otherDelivery{s, change} }
 }
 
-func (b otherDelivery) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
-	d, err := b.store.Delivery(ctx, id)
+func (b otherDelivery) Delivery(ctx context.Context, id string, q history.AttemptQuery) (sender.Delivery, error) {
+	d, err := b.store.Delivery(ctx, id, q)
 	b.change(&d)
 	return d, err
 }

@@ -102,7 +102,7 @@ func historyCopies[Tx any](w *world[Tx]) {
 			return k, func() { spoilSecrets(k.Secrets) }, err
 		}},
 		{"Delivery", func() (any, func(), error) {
-			d, err := w.Store.Delivery(w.ctx, got.ID)
+			d, err := w.Store.Delivery(w.ctx, got.ID, whole)
 			return d, func() {
 				spoil(d.Body)
 				spoil(d.Attempts[0].Snippet)

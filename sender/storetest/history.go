@@ -12,6 +12,7 @@ import (
 func historyRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"a delivery in full", "A delivery is read with its event, the exact body, and all its attempts, oldest first.", historyDelivery[Tx]},
+		{"some attempts", "Of a delivery's attempts those are read that are asked for: the newest below a number, up to a limit, oldest first.", historyAttempts[Tx]},
 		{"own copies", "A store keeps no slice and no map of a caller's, and gives none away that it keeps: whoever changes what they have given or got changes nothing in the store.", historyCopies[Tx]},
 		{"unknown", "An id that is no delivery's is ErrNotFound.", historyUnknown[Tx]},
 		{"ids", "A delivery's id is dlv_ and letters, digits and underscores, at most 128 characters in all, and belongs to it alone.", historyIDs[Tx]},
@@ -44,10 +45,38 @@ func historyDelivery[Tx any](w *world[Tx]) {
 	w.check(!read.NextAttemptAt.IsZero() && !read.NextAttemptAt.After(w.now()), "NextAttemptAt of a pending delivery is %v", read.NextAttemptAt)
 }
 
+func historyAttempts[Tx any](w *world[Tx]) {
+	d, sub := w.one()
+	id := w.delivery(d.ID, sub).ID
+	for _, class := range []sender.Class{sender.ClassTimeout, sender.ClassStatus, sender.ClassNone, sender.ClassTimeout, sender.ClassStatus} {
+		w.redeliver(id)
+		w.record(result(w.claimOne(), class))
+	}
+	all := w.get(id).Attempts
+	w.equal(len(all), 5, "number of attempts")
+	for _, c := range []struct {
+		q        history.AttemptQuery
+		from, to int
+	}{
+		{history.AttemptQuery{}, 0, 0}, {history.AttemptQuery{Before: 3}, 0, 0},
+		{history.AttemptQuery{Limit: 2}, 3, 5}, {history.AttemptQuery{Limit: 5}, 0, 5}, {history.AttemptQuery{Limit: 6}, 0, 5},
+		{history.AttemptQuery{Before: 1, Limit: 2}, 0, 0}, {history.AttemptQuery{Before: 4, Limit: 2}, 1, 3}, {history.AttemptQuery{Before: 100, Limit: 1}, 4, 5},
+	} {
+		got, err := w.Store.Delivery(w.ctx, id, c.q)
+		w.noError(err, "reading a delivery with the attempts %+v", c.q)
+		w.equal(got.AttemptCount, 5, "AttemptCount, with the attempts %+v", c.q)
+		w.equal(len(got.Attempts), c.to-c.from, "number of attempts of %+v", c.q)
+		for i, a := range got.Attempts {
+			w.equal(a, all[c.from+i], "attempt %d of %+v", i, c.q)
+		}
+	}
+	w.facts(d.ID, sub)
+}
+
 func historyUnknown[Tx any](w *world[Tx]) {
 	d, sub := w.one()
 	for _, id := range w.oddIDs(w.delivery(d.ID, sub).ID) {
-		_, err := w.Store.Delivery(w.ctx, id)
+		_, err := w.Store.Delivery(w.ctx, id, whole)
 		w.errorIs(err, sender.ErrNotFound, "reading delivery %q", id)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // keptBodyBreakages break how a store keeps bodies.
@@ -53,8 +54,8 @@ func (s *keptByAll) KeepBodies(ctx context.Context, all []dispatch.KeptBody) (ma
 
 type keptHidden struct{ store }
 
-func (s *keptHidden) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
-	d, err := s.store.Delivery(ctx, id)
+func (s *keptHidden) Delivery(ctx context.Context, id string, q history.AttemptQuery) (sender.Delivery, error) {
+	d, err := s.store.Delivery(ctx, id, q)
 	if err == nil && d.Body != nil {
 		var e sender.StoredEvent
 		e, err = s.Event(ctx, d.Event.ID)

@@ -212,7 +212,7 @@ func setOrder(ctx context.Context, s store, tx tx, id string, order sender.Order
 type redeliversRelaxed struct{ store }
 
 func (b redeliversRelaxed) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
-	d, err := b.store.Delivery(ctx, id)
+	d, err := b.store.Delivery(ctx, id, history.AttemptQuery{})
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (b heldByObject) HoldSubscriptionTx(ctx context.Context, tx tx, id string, 
 type supersededForGood struct{ store }
 
 func (b supersededForGood) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
-	if d, err := b.store.Delivery(ctx, id); err != nil || d.Status == sender.StatusSuperseded {
+	if d, err := b.store.Delivery(ctx, id, history.AttemptQuery{}); err != nil || d.Status == sender.StatusSuperseded {
 		return err
 	}
 	return b.store.Redeliver(ctx, id, notBefore)

@@ -87,7 +87,7 @@ func all(age time.Duration) ages { return ages{delivered: age, dead: age, events
 // pruned ends the test if a delivery is found or listed.
 func (w *world[Tx]) pruned(id string) {
 	w.Helper()
-	_, err := w.Store.Delivery(w.ctx, id)
+	_, err := w.Store.Delivery(w.ctx, id, whole)
 	w.errorIs(err, sender.ErrNotFound, "reading a delivery that was pruned")
 	w.errorIs(w.Store.Redeliver(w.ctx, id, time.Time{}), sender.ErrNotFound, "redelivering a delivery that was pruned")
 	for _, d := range w.list(history.DeliveryQuery{}) {

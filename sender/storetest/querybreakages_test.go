@@ -29,6 +29,9 @@ var queryBreakages = []breakage{
 	}), checks{"history/list"}},
 	{"version dropped", onDelivery(func(d *sender.Delivery) { d.Version = 0 }), checks{"history/a delivery in full"}},
 	{"ids compared loosely", func(s store) store { return idsTrimmed{s} }, checks{"history/unknown", "redeliver/unknown"}},
+	{"all attempts are read", func(s store) store { return attemptsAll{s} }, checks{"history/some attempts"}},
+	{"attempts up to a number", func(s store) store { return attemptsUpTo{s} }, checks{"history/some attempts"}},
+	{"facts without the attempt that succeeded", func(s store) store { return factsWithout{s} }, checks{"history/some attempts"}},
 	{"owner ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Subscriber = "" }), checks{"query/deliveries"}},
 	{"type ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.EventType = "" }), checks{"query/deliveries", "query/many candidates"}},
 	{"object ignored in lists", onQuery(func(q *history.DeliveryQuery) { q.Object = sender.Object{} }), checks{"query/deliveries"}},
@@ -98,10 +101,35 @@ func (b anyCursor) Deliveries(ctx context.Context, q history.DeliveryQuery) ([]s
 	return page, next, err
 }
 
+type attemptsAll struct{ store }
+
+func (b attemptsAll) Delivery(ctx context.Context, id string, _ history.AttemptQuery) (sender.Delivery, error) {
+	return b.store.Delivery(ctx, id, history.AttemptQuery{Limit: history.MaxAttempts})
+}
+
+type attemptsUpTo struct{ store }
+
+func (b attemptsUpTo) Delivery(ctx context.Context, id string, q history.AttemptQuery) (sender.Delivery, error) {
+	if q.Before > 0 {
+		q.Before++
+	}
+	return b.store.Delivery(ctx, id, q)
+}
+
+type factsWithout struct{ store }
+
+func (b factsWithout) Facts(ctx context.Context, id string) (history.Facts, error) {
+	f, err := b.store.Facts(ctx, id)
+	if n := len(f.Delivery.Attempts); n > 2 { // the one that succeeded
+		f.Delivery.Attempts = append(f.Delivery.Attempts[:1], f.Delivery.Attempts[n-1])
+	}
+	return f, err
+}
+
 type idsTrimmed struct{ store }
 
-func (b idsTrimmed) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
-	return b.store.Delivery(ctx, strings.TrimSpace(id))
+func (b idsTrimmed) Delivery(ctx context.Context, id string, q history.AttemptQuery) (sender.Delivery, error) {
+	return b.store.Delivery(ctx, strings.TrimSpace(id), q)
 }
 
 func (b idsTrimmed) Redeliver(ctx context.Context, id string, notBefore time.Time) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // redeliverBreakages break how a delivery is sent again.
@@ -58,7 +59,7 @@ func (b *redeliveredInFlight) Step(ctx context.Context, p dispatch.ExpandParams,
 }
 
 func (b *redeliveredInFlight) Redeliver(ctx context.Context, id string, notBefore time.Time) error {
-	d, err := b.store.Delivery(ctx, id)
+	d, err := b.store.Delivery(ctx, id, history.AttemptQuery{})
 	if err != nil {
 		return err
 	}

@@ -307,7 +307,7 @@ func registryNoText[Tx any](w *world[Tx]) {
 			w.noError(err, "reading on")
 			return nil
 		})
-		_, err := w.Store.Delivery(w.ctx, id)
+		_, err := w.Store.Delivery(w.ctx, id, whole)
 		w.errorIs(err, sender.ErrNotFound, "reading a delivery %q", id)
 		_, err = w.Store.Event(w.ctx, id)
 		w.errorIs(err, sender.ErrNotFound, "reading an event %q", id)

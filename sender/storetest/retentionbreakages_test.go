@@ -122,8 +122,8 @@ func (b *recordsByCreation) Prune(ctx context.Context, p dispatch.PruneParams) (
 	return b.store.Prune(ctx, p)
 }
 
-func (b *recordsByCreation) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
-	d, err := b.store.Delivery(ctx, id)
+func (b *recordsByCreation) Delivery(ctx context.Context, id string, q history.AttemptQuery) (sender.Delivery, error) {
+	d, err := b.store.Delivery(ctx, id, q)
 	if err == nil && d.Status == sender.StatusDelivered && d.CreatedAt.Before(b.before) {
 		return sender.Delivery{}, sender.ErrNotFound
 	}

@@ -212,7 +212,7 @@ func txContext[Tx any](w *world[Tx]) {
 		"Release":    func() error { return w.Store.Release(ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}) },
 		"Sweep":      func() error { _, err := w.Store.Sweep(ctx, dispatch.SweepParams{Limit: 10}); return err },
 		"Keyrings":   func() error { _, err := w.Store.Keyrings(ctx, []int64{c.Target.SubscriberNumber}); return err },
-		"Delivery":   func() error { _, err := w.Store.Delivery(ctx, id); return err },
+		"Delivery":   func() error { _, err := w.Store.Delivery(ctx, id, whole); return err },
 		"Deliveries": func() error { _, _, err := w.Store.Deliveries(ctx, history.DeliveryQuery{}); return err },
 		"Redeliver":  func() error { return w.Store.Redeliver(ctx, id, time.Time{}) },
 		"CreateReplay": func() error {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/surehook/surehook/sender"
@@ -15,8 +16,21 @@ func (w *world[Tx]) facts(event, subscription string) history.Facts {
 	w.noError(err, "reading the facts about %s", d.ID)
 	w.sameTime(f.Now, w.now(), "Now of the facts")
 	w.equal(f.Delivery.ID, d.ID, "delivery that the facts are about")
-	w.equal([]any{f.Delivery.Status, f.Delivery.InFlight, len(f.Delivery.Attempts)}, []any{d.Status, d.InFlight, len(d.Attempts)}, "status, whether it is in flight, and attempts")
+	w.equal([]any{f.Delivery.Status, f.Delivery.InFlight, f.Delivery.AttemptCount}, []any{d.Status, d.InFlight, d.AttemptCount}, "status, whether it is in flight, and number of attempts")
+	w.equal(f.Delivery.Attempts, telling(d.Attempts), "attempts among the facts")
 	return f
+}
+
+// telling are the attempts that explain a delivery: the first, the first that succeeded, and the
+// last.
+func telling(all []sender.Attempt) (list []sender.Attempt) {
+	succeeded := slices.IndexFunc(all, func(a sender.Attempt) bool { return a.Class == sender.ClassNone })
+	for i, a := range all {
+		if i == 0 || i == succeeded || i == len(all)-1 {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 func queryFacts[Tx any](w *world[Tx]) {

@@ -23,6 +23,9 @@ const lease = time.Minute
 // plenty is more than the due deliveries of any test.
 const plenty = 100_000
 
+// whole asks for all attempts of a delivery.
+var whole = history.AttemptQuery{Limit: history.MaxAttempts}
+
 // world is a store under test, with shorthands for common operations.
 type world[Tx any] struct {
 	*testing.T
@@ -394,7 +397,7 @@ func (w *world[Tx]) delivery(event, subscription string) sender.Delivery {
 
 func (w *world[Tx]) get(id string) sender.Delivery {
 	w.Helper()
-	d, err := w.Store.Delivery(w.ctx, id)
+	d, err := w.Store.Delivery(w.ctx, id, whole)
 	w.noError(err, "reading delivery %s", id)
 	return d
 }

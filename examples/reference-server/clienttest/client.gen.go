@@ -711,7 +711,7 @@ type DeliveryRecord struct {
 	// AttemptCount How many attempts have ended.
 	AttemptCount int64 `json:"attempt_count"`
 
-	// Attempts Oldest first.
+	// Attempts Oldest first: the newest 1,000, if there are more.
 	Attempts []Attempt `json:"attempts"`
 
 	// Event Which event is delivered.

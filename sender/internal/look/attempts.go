@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // attemptsAPage is how many attempts of a delivery are listed at a time.
@@ -19,33 +20,45 @@ type AttemptsPage struct {
 	Foot         Pages
 }
 
-// AttemptsOf is the part of a delivery's attempts, which are the oldest first, that has the one
-// of a number. There it is chosen; without such a one it is the newest. Links name the number
-// as "attempt".
-func AttemptsOf(attempts []sender.Attempt, number string) (p AttemptsPage) {
-	all := slices.Clone(attempts)
-	slices.Reverse(all)
-	if len(all) == 0 {
-		return p
+// DeliveryWithAttempts reads a delivery with the part of its attempts that has the one of a
+// number, and no others. There it is chosen; without such a one it is the newest. Links name the
+// number as "attempt".
+func DeliveryWithAttempts(number string, read func(q history.AttemptQuery) (sender.Delivery, error)) (sender.Delivery, AttemptsPage, error) {
+	d, err := read(history.AttemptQuery{Limit: attemptsAPage})
+	count := d.AttemptCount
+	chosen, none := strconv.Atoi(number)
+	if none != nil || chosen < 1 || chosen > count {
+		chosen = count
 	}
-	i := max(0, slices.IndexFunc(all, func(a sender.Attempt) bool { return strconv.Itoa(a.Number) == number }))
-	from := i - i%attemptsAPage
-	to := min(len(all), from+attemptsAPage)
-	p.List, p.Chosen = all[from:to], &all[i]
-	if i > 0 {
-		p.Newer = all[i-1].Number
+	newer := (count - chosen) / attemptsAPage * attemptsAPage // than those of the page
+	if err == nil && newer > 0 {
+		d, err = read(history.AttemptQuery{Before: count - newer + 1, Limit: attemptsAPage})
 	}
-	if i < len(all)-1 {
-		p.Older = all[i+1].Number
+	if err != nil || len(d.Attempts) == 0 {
+		return d, AttemptsPage{}, err
 	}
-	if len(all) > attemptsAPage {
-		p.Foot.Of = Count(from+1) + " to " + Count(to) + " of " + Count(len(all))
+	return d, attemptsPage(d.Attempts, chosen, newer, count), nil
+}
+
+// attemptsPage is the page of attempts, which are the oldest first, of so many, after those that
+// are newer.
+func attemptsPage(attempts []sender.Attempt, chosen, newer, count int) (p AttemptsPage) {
+	p.List = slices.Clone(attempts)
+	slices.Reverse(p.List)
+	p.Chosen = &p.List[max(0, slices.IndexFunc(p.List, func(a sender.Attempt) bool { return a.Number == chosen }))]
+	p.Older = chosen - 1
+	if chosen < count {
+		p.Newer = chosen + 1
 	}
-	if from > 0 {
+	to := newer + len(p.List)
+	if count > attemptsAPage {
+		p.Foot.Of = Count(newer+1) + " to " + Count(to) + " of " + Count(count)
+	}
+	if newer > 0 {
 		p.Foot.First = "?"
 	}
-	if to < len(all) {
-		p.Foot.Next = "?attempt=" + strconv.Itoa(all[to].Number)
+	if to < count {
+		p.Foot.Next = "?attempt=" + strconv.Itoa(count-to)
 	}
 	return p
 }

@@ -63,7 +63,7 @@ func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
 	list, _, err := w.store.Deliveries(context.Background(), history.DeliveryQuery{Limit: 200})
 	noError(t, err)
 	for i := range list {
-		list[i], err = w.store.Delivery(context.Background(), list[i].ID)
+		list[i], err = w.store.Delivery(context.Background(), list[i].ID, history.AttemptQuery{Limit: history.MaxAttempts})
 		noError(t, err)
 	}
 	return list
