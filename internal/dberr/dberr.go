@@ -66,7 +66,8 @@ func Classify(err error) Kind {
 //
 // Postgres drivers name the SQLSTATE (PostgreSQL, appendix A). SQLite drivers give the
 // result code (sqlite.org/rescode.html), whose low byte is the primary one, or only the
-// text, in an error of their own type.
+// text, in an error of their own type. Those of MySQL and MariaDB give the number: see
+// [MySQL].
 func Stated(err error) Kind {
 	var pg interface {
 		error
@@ -77,7 +78,10 @@ func Stated(err error) Kind {
 			return k
 		}
 	}
-	if k := ofSQLite(err); k != Other {
+	if k := first(err, ofSQLite); k != Other {
+		return k
+	}
+	if k := ofMySQL(MySQL(err)); k != Other {
 		return k
 	}
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
@@ -123,30 +127,42 @@ func ofSQLState(state string) Kind {
 	return Other
 }
 
-// ofSQLite looks for errors of an SQLite driver. Errors of other origin have a Code()
+// ofSQLite looks at an error of an SQLite driver. Errors of other origin have a Code()
 // int too, and HTTP's 517 is also SQLITE_BUSY_SNAPSHOT: only the type's name tells them
 // apart.
 func ofSQLite(err error) Kind {
-	if strings.Contains(strings.ToLower(fmt.Sprintf("%T", err)), "sqlite") {
-		if coded, ok := err.(interface{ Code() int }); ok {
-			if k := ofSQLiteCode(coded.Code()); k != Other {
-				return k
-			}
-		} else if saysLocked(err) {
-			return Retry
-		}
+	if !strings.Contains(strings.ToLower(fmt.Sprintf("%T", err)), "sqlite") {
+		return Other
+	}
+	if coded, ok := err.(interface{ Code() int }); ok {
+		return ofSQLiteCode(coded.Code())
+	}
+	if saysLocked(err) {
+		return Retry
+	}
+	return Other
+}
+
+// first returns the first answer about err and all errors that it wraps which is not zero.
+func first[T comparable](err error, of func(error) T) (answer T) {
+	var zero T
+	if err == nil {
+		return zero
+	}
+	if answer = of(err); answer != zero {
+		return answer
 	}
 	switch wrapping := err.(type) { //nolint:errorlint // this is the way through the tree
 	case interface{ Unwrap() error }:
-		return ofSQLite(wrapping.Unwrap())
+		return first(wrapping.Unwrap(), of)
 	case interface{ Unwrap() []error }:
 		for _, each := range wrapping.Unwrap() {
-			if k := ofSQLite(each); k != Other {
-				return k
+			if answer = first(each, of); answer != zero {
+				return answer
 			}
 		}
 	}
-	return Other
+	return zero
 }
 
 func saysLocked(err error) bool {
@@ -172,6 +188,9 @@ func unreachable(err error) bool {
 	// pgx reports a server that closed the connection in the middle of an answer
 	// in these words and no others.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	if first(err, lostMySQL) {
 		return true
 	}
 	var n net.Error

@@ -39,6 +39,11 @@ type unsent string
 func (e unsent) Error() string     { return string(e) }
 func (e unsent) SafeToRetry() bool { return true }
 
+// mysqlError is as the errors of both drivers.
+type mysqlError string
+
+func (e mysqlError) Error() string { return string(e) }
+
 type httpError int
 
 func (e httpError) Error() string { return fmt.Sprintf("status %d", int(e)) }
@@ -92,6 +97,20 @@ func TestClassify(t *testing.T) {
 		{err: sqliteText("no such table"), want: dberr.Other},
 		{err: unsent("conn closed"), want: dberr.Unavailable},
 		{err: unsent("conn busy"), want: dberr.Other},
+
+		{err: mysqlError("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction"), want: dberr.Retry},
+		{err: mysqlError("Error 1205 (HY000): Lock wait timeout exceeded; try restarting transaction"), want: dberr.Retry},
+		{err: mysqlError("Error 1205: Lock wait timeout exceeded"), want: dberr.Retry},
+		{err: mysqlError("ERROR 1020 (HY000): Record has changed since last read in table 'x'"), want: dberr.Retry},
+		{err: mysqlError("Error 3572 (HY000): Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set."), want: dberr.Retry},
+		{err: mysqlError("Error 1290 (HY000): The MySQL server is running with the --read-only option"), want: dberr.Unavailable},
+		{err: mysqlError("Error 1040 (08004): Too many connections"), want: dberr.Unavailable},
+		{err: mysqlError("Error 1062 (23000): Duplicate entry"), want: dberr.Other},
+		{err: mysqlError("Error 1317 (70100): Query execution was interrupted"), want: dberr.Other},
+		{err: mysqlError("the error 1213"), want: dberr.Other},
+		{err: errors.New("Error 1213 (40001): of somebody else"), want: dberr.Other},
+		{err: errors.New("invalid connection"), want: dberr.Unavailable, lookAlike: true},
+		{err: errors.New("an invalid connection string"), want: dberr.Other},
 
 		{err: &net.DNSError{Err: "no such host"}, want: dberr.Unavailable, lookAlike: true},
 		{err: errors.New("sqlite3: database is locked"), want: dberr.Retry, lookAlike: true},

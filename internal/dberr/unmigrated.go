@@ -21,5 +21,6 @@ func lacks(tables string, err error) bool {
 		return false
 	}
 	text := err.Error()
-	return strings.Contains(text, tables) && (pg != nil || strings.Contains(text, "no such table") || strings.Contains(text, "no such column"))
+	return strings.Contains(text, tables) && (pg != nil || MySQL(err) == 1146 || // ER_NO_SUCH_TABLE
+		strings.Contains(text, "no such table") || strings.Contains(text, "no such column"))
 }
