@@ -3,98 +3,27 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"time"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/internal/sqlstore"
 )
-
-const letterColumns = `scope, id, type, object_type, object_id, version, body, reason, at`
 
 // SetAside implements [dedup.DeadLetters].
 func (*Store) SetAside(ctx context.Context, tx *sql.Tx, letter dedup.DeadLetter) error {
-	l, err := letter.Prepare()
-	if err != nil {
-		return err
-	}
-	_, err = exec(ctx, tx, `
-		INSERT INTO surehook_dedup_dead_letters (`+letterColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (scope, id) DO UPDATE SET type = excluded.type, object_type = excluded.object_type,
-			object_id = excluded.object_id, version = excluded.version, body = excluded.body,
-			reason = excluded.reason, at = excluded.at`,
-		l.Scope, l.ID, l.Type, l.Object.Type, l.Object.ID, l.Version, l.Body, l.Reason, l.At.UnixMicro())
-	return dedup.WrapError(ctx, "setting an event aside", err)
+	return sqlstore.SetAside(ctx, tx, letter)
 }
 
 // DeadLetter implements [dedup.DeadLetters].
 func (*Store) DeadLetter(ctx context.Context, tx *sql.Tx, scope, id string) (dedup.DeadLetter, error) {
-	if err := dedup.CheckID(scope, id); err != nil {
-		return dedup.DeadLetter{}, err
-	}
-	if tx == nil {
-		return dedup.DeadLetter{}, errNoTx
-	}
-	l, err := scanLetter(tx.QueryRowContext(ctx,
-		`SELECT `+letterColumns+` FROM surehook_dedup_dead_letters WHERE scope = ? AND id = ?`, scope, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return dedup.DeadLetter{}, dedup.ErrNotFound
-	}
-	return l, dedup.WrapError(ctx, "reading a dead letter", err)
+	return sqlstore.DeadLetter(ctx, tx, scope, id)
 }
 
 // ListDeadLetters implements [dedup.DeadLetters].
 func (*Store) ListDeadLetters(ctx context.Context, tx *sql.Tx, scope, after string, limit int) ([]dedup.DeadLetter, error) {
-	if err := dedup.CheckList(scope, after, limit); err != nil {
-		return nil, err
-	}
-	if tx == nil {
-		return nil, errNoTx
-	}
-	letters, err := list(ctx, tx, scope, after, limit)
-	return letters, dedup.WrapError(ctx, "listing dead letters", err)
-}
-
-func list(ctx context.Context, tx *sql.Tx, scope, after string, limit int) ([]dedup.DeadLetter, error) {
-	rows, err := tx.QueryContext(ctx,
-		`SELECT `+letterColumns+` FROM surehook_dedup_dead_letters WHERE scope = ? AND id > ? ORDER BY id LIMIT ?`,
-		scope, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var letters []dedup.DeadLetter
-	for rows.Next() {
-		l, err := scanLetter(rows)
-		if err != nil {
-			return nil, err
-		}
-		letters = append(letters, l)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return letters, nil
+	return sqlstore.ListDeadLetters(ctx, tx, scope, after, limit)
 }
 
 // Discard implements [dedup.DeadLetters].
 func (*Store) Discard(ctx context.Context, tx *sql.Tx, scope, id string) error {
-	if err := dedup.CheckID(scope, id); err != nil {
-		return err
-	}
-	n, err := exec(ctx, tx, `DELETE FROM surehook_dedup_dead_letters WHERE scope = ? AND id = ?`, scope, id)
-	if err == nil && n == 0 {
-		return dedup.ErrNotFound
-	}
-	return dedup.WrapError(ctx, "discarding a dead letter", err)
-}
-
-func scanLetter(row interface{ Scan(...any) error }) (dedup.DeadLetter, error) {
-	var l dedup.DeadLetter
-	var at int64
-	err := row.Scan(&l.Scope, &l.ID, &l.Type, &l.Object.Type, &l.Object.ID, &l.Version, &l.Body, &l.Reason, &at)
-	if err != nil {
-		return dedup.DeadLetter{}, err
-	}
-	l.At = time.UnixMicro(at).UTC()
-	return l, nil
+	return sqlstore.Discard(ctx, tx, scope, id)
 }

@@ -3,10 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/internal/sqlstore"
 )
 
 // Store is a [dedup.Store], [dedup.DeadLetters] and [dedup.Reapplies] for the transactions
@@ -34,7 +34,7 @@ func (*Store) Mark(ctx context.Context, tx *sql.Tx, scope, id string, at time.Ti
 	if err := dedup.CheckMark(scope, id, at); err != nil {
 		return false, err
 	}
-	n, err := exec(ctx, tx, `
+	n, err := sqlstore.Exec(ctx, tx, `
 		INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES (?, ?, ?)
 		ON CONFLICT (scope, id) DO NOTHING`,
 		scope, id, at.UnixMicro())
@@ -49,7 +49,7 @@ func (*Store) Advance(ctx context.Context, tx *sql.Tx, scope string, obj dedup.O
 	if err := dedup.CheckVersion(scope, obj, version); err != nil {
 		return false, err
 	}
-	n, err := exec(ctx, tx, `
+	n, err := sqlstore.Exec(ctx, tx, `
 		INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version) VALUES (?, ?, ?, ?)
 		ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.version
 		WHERE excluded.version > v.version`,
@@ -62,19 +62,7 @@ func (*Store) Advance(ctx context.Context, tx *sql.Tx, scope string, obj dedup.O
 
 // Version implements [dedup.Store].
 func (*Store) Version(ctx context.Context, tx *sql.Tx, scope string, obj dedup.Object) (int64, error) {
-	if err := dedup.CheckObject(scope, obj); err != nil {
-		return 0, err
-	}
-	if tx == nil {
-		return 0, errNoTx
-	}
-	// An aggregate always has a row, so that none need not be told from an error.
-	var version int64
-	err := tx.QueryRowContext(ctx, `
-		SELECT coalesce(max(version), 0) FROM surehook_dedup_versions
-		WHERE scope = ? AND object_type = ? AND object_id = ?`,
-		scope, obj.Type, obj.ID).Scan(&version)
-	return version, dedup.WrapError(ctx, "reading a version", err)
+	return sqlstore.Version(ctx, tx, scope, obj)
 }
 
 const pruneQuery = `
@@ -92,26 +80,12 @@ func (*Store) Prune(ctx context.Context, tx *sql.Tx, before time.Time, limit int
 	if err := dedup.CheckLimit(limit); err != nil {
 		return 0, err
 	}
-	n, err := exec(ctx, tx, pruneQuery, before.UnixMicro(), limit)
+	n, err := sqlstore.Exec(ctx, tx, pruneQuery, before.UnixMicro(), limit)
 	if err == nil && n < int64(limit) { // no marker is left that older requests could cover
-		_, err = exec(ctx, tx, pruneReapplies, before.UnixMicro(), limit)
+		_, err = sqlstore.Exec(ctx, tx, pruneReapplies, before.UnixMicro(), limit)
 	}
 	if err != nil {
 		return 0, dedup.WrapError(ctx, "pruning markers", err)
 	}
 	return int(n), nil
-}
-
-var errNoTx = fmt.Errorf("%w: the transaction is nil", dedup.ErrInvalid)
-
-// exec returns how many rows were changed.
-func exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
-	if tx == nil {
-		return 0, errNoTx
-	}
-	res, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
 }
