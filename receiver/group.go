@@ -16,7 +16,8 @@ import (
 //	func(ctx context.Context, tx pgx.Tx, statements string) error { _, err := tx.Exec(ctx, statements); return err }
 type Exec[Tx any] func(ctx context.Context, tx Tx, statements string) error
 
-// SQLExec is the Exec of a *sql.Tx.
+// SQLExec is the Exec of a *sql.Tx. Its driver must take two statements at a time:
+// github.com/go-sql-driver/mysql does so with multiStatements=true.
 func SQLExec(ctx context.Context, tx *sql.Tx, statements string) error {
 	_, err := tx.ExecContext(ctx, statements)
 	return err

@@ -25,6 +25,7 @@ type InTx[Tx any] func(ctx context.Context, fn func(Tx) error) error
 // commit then, and the event is not taken. PostgreSQL only warns, of which database/sql says
 // nothing: the event would be answered as applied. On PostgreSQL, use the InTxSQL of
 // dedup/postgres in place of SQL: it refuses that, and so do InTx, for pgx, and a [Group].
+// MySQL and MariaDB do not even warn: use the InTx of dedup/mysql there.
 func SQL(db *sql.DB, opts *sql.TxOptions) InTx[*sql.Tx] {
 	if db == nil {
 		return nil

@@ -29,7 +29,7 @@ type rule struct {
 var (
 	drivers = []string{
 		"modernc.org/sqlite/...", "github.com/mattn/go-sqlite3/...", "github.com/ncruces/go-sqlite3/...",
-		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...",
+		"zombiezen.com/go/sqlite/...", "github.com/glebarez/...", "github.com/lib/pq/...", "github.com/go-sql-driver/...",
 	}
 	stores = []string{"sender/memory", "sender/sqlite", "sender/postgres"}
 	// children are the packages beside sender/filter, on which sender stands.
@@ -156,7 +156,7 @@ var rules = []rule{
 	},
 	{
 		name:    "stores of dedup implement dedup",
-		from:    []string{"dedup/memory", "dedup/sqlite", "dedup/postgres", "dedup/deduptest"},
+		from:    []string{"dedup/memory", "dedup/sqlite", "dedup/mysql", "dedup/postgres", "dedup/deduptest"},
 		must:    "dedup",
 		because: "its interfaces are the contract",
 	},
@@ -196,7 +196,7 @@ var rules = []rule{
 		from:    []string{"./..."},
 		but:     programs,
 		never:   drivers,
-		because: "the sqlite stores take a *sql.DB, and which driver is the user's choice",
+		because: "the sqlite and mysql stores take a *sql.DB, and which driver is the user's choice",
 	},
 	{
 		name:    "examples are not imported",

@@ -39,6 +39,16 @@ func ReadSQLite(set string, row func(query string, args ...any) Row) (Ledger, er
 		})
 }
 
+// ReadMySQL is ReadPostgres for MySQL and MariaDB, in the connection's database.
+func ReadMySQL(set string, row func(query string, args ...any) Row) (Ledger, error) {
+	return readLedger(
+		row(`SELECT COUNT(*) > 0, COUNT(CASE WHEN column_name = 'needs' THEN 1 END) > 0 FROM information_schema.columns
+			WHERE table_schema = DATABASE() AND table_name = 'surehook_migrations'`),
+		func() Row {
+			return row(`SELECT COALESCE(MAX(version), 0), COALESCE(MAX(needs), 0) FROM surehook_migrations WHERE set_name = ?`, set)
+		})
+}
+
 func readLedger(table Row, entries func() Row) (l Ledger, err error) {
 	var there, told bool
 	if err := table.Scan(&there, &told); err != nil {

@@ -3,6 +3,7 @@
 package servertest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,10 @@ import (
 )
 
 // packages are Debian's, where they are not named as their program is.
-var packages = map[string]string{"nginx": "nginx-light", "node": "nodejs", "php": "php-cli"}
+var packages = map[string]string{"mariadbd": "mariadb-server", "nginx": "nginx-light", "node": "nodejs", "php": "php-cli"}
+
+// names are those in SUREHOOK_REQUIRE, where they are not the program's.
+var names = map[string]string{"mariadbd": "mariadb"}
 
 // Find returns the path of a program. Without it the test is skipped, or fails if
 // SUREHOOK_REQUIRE, a list with commas, names the program.
@@ -27,7 +31,7 @@ func Find(t testing.TB, program string) string {
 	path, err := find(program)
 	switch {
 	case err == nil:
-	case slices.Contains(strings.Split(os.Getenv("SUREHOOK_REQUIRE"), ","), program):
+	case slices.Contains(strings.Split(os.Getenv("SUREHOOK_REQUIRE"), ","), cmp.Or(names[program], program)):
 		t.Fatal(err)
 	default:
 		t.Skipf("NOT TESTED with %s: %v", program, err)

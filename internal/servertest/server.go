@@ -103,6 +103,18 @@ func (s *Server) Write(name, text string, data any) (path string) {
 	return path
 }
 
+// Run runs another program to its end, in the folder and as the server's user, before the
+// server is started: one that makes its data.
+func (s *Server) Run(program string, args ...string) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), Find(s.t, program), args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.credential}
+	cmd.Dir, cmd.Env = s.Folder, append(os.Environ(), "LC_ALL=C", "HOME="+s.Folder)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("servertest: %s: %v. It said:\n%s", program, err, said)
+	}
+}
+
 // Start starts the server and returns when it listens on all of its ports.
 func (s *Server) Start(args ...string) {
 	s.t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/mysql"
 	"github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/catchup"

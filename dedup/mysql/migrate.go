@@ -1,0 +1,38 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"io/fs"
+
+	"github.com/surehook/surehook/internal/migrate"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migrate brings the tables up to date, in the database of db's connections. Call it before
+// the first use, at every start: when nothing is to be done it writes nothing. Several
+// processes may call it at once. It uses one connection of db.
+//
+// The server commits each statement that changes tables by itself. If Migrate fails in the
+// middle of a file, the next call runs that file again.
+//
+// Tables that a newer release has migrated are left as they are. It is an error if they
+// say that this release cannot work with them.
+func Migrate(ctx context.Context, db *sql.DB) error {
+	return migrate.MySQL(ctx, db, "dedup", Migrations())
+}
+
+// Migrations returns the numbered files that Migrate applies, for those who have
+// a tool of their own. They only ever go forward, and a released one never changes.
+// They record themselves in surehook_migrations. Each statement bears to be run again, and
+// ends with a semicolon at the end of a line.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil { // only a malformed path, and this one is constant
+		panic(err)
+	}
+	return sub
+}
