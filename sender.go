@@ -104,7 +104,7 @@ type SenderConfig struct {
 	PublishHooks sender.PublishHooks
 
 	// Dispatch has what only the Dispatcher needs: Policy, Slots, MaxDelay, Hooks, Notifier
-	// and so on. What SenderConfig has itself must be zero in it.
+	// and so on. A field that SenderConfig has too must be zero in it.
 	Dispatch dispatch.Config
 }
 

@@ -43,7 +43,8 @@ func newSender(t *testing.T, cfg *surehook.SenderConfig) (*surehook.Sender[*outb
 	return surehook.NewSender(store, key("2026-11"), cfg)
 }
 
-// What all parts share is said once: a second place would be right for one of them alone.
+// Settings that all parts share are said once: a second place would be right for one of
+// them alone.
 func TestOverlappingSettings(t *testing.T) {
 	for field, d := range map[string]dispatch.Config{
 		"Network":   {Network: sender.Network{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
@@ -75,7 +76,7 @@ func TestOwnPolicies(t *testing.T) {
 	require.Equal(t, 2*time.Hour, s.Dispatcher.PolicyOf(n.Settings).Horizon)
 }
 
-// What a part refuses, the door refuses, and all of it at once.
+// The door refuses what a part refuses, and all of it at once.
 func TestProblemsOfParts(t *testing.T) {
 	_, err := newSender(t, &surehook.SenderConfig{
 		MaxBodyBytes: -1, Timeout: time.Hour, Retention: sender.Retention{Reach: -1}, Challenge: true, Dispatch: dispatch.Config{Slots: -1},
@@ -115,8 +116,9 @@ func TestProblemsOfParts(t *testing.T) {
 	require.ErrorContains(t, err, "a reach of 672h0m0s and a horizon of 72h0m0s", "which are those of a sender by default")
 }
 
-// Whatever a sender with the defaults sends again without force, a receiver with the defaults
-// knows it: also at the last retry of what was redelivered at the end of the reach.
+// A receiver with the defaults knows every event that a sender with the defaults sends
+// again without force: also at the last retry of what was redelivered at the end of the
+// reach.
 func TestReceiverRemembersWhatIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -250,8 +252,8 @@ func TestPartsAgreeOnTheCatalogue(t *testing.T) {
 	}
 }
 
-// What an endpoint sees is the same of deliveries and of challenges, and how far back events
-// are sent again is the same for all who do that.
+// An endpoint sees deliveries and challenges alike, and all parts that send events again
+// reach back equally far.
 func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -75,8 +75,8 @@ func (r *Registry[Tx]) CallbackTx(ctx context.Context, tx Tx, subscriber, rawURL
 	return Callback{}, fmt.Errorf("%w: the implicit subscription of subscriber %q for %s", ErrRetryTx, subscriber, origin)
 }
 
-// checkURL refuses what could not be posted to. Which addresses may be called is the
-// registry's to say, and the dispatcher's.
+// checkURL refuses what could not be posted to. The registry and the dispatcher say which
+// addresses may be called.
 func (e *Event) checkURL() error {
 	if e.Subscription == "" {
 		return errors.New("url is given without a subscription: only what is addressed to one can be posted elsewhere")

@@ -20,8 +20,8 @@ var (
 	// content. Nothing was written.
 	ErrIdempotencyKey = errors.New("sender: the idempotency key was used with another content")
 
-	// ErrRetryTx: the database could not serialise the transaction. Whoever owns
-	// it must roll it back and run it again.
+	// ErrRetryTx: the database could not serialise the transaction. Its owner must roll
+	// it back and run it again.
 	ErrRetryTx = errors.New("sender: the transaction must be run again")
 )
 

@@ -8,7 +8,7 @@ import (
 )
 
 // FieldError says what is wrong with one field of a subscription, or of a callback, that was
-// asked for. It matches ErrInvalid. Of several that are wrong, errors.As finds the first, and
+// asked for. It matches ErrInvalid. If several are wrong, errors.As finds the first, and
 // FieldErrors finds all.
 type FieldError struct {
 	// Field is id, url, event_types, filter, description, headers, max_in_flight, rate,

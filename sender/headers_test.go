@@ -82,7 +82,8 @@ func TestHeadersWithoutAnAnswer(t *testing.T) {
 	require.Empty(t, sender.Headers("").Answer())
 }
 
-// What an answer has cannot break the form, nor what a database takes, nor the bounds.
+// The headers of an answer cannot break the form, nor what a database takes, nor the
+// bounds.
 func TestHeadersOfStrangers(t *testing.T) {
 	many := http.Header{"Server": {strings.Repeat("é", 1000)}}
 	for i := range 3000 {

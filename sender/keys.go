@@ -43,9 +43,8 @@ func (k SealingKey) name() string {
 }
 
 // Keys seals and opens secrets at rest with AES-256-GCM under random nonces
-// (NIST SP 800-38D). What is sealed is bound to its subscriber and its own id,
-// so that it cannot be moved to another row. Keys are immutable and safe for
-// concurrent use.
+// (NIST SP 800-38D). A sealed secret is bound to its subscriber and its own id, so that
+// it cannot be moved to another row. Keys are immutable and safe for concurrent use.
 type Keys struct {
 	current string // its name
 	byName  map[string]cipher.AEAD

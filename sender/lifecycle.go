@@ -75,9 +75,9 @@ func (r *Registry[Tx]) Close(ctx context.Context, id string) error {
 	return r.store.InTx(ctx, func(tx Tx) error { return r.CloseTx(ctx, tx, id) })
 }
 
-// CloseTx is Close in the caller's transaction. What was published in it before
-// this call is still delivered. What others commit between the call and the commit is not,
-// although it is accepted. So make it the last call of the transaction.
+// CloseTx is Close in the caller's transaction. Events that were published in it before
+// this call are still delivered. Events that others commit between the call and the commit
+// are accepted, and not delivered. So make it the last call of the transaction.
 func (r *Registry[Tx]) CloseTx(ctx context.Context, tx Tx, id string) error {
 	return r.store.CloseSubscriptionTx(ctx, tx, id)
 }
@@ -153,8 +153,8 @@ func (r *Registry[Tx]) SendSecretTestTx(ctx context.Context, tx Tx, id string) (
 // secretObject is the type of a secret as an event's object.
 const secretObject = "secret"
 
-// TestedSecret returns the id of the secret that an event is to be signed with alone,
-// because SendSecretTest published it; "": it is none of those. The Dispatcher asks it.
+// TestedSecret returns the id of the one secret that is to sign an event that
+// SendSecretTest published; "" for other events. The Dispatcher asks it.
 func TestedSecret(e *EventInfo) string {
 	if e.Type == TestEventType && e.Object.Type == secretObject {
 		return e.Object.ID

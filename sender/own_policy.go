@@ -35,7 +35,7 @@ const NeverDisable = time.Duration(-1)
 // Give the Registry and the Dispatcher the same. The Registry refuses what is beyond them.
 // The Dispatcher keeps to them at each attempt, so that bounds that become narrower hold for
 // what is stored, too: it takes what is beyond a bound for the bound, and nothing at all if
-// policies are not allowed any more. What is stored stays as it is.
+// policies are not allowed any more. Stored policies stay as they are.
 type PolicyBounds struct {
 	// Allowed lets subscriptions have policies of their own, within the other fields.
 	Allowed bool

@@ -142,7 +142,7 @@ func TestPinnedVersion(t *testing.T) {
 	require.ErrorContains(t, err, "RegistryConfig.PayloadVersion")
 }
 
-// Whatever stands in an event, its payload is found and put back.
+// The payload of an event is found and put back, whatever else stands in it.
 func TestSplitBody(t *testing.T) {
 	for _, version := range []string{"", "2026-11-25"} {
 		for _, data := range []json.RawMessage{nil, json.RawMessage(`{}`), json.RawMessage(`{"a":1,"payload_version":"2020-01-01","data":2}`), json.RawMessage(` {"a":"}"} `), json.RawMessage(`"\",\"payload_version\":\"2020-01-01\""`), json.RawMessage("1")} {

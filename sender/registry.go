@@ -85,8 +85,8 @@ type NewSubscriber struct {
 // use. The methods that end in Tx run in the caller's transaction.
 //
 // It does not ask who calls: a method that is given a subscription's id works on that one,
-// whoever owns it. What a customer asks for, a service allows if Subscription.Subscriber is
-// that customer's.
+// whoever owns it. A service must check that Subscription.Subscriber is the customer who
+// asks.
 type Registry[Tx any] struct {
 	store      Store[Tx]
 	keys       *Keys
@@ -261,9 +261,10 @@ func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after stri
 	return list, err
 }
 
-// Unsubscribe deletes a subscription. What was still to be delivered to it is
-// cancelled; its records stay readable. Its settings are erased once no attempt is in flight,
-// with the sealed values of its headers and its client certificate. ErrNotFound: no such subscription.
+// Unsubscribe deletes a subscription. Its deliveries that have not ended are cancelled. Its
+// records stay readable. Its settings are erased once no attempt is in flight, with the
+// sealed values of its headers and its client certificate. ErrNotFound: no such
+// subscription.
 func (r *Registry[Tx]) Unsubscribe(ctx context.Context, id string) error {
 	return r.store.InTx(ctx, func(tx Tx) error { return r.UnsubscribeTx(ctx, tx, id) })
 }

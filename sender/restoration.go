@@ -2,8 +2,8 @@ package sender
 
 // Restoration is what a store's Restored has done. A database that was brought back to an
 // earlier state, from a backup or by a failover to a standby that lacked the last commits,
-// would give out again what receivers have seen: they take what comes with a version that
-// they know for old and drop it, and who reads the feed looks behind their cursor only.
+// would give out again what receivers have seen. They drop an event with a version that
+// they know, as old, and a reader of the feed looks behind its cursor only.
 type Restoration struct {
 	// Expanded is how many events got their deliveries that had waited for them. In
 	// another cluster it could not be told any more what they were published before.

@@ -115,8 +115,8 @@ func TestSignFrom(t *testing.T) {
 	require.ErrorContains(t, err, "SignFrom is 2026-11-20T11:54:59Z, and it is 2026-11-20T12:00:00Z now: give a time to come")
 }
 
-// Whatever is rotated, activated and retired, at every time there is a secret that signs,
-// and never one whose time has not come.
+// However secrets are rotated, activated and retired, at every time one signs, and never
+// one whose time has not come.
 func TestPropertyASecretAlwaysSigns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := noon

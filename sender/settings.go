@@ -28,13 +28,13 @@ type Settings struct {
 	// Idempotency-Key, with which an HTTP client may send a request twice.
 	//
 	// A subscription that is stored has its values sealed, each bound to the
-	// subscription and the header: who changes Settings that they have read hands
-	// back as they are the values that are to stay.
+	// subscription and the header: a caller who changes Settings that it has read hands
+	// back unchanged the values that are to stay.
 	Headers map[string]string
 
-	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000. What
-	// was claimed and waits for its turn counts, too: behind another one about its object,
-	// for instance. 0: as many as it earns by answering fast, up to
+	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000. A
+	// delivery that was claimed and waits for its turn counts, too: behind another one
+	// about its object, for instance. 0: as many as it earns by answering fast, up to
 	// dispatch.Config.PerSubscription in each process.
 	MaxInFlight int
 
@@ -165,7 +165,7 @@ func (s Settings) LogValue() slog.Value {
 		slog.Any("retry_delays", s.RetryDelays), slog.Duration("horizon", s.Horizon), slog.Duration("disable_after", s.DisableAfter), slog.String("gone", string(s.Gone)))
 }
 
-// headerNames are the names in order. What cannot be a name is left out: somebody
+// headerNames are the names in order. A text that cannot be a name is left out: somebody
 // may have taken the whole header for it.
 func (s Settings) headerNames() []string {
 	names := make([]string, 0, len(s.Headers))

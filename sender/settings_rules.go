@@ -40,7 +40,7 @@ type settingsLimits struct {
 	policies       PolicyBounds
 }
 
-// check reports everything that is wrong with the settings, but for a policy of their own.
+// check reports everything that is wrong with the settings, except a policy of their own.
 // Its errors quote no value of a header, and no name that cannot be one.
 func (s Settings) check(limits settingsLimits) error {
 	var errs []error

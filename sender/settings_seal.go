@@ -104,8 +104,8 @@ func valueBytes(value string) int {
 	return max(0, len(sealed)-sealOverhead-len(key))
 }
 
-// checkSealed refuses sealed values that are not of this subscription and header. What
-// is stored already stays, also if no key opens it.
+// checkSealed refuses sealed values that are not of this subscription and header. Values
+// that are stored already stay, also if no key opens them.
 func (k *Keys) checkSealed(given map[string]string, s Subscription) error {
 	for name, value := range given {
 		if !isSealed(value) || !isToken(name) || s.Settings.Headers[http.CanonicalHeaderKey(name)] == value {

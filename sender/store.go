@@ -29,11 +29,10 @@ type Outbox[Tx any] interface {
 	PublishTx(ctx context.Context, tx Tx, drafts []Draft) ([]Ref, error)
 
 	// InTx runs fn in a transaction that commits if fn returns nil and rolls back
-	// if it returns an error, panics or ends its goroutine. What matches ErrRetryTx is retried a few
-	// times, so fn may run more than once. Transactions of this store in one
-	// process take turns in the order of their calls where the database has a
-	// single writer. There a call inside fn that would wait for fn's own end is refused
-	// at once, if the store can tell.
+	// if it returns an error, panics or ends its goroutine. An error that matches ErrRetryTx is
+	// retried a few times, so fn may run more than once. Transactions of this store in one process
+	// take turns in the order of their calls where the database has a single writer. There a call
+	// inside fn that would wait for fn's own end is refused at once, if the store can tell.
 	InTx(ctx context.Context, fn func(tx Tx) error) error
 
 	// Wake hints to the dispatchers of this process that something may be due.
@@ -69,7 +68,7 @@ type Store[Tx any] interface {
 	// published before it is left open. ErrNotFound: no such subscriber;
 	// ErrExists: the id is in use, or was and is not pruned, or the subscription is Implicit and its
 	// subscriber has an implicit one of the same URL that is neither closing nor
-	// deleted. Of concurrent calls one creates it; the others wait for its end.
+	// deleted. If calls are concurrent, one creates it; the others wait for its end.
 	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
 	// SubscriptionTx returns a subscription that is not deleted, or ErrNotFound. An implicit
@@ -84,9 +83,9 @@ type Store[Tx any] interface {
 
 	// UpdateSubscriptionTx stores the URL, the EventTypes, the Filter, the Description and the
 	// Settings of a subscription. Attempts that are claimed later go to the new URL
-	// under the new settings. What was expanded stays; the new filter holds for
-	// events that are expanded later, and what is asked for anew for those that are
-	// committed later. ErrNotFound: no such subscription.
+	// under the new settings. Deliveries that were made stay. The new filter holds for events
+	// that are expanded later, and a type that is asked for anew for those that are committed
+	// later. ErrNotFound: no such subscription.
 	UpdateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
 	// HoldSubscriptionTx makes an active subscription paused or disabled, or a
@@ -132,8 +131,8 @@ type Store[Tx any] interface {
 	// DeleteSubscriberTx deletes a subscriber: its subscriptions are closed, those that
 	// another transaction is making included, and its secrets are destroyed once the
 	// last of them is deleted. From the commit on it reads as not found to everything but what is still to be sent. Its id
-	// is never in use again. ErrNotFound: no such subscriber. What is published to it
-	// while tx is open is accepted: see CloseSubscriptionTx.
+	// is never in use again. ErrNotFound: no such subscriber. Events that are published to it while
+	// tx is open are accepted: see CloseSubscriptionTx.
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
 
 	// SetSecretsTx replaces a subscriber's secrets, in their order, and raises the
@@ -144,10 +143,10 @@ type Store[Tx any] interface {
 
 	// KeyringsTx lists whole keyrings of which a secret's Key is key, in the order
 	// of the subscribers' numbers: up to limit of them, after that of the
-	// subscriber after ("" for the first). What it costs depends on the limit, and
-	// not on how many secrets have another key. Those of deleted subscribers are among
-	// them until they are destroyed, and after may be deleted since. ErrNotFound: there
-	// never was a subscriber after.
+	// subscriber after ("" for the first). Its cost depends on the limit, and not on how
+	// many secrets have another key. Those of deleted subscribers are among them until
+	// they are destroyed, and after may be deleted since. ErrNotFound: there never was a
+	// subscriber after.
 	KeyringsTx(ctx context.Context, tx Tx, key, after string, limit int) ([]SealedKeyring, error)
 
 	// RewrapTx stores the Sealed and the Key of sealed, for the secret with its ID,

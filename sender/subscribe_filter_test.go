@@ -31,7 +31,7 @@ func TestFilterIsChecked(t *testing.T) {
 	_, err = r.Update(ctx, s.ID, sender.SubscriptionChange{Filter: &bad})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 
-	// What is not named stays; "" removes it.
+	// A field that is not named stays; "" removes the filter.
 	text := "else"
 	changed, err := r.Update(ctx, s.ID, sender.SubscriptionChange{Description: &text})
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ type Subscription struct {
 	// it then goes on to get what it got.
 	EventTypes []string
 	// Filter says which events of these types it gets, by their content; nil: all of them.
-	// What is addressed to the subscription alone it gets whatever its content.
+	// It gets events that are addressed to it alone, whatever their content.
 	Filter      *filter.Filter
 	Description string
 	Settings    Settings
@@ -73,8 +73,8 @@ type Subscription struct {
 // and the operator's get it if they ask for its type; or to everyone who asks
 // for its type. The subscription that the event tells of, if it is a notice's, gets
 // it only if it asks for exactly its type, and not by "prefix.*" or "*": else an
-// endpoint that fails would be told that it fails, and fail with that, too. Of those that
-// match, a subscription with a Filter gets what its filter matches.
+// endpoint that fails would be told that it fails, and fail with that, too. A
+// subscription with a Filter gets only those of them that its filter matches.
 func Matches(s Subscription, eventType, toSubscriber, toSubscription, about string) bool {
 	if toSubscription != "" {
 		return s.ID == toSubscription

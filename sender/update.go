@@ -24,10 +24,10 @@ type SubscriptionChange struct {
 // the new settings, those that exist already included. Another filter
 // decides about the events that are expanded later, its expression about content too; a type
 // that is asked for anew is delivered from the events on that are committed after the
-// change. What was decided about an event stays as it is. Fields that others change at the
-// same time stay changed. A URL is challenged as by Subscribe if it is another. Of an
-// implicit one the URL and the filter stay as they are. ErrNotFound, ErrInvalid (a
-// *FieldError for each field that is refused), ErrChallenge, ErrProxy.
+// change. A decision about an event stays as it is. Fields that others change at the same
+// time stay changed. A URL is challenged as by Subscribe if it is another. The URL and the
+// filter of an implicit one stay as they are. ErrNotFound, ErrInvalid (a *FieldError for
+// each field that is refused), ErrChallenge, ErrProxy.
 func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChange) (s Subscription, err error) {
 	if r.challenger != nil && c.URL != nil {
 		was, err := r.Subscription(ctx, id)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// What examples of bodies have.
+// The id, the time and the version that example bodies have.
 const (
 	exampleID   = "evt_06h0gtek9tf30mc99r8jipb6c"
 	exampleTime = "2026-01-02T15:04:05Z"

@@ -31,7 +31,7 @@ type Change struct {
 	// Path leads to what was changed in the data, as /total/amount; [] is each item of a list.
 	Path string `json:"path,omitempty"`
 
-	// What says what was changed.
+	// What says in words what was changed.
 	What string `json:"what"`
 }
 
@@ -57,8 +57,8 @@ func (c *Change) Concerns(s *sender.Subscription) bool {
 }
 
 // Compare tells what has changed from one state of a catalogue to another: see Read. A
-// version that was published is not to change: customers are pinned to it. What may differ
-// without harm is what they need not look at: texts, examples, further properties.
+// version that was published is not to change: customers are pinned to it. Texts, examples
+// and further properties may differ without harm, since customers need not look at them.
 //
 // It knows the usual keywords of JSON Schema: type, properties, required, items, enum, const,
 // references within the schema. Any other that is taken away or changed counts as breaking,

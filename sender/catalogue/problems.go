@@ -94,8 +94,8 @@ func isSchema(schema json.RawMessage) bool {
 	return json.Valid(schema) && len(trimmed) > 0 && (trimmed[0] == '{' || string(trimmed) == "true" || string(trimmed) == "false")
 }
 
-// conversionProblems runs the examples of each version down to the oldest. What comes out
-// for a version must be its example of the same name, if it has one.
+// conversionProblems runs the examples of each version down to the oldest. The result for
+// a version must be its example of the same name, if it has one.
 func (t *Type) conversionProblems() (errs []error) {
 	for from := range t.Versions {
 		for _, e := range t.Versions[from].Examples {

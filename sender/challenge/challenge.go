@@ -44,7 +44,7 @@ func (e *Error) Error() string { return sender.ErrChallenge.Error() + ": " + e.T
 func (e *Error) Is(target error) bool { return target == sender.ErrChallenge }
 
 // Config adjusts a Challenger. A nil config and zero fields mean the
-// defaults. What is as in dispatch.Config should be what the Dispatcher has.
+// defaults. A field that dispatch.Config has too should have the Dispatcher's value.
 type Config struct {
 	// Network says which addresses may be called.
 	Network sender.Network

@@ -17,7 +17,7 @@ import (
 type deadLettersView struct {
 	Filter filter
 	Groups []deadGroup
-	Hidden int   // so many groups have no place on the page
+	Hidden int   // how many groups have no place on the page
 	Some   bool  // not all dead letters were looked at
 	Whole  int64 // all that there are
 }

@@ -102,7 +102,7 @@ func deliveryChips(f *filter, counts *history.Counts) (list []chip) {
 	return list
 }
 
-// narrowings are the filters in force, but for the status, which the chips show.
+// narrowings are the filters in force, except the status, which the chips show.
 func (f *filter) narrowings() (list []narrowing) {
 	all := f.values()
 	for _, n := range []struct{ field, name, value string }{

@@ -40,7 +40,7 @@ type part struct {
 	Count                 int64
 	Least                 bool   // there may be more
 	Tone                  string // of the count
-	Counts                string // what is counted, for who cannot see the rest
+	Counts                string // what is counted, for those who cannot see the rest
 	Apart                 bool   // a group begins with it
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// bodied is a claimed delivery of an event with a body of so many bytes.
+// bodied is a claimed delivery of an event with a body of size bytes.
 func bodied(event, subscription int64, lane sender.Lane, size int) *attempt {
 	a := claimed(subscription, subscription, lane)
 	a.Key, a.Body = DeliveryKey{event, subscription}, make([]byte, size)

@@ -55,8 +55,8 @@ func (p *pump) logFailure(ctx context.Context, r *Recorded) {
 }
 
 // beginsStreak tells whether a failed attempt is its subscription's first since its last
-// success. What our own network or proxy is to blame for, and what was spared, does not
-// count.
+// success. A failure that was spared, or that our own network or proxy is to blame for,
+// does not count.
 func (r *Recorded) beginsStreak() bool {
 	counts := r.Result.Class != sender.ClassInterrupted && !r.Result.OwnNetwork && !r.Result.ProxyFailed && !r.Decision.Uncounted
 	return counts && r.Decision.Health.Streak == 1

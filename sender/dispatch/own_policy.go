@@ -12,7 +12,8 @@ import (
 // mostShown bounds EffectivePolicy.Tries.
 const mostShown = 100
 
-// ownSchedule has the delays of a subscription. What is stored may be older than the bounds.
+// ownSchedule has the delays of a subscription. A stored schedule may be older than the
+// bounds.
 type ownSchedule struct {
 	delays []time.Duration
 	least  time.Duration

@@ -424,7 +424,7 @@ func (s *slots) boundBytes(p *ClaimParams) {
 
 func (s *slots) first(l sender.Lane) int { return min(firstPlaces[l], s.cfg.perSubscription) }
 
-// hold is how many deliveries may be held for so many places.
+// hold is how many deliveries may be held for a number of places.
 func (s *slots) hold(l sender.Lane, places int) int {
 	if l == sender.LaneProven && !s.probing {
 		return places * s.cfg.prefetch

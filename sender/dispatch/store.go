@@ -61,7 +61,7 @@ type Store interface {
 	// rules.Superseding grants, nothing comes out of it until a Sweep has ended the rest:
 	// see rules.Line.Halts. A delivery that is sent again, or a
 	// member of a replay that is admitted, comes into its line in the same way, and may have
-	// to wait there, or be superseded at once. What a call costs does not grow with the
+	// to wait there, or be superseded at once. The cost of a call does not grow with the
 	// lines. A change of the order is for what is made or sent again from then on.
 	//
 	// Recording: a result whose Token is not the present lease's, or whose delivery is not
@@ -105,8 +105,8 @@ type Store interface {
 	// that is kept is returned. Body is kept only while the delivery is leased under Token
 	// and its event is not redacted; redacting an event removes what is kept of it, and so
 	// does a Release of its first attempt, since nothing of it was sent. A
-	// delivery of which nothing is kept is left out. What is returned is committed. If no
-	// element has a Body, KeepBodies only reads.
+	// delivery of which nothing is kept is left out. The returned bodies are committed. If
+	// no element has a Body, KeepBodies only reads.
 	KeepBodies(ctx context.Context, all []KeptBody) (map[DeliveryKey][]byte, error)
 
 	// Release gives back claimed deliveries whose attempts did not begin: the attempt

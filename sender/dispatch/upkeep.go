@@ -261,8 +261,8 @@ type ReplayStep struct {
 	Notices  []sender.Notice // they were stored
 	// More tells that another step would advance at once.
 	More bool
-	// Next is when to make another step, if More is not set; zero: no replay is running. Of
-	// a replay with a rate it is when rules.ReplayAgain says.
+	// Next is when to make another step, if More is not set; zero: no replay is running.
+	// For a replay with a rate, rules.ReplayAgain gives the time.
 	Next time.Time
 }
 

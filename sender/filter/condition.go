@@ -11,7 +11,7 @@ type condition struct {
 	op       string
 	literals []literal
 
-	// Of "in", so that a long list costs no more than a short one:
+	// The values of "in", so that a long list costs no more than a short one:
 	strings map[string]bool
 	numbers []number // in their order
 	others  []shape

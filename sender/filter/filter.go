@@ -105,9 +105,9 @@ func (c *clause) holds(held uint64) bool {
 	return held&c.bit != 0
 }
 
-// String returns the expression in its shortest form, which Parse takes; "" of nil. Members
-// stand in the order in which they were written. Of a filter that is unreadable it is the
-// text that is stored.
+// String returns the expression in its shortest form, which Parse takes; "" for nil.
+// Members stand in the order in which they were written. For an unreadable filter it
+// returns the text that is stored.
 func (f *Filter) String() string {
 	if f == nil {
 		return ""
@@ -118,8 +118,8 @@ func (f *Filter) String() string {
 // Equal tells whether both have the same String.
 func (f *Filter) Equal(other *Filter) bool { return f.String() == other.String() }
 
-// MarshalJSON returns String, and null of nil. What is stored and unreadable is a JSON string
-// if it is no JSON.
+// MarshalJSON returns String, and null for nil. An unreadable text that is no JSON becomes a
+// JSON string.
 func (f *Filter) MarshalJSON() ([]byte, error) {
 	switch {
 	case f == nil:

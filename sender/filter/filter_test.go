@@ -75,7 +75,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// What was redacted has no content, so it can match no filter: "not" neither.
+// A redacted event has no content, so it matches no filter, not even one with "not".
 func TestMatchNothing(t *testing.T) {
 	require.False(t, parsed(t, `{"not":{"data.x":1}}`).Match(nil))
 	require.True(t, (*filter.Filter)(nil).Match(nil))
@@ -134,7 +134,7 @@ func TestParseErrors(t *testing.T) {
 	require.True(t, errors.As(err, new(*filter.Error)))
 }
 
-// What String returns means the same, and is as short as it can be.
+// The text of String means the same, and is as short as it can be.
 func TestString(t *testing.T) {
 	for text, want := range map[string]string{
 		` { "data.x" : { "eq" : "a<b\u0041" } } `:                  `{"data.x":"a<bA"}`,
@@ -155,7 +155,7 @@ func TestString(t *testing.T) {
 	require.Equal(t, "", (*filter.Filter)(nil).String())
 }
 
-// What is stored and cannot be read delivers nothing, and is not lost.
+// A stored filter that cannot be read delivers nothing, and is not lost.
 func TestRead(t *testing.T) {
 	require.Nil(t, filter.Read(""))
 	f := filter.Read(`{"data.x":{"eq":1}}`)

@@ -35,7 +35,8 @@ func Parse(text []byte) (*Filter, error) {
 	var b bytes.Buffer
 	root.object(&b)
 	f.text = b.String()
-	// What is written otherwise can be longer or deeper by a little, and must be read again.
+	// The written form can be a little longer or deeper than the given one: it must keep
+	// the bounds, too.
 	again := parser{}
 	if again.parse(b.Bytes()); len(again.errs) > 0 {
 		return nil, errors.Join(again.errs...)
@@ -128,7 +129,8 @@ func (p *parser) pass(t json.Token) {
 	}
 }
 
-// expression reads an object whose members all must hold. What is wrong comes to nil.
+// expression reads an object whose members all must hold. It returns nil if something is
+// wrong.
 func (p *parser) expression(at string, depth int) *clause {
 	if t := p.token(); t != json.Delim('{') {
 		p.pass(t)

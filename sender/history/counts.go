@@ -14,8 +14,8 @@ type Counts struct {
 	At time.Time // the database's
 
 	// Live is how many deliveries of active and closing subscriptions have not
-	// ended; Held, of paused and disabled ones. What a resume has left behind
-	// counts until it is swept.
+	// ended; Held, of paused and disabled ones. Deliveries that a resume has skipped
+	// count until they are swept.
 	Live int64
 	Held int64
 	// DeadLettered is how many deliveries are, those of deleted subscriptions too.
@@ -37,9 +37,9 @@ type Counts struct {
 	// for a turn.
 	OldestDue time.Time
 
-	// Lanes have Live and OldestDue of the subscriptions in each lane, by its number. What
-	// waits on probation waits for slow and failing endpoints; what waits in the other
-	// lanes, for the dispatchers.
+	// Lanes have Live and OldestDue of the subscriptions in each lane, by its number.
+	// Deliveries on probation wait for slow and failing endpoints; those in the other
+	// lanes wait for the dispatchers.
 	Lanes [sender.Lanes]LaneCounts
 }
 

@@ -52,9 +52,9 @@ func New(store Store, cfg *Config) (*History, error) {
 	return &History{store: store, keeps: c.Retention, convert: c.Convert, now: c.Now}, nil
 }
 
-// Delivery returns a delivery with its body and its attempts, or ErrNotFound. Of more than
-// MaxAttempts it has the newest: DeliveryWith reads the others. Whose it is the caller must
-// check, or ask [History.ForSubscriber].
+// Delivery returns a delivery with its body and its attempts, or ErrNotFound. If it has more
+// than MaxAttempts, the newest are read: DeliveryWith reads the others. The caller must check
+// whose it is, or use [History.ForSubscriber].
 func (h *History) Delivery(ctx context.Context, id string) (sender.Delivery, error) {
 	return h.DeliveryWith(ctx, id, AttemptQuery{Limit: MaxAttempts})
 }

@@ -26,8 +26,8 @@ func (o *Owned) Delivery(ctx context.Context, id string) (sender.Delivery, error
 }
 
 // Deliveries is [History.Deliveries] of the deliveries to the subscriber's subscriptions.
-// q.Subscriber may be left out. Of another subscriber, and of another's subscription,
-// nothing is found.
+// q.Subscriber may be left out. It finds nothing of another subscriber, or of another's
+// subscription.
 func (o *Owned) Deliveries(ctx context.Context, q DeliveryQuery) ([]sender.Delivery, string, error) {
 	if o.subscriber == "" {
 		return nil, "", errNobody

@@ -39,12 +39,11 @@ type Store interface {
 	// Redact removes, in one batch of up to about p.Limit events and of one or a few short
 	// transactions, beside any number of other processes, the bodies of the
 	// events that p names and the snippets and headers of their attempts. Only events that were
-	// committed before the first batch count, expanded or not. What else there is of
-	// them stays; their deliveries read as Redacted. Those that are live read as
-	// cancelled from the commit on, held ones too, except for an attempt in flight that
-	// succeeds, and are not claimed; one that was delivered before it was sent again
-	// stays delivered. An event that was not expanded gets no more deliveries. An
-	// event that was redacted before is not counted.
+	// committed before the first batch count, expanded or not. All else of them stays; their
+	// deliveries read as Redacted. Those that are live read as cancelled from the commit on,
+	// held ones too, except for an attempt in flight that succeeds, and are not claimed; one
+	// that was delivered before it was sent again stays delivered. An event that was not
+	// expanded gets no more deliveries. An event that was redacted before is not counted.
 	//
 	// It begins with an empty p.Cursor and goes on with Redacted.Cursor until that is
 	// empty; if it is broken off it can begin anew. ErrNotFound: p.Subscriber never
@@ -76,23 +75,23 @@ type Store interface {
 	Counts(ctx context.Context) (Counts, error)
 
 	// Rollups returns those of the minutes that began at from or later and before
-	// to, oldest first, and leaves out those in which nothing happened. What was
-	// committed through this store is among them at once, and what other processes have
-	// committed once that is written: with the transaction, or by their next Sweep.
+	// to, oldest first, and leaves out those in which nothing happened. The result has at
+	// once what was committed through this store. It has what other processes have
+	// committed once they have written that: with the transaction, or by their next Sweep.
 	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
 	// HourRollups returns, for each hour that began at from or later and before to, which
 	// are whole hours, the Rollups of its minutes merged, with the hour's beginning as
-	// Minute: oldest first. Of hours that Sweep has merged it reads one row each.
+	// Minute: oldest first. For an hour that Sweep has merged it reads one row.
 	HourRollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
 	// SubscriptionRollups returns the figures of the subscriptions with these ids, which
 	// are distinct, in the hours that began at from or later and before to: by
 	// subscription in the order of the ids, then by hour, oldest first. It leaves out
-	// hours in which nothing happened, and ids that nobody has. What was committed through
-	// this store is among them at once; what others have, once they have written it. It
-	// reads the rows of these subscriptions and hours alone, of which each process has at
-	// most one.
+	// hours in which nothing happened, and ids that nobody has. The result has at once what
+	// was committed through this store, and what others have committed once they have
+	// written that. It reads the rows of these subscriptions and hours alone, of which each
+	// process has at most one.
 	SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error)
 
 	// DeadLetterGroups groups the newest dead letters, up to about MaxExamined of them,

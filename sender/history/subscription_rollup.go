@@ -81,7 +81,7 @@ func (r *SubscriptionRollup) Clone() SubscriptionRollup {
 // SubscriptionRollups returns the figures of subscriptions, given by their ids, in the hours
 // that began at from or later and before to: by subscription in the order of the ids, then
 // by hour, oldest first. Hours in which nothing happened are left out, and so are ids that
-// nobody has. What other processes count is among them within about ten seconds.
+// nobody has. The result has what other processes count within about ten seconds.
 // ErrInvalid: to is not after from, or the ids or the time are too many for one call: at
 // most 200 ids, 35 days, and 50,000 hours of subscriptions together.
 func (h *History) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error) {

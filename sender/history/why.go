@@ -69,7 +69,7 @@ type Facts struct {
 	Now      time.Time       // the database's
 	Delivery sender.Delivery // with the first of its attempts, the first that succeeded and the last
 
-	// Of one that has not ended:
+	// If it has not ended:
 
 	Tries  int       // attempts of its present schedule, the one in hand included
 	Single bool      // it was delivered, and is sent a single time more
@@ -85,11 +85,11 @@ type Facts struct {
 	Behind     string
 	BehindDead bool
 
-	// Of a dead letter:
+	// If it is a dead letter:
 
 	HoldsBack bool // later versions of its object wait for it
 
-	// Of its subscription:
+	// About its subscription:
 
 	Status    sender.SubscriptionStatus // "": it is deleted
 	HeldSince time.Time                 // when it was paused or disabled
@@ -109,8 +109,8 @@ func (f *Facts) putOff() bool {
 	return d.Status == sender.StatusPending && !d.InFlight && d.AttemptCount == 0 && f.Behind == "" && d.NextAttemptAt.After(f.Now)
 }
 
-// why explains facts. Of a delivery that was put off it reads the event, whose payload version
-// may be the reason.
+// why explains facts. For a delivery that was put off it reads the event, whose payload
+// version may be the reason.
 func (h *History) why(ctx context.Context, f *Facts) (Why, error) {
 	if f.putOff() {
 		e, err := h.store.Event(ctx, f.Delivery.Event.ID)

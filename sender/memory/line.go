@@ -123,8 +123,8 @@ func (tx *Tx) goOn(d *delivery, row *live, line rules.Line) {
 
 func (d *delivery) inLine() bool { return slices.Contains(d.sub.lines[d.event.info.Object], d) }
 
-// advance lets the first of a line come out, if nothing is out. Of the latest order that is
-// the newest, once all before it have ended. All of what is gone is swept.
+// advance lets the first of a line come out, if nothing is out. Under OrderLatest the
+// newest one comes out, once all before it have ended. Deliveries that are gone are swept.
 func (tx *Tx) advance(sub *subscription, object sender.Object) {
 	line := sub.line(object)
 	if sub.deleted || !line.Advances() {

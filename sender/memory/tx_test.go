@@ -147,7 +147,7 @@ func TestInTxRollsBackWhenItsGoroutineEnds(t *testing.T) {
 	require.Zero(t, x)
 }
 
-// What PublishTx wrote before it failed is gone even if the caller goes on.
+// Rows that PublishTx wrote before it failed are gone even if the caller goes on.
 func TestAFailedCallLeavesNothingInItsTransaction(t *testing.T) {
 	store := newStore(t, nil)
 	obj := sender.Object{Type: "thing", ID: "1"}
@@ -191,8 +191,8 @@ var all = dispatch.ClaimParams{Lease: time.Minute, Token: 1, Lanes: [sender.Lane
 	{Slots: 100, PerSubscriber: 100, PerSubscription: 100},
 }}
 
-// Whatever goes wrong in the middle of a batch, all that was done before in it is
-// taken back, and the lines are as they were.
+// If something goes wrong in the middle of a batch, all that was done before in it is taken
+// back, and the lines are as they were.
 func TestABatchThatFailsChangesNothing(t *testing.T) {
 	delivered := dispatch.Decision{Status: sender.StatusDelivered, Health: sender.Health{Lane: sender.LaneProven}}
 	for name, fail := range map[string]func() dispatch.Decision{
@@ -253,7 +253,7 @@ func TestABatchNeedsDecide(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrInvalid)
 }
 
-// What a caller does to what it was given, or gave, does not reach the store.
+// A caller may change the values that it was given, or gave: the store does not see it.
 func TestTheStoreKeepsItsOwnCopies(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := newStore(t, &memory.Config{Now: func() time.Time { return now }})
@@ -305,7 +305,7 @@ func TestASubscriptionIsAddressedUnderItsOwner(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
-// What nobody would ever get is not accepted.
+// An event that nobody would ever get is not accepted.
 func TestAClosingSubscriptionIsNotAddressed(t *testing.T) {
 	store := newStore(t, nil)
 	claimed(t, store, 1)

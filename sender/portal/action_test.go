@@ -340,7 +340,7 @@ func TestReplayThatIsNotCountedWhole(t *testing.T) {
 	require.NotContains(t, v.get("/replays/"+r.ID).text, "at least")
 }
 
-// What is held is counted up to a thousand.
+// Held deliveries are counted up to a thousand.
 func TestManyHeldAreNotCountedToTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -41,8 +41,8 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 	return outcome{to: "endpoints/" + e.ID, said: "changed"}, err
 }
 
-// settingsTyped are an endpoint's settings after the form, and whether that changes them. What
-// the form leaves out stays as it is.
+// settingsTyped are an endpoint's settings after the form, and whether that changes them.
+// Settings that the form leaves out stay as they are.
 func settingsTyped(form url.Values, typed *entries, s sender.Settings) (_ sender.Settings, changed bool) {
 	if s.Unreadable() != nil { // the registry refuses the change: what is stored would be lost
 		return s, false

@@ -49,7 +49,7 @@ func indented(filter string) string {
 }
 
 // compact is a filter as it is sent to the registry, which bounds its length: without the blanks
-// that indented has added. What is no JSON stays as it is.
+// that indented has added. A text that is no JSON stays as it is.
 func compact(filter string) string {
 	var b bytes.Buffer
 	if json.Compact(&b, []byte(filter)) != nil {

@@ -24,7 +24,7 @@ func (p page) at(t *testing.T, id string) page {
 	return page{text: m[1], url: p.url}
 }
 
-// The form has the order in plain words. What it does not show, it does not change.
+// The form has the order in plain words. It does not change settings that it does not show.
 func TestOrderOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -138,8 +138,8 @@ func (c *claiming) prepare(due *[sender.Lanes][]dueSubscriber) error {
 	return err
 }
 
-// claim lets the due subscribers of a lane take turns, and the subscriptions of each. What
-// one does not use of its share goes to those behind it.
+// claim lets the due subscribers of a lane take turns, and the subscriptions of each.
+// Those behind get what one does not use of its share.
 func (c *claiming) claim(lane sender.Lane, due []dueSubscriber, served map[turnKey]bool) {
 	p := c.Claim.Lanes[lane]
 	atOnce := min(len(due), rules.AtOnce(p.Slots))

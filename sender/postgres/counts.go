@@ -23,8 +23,8 @@ const (
 	// selectOldestDue looks at the subscriptions of each lane that have waited longest for
 	// a turn, and at those that callers have changed and no dispatcher has seen since: of
 	// these the heads do not tell whether something is due, for one may be resumed, or have
-	// a higher limit. What it finds may be due later. Deliveries that a resume made due are
-	// due since the resume.
+	// a higher limit. The deliveries that it finds may be due later. Deliveries that a
+	// resume made due are due since the resume.
 	selectOldestDue = `WITH c AS MATERIALIZED (
 			SELECT c.subscription FROM generate_series(0, $2::int - 1) AS l(lane) CROSS JOIN LATERAL (
 				SELECT h.subscription FROM surehook_turns t JOIN surehook_heads h ON h.lane = t.lane AND h.subscriber = t.subscriber

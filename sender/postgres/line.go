@@ -132,8 +132,8 @@ func lineArgs(all []lineKey) (subscriptions []int64, objects []string) {
 	return column(all, func(k lineKey) int64 { return k.subscription }), column(all, func(k lineKey) string { return k.object })
 }
 
-// readLines reads lines. What was in flight until this step, and is not settled yet, counts
-// as being so.
+// readLines reads lines. A delivery that was in flight until this step, and is not settled
+// yet, still counts as in flight.
 func (b *batch) readLines(keys []lineKey) (map[lineKey]rules.Line, error) {
 	lines := make(map[lineKey]rules.Line, len(keys))
 	if len(keys) == 0 {
@@ -247,7 +247,7 @@ func (b *batch) halt(keys []lineKey, newer map[lineKey]int64) (halted map[lineKe
 	}, haltLines, subscriptions, objects, column(keys, func(k lineKey) int64 { return newer[k] }))
 }
 
-// superseded is how a delivery ends that a newer one has overtaken. What a resume has
+// superseded is how a delivery ends that a newer one has overtaken. One that a resume has
 // skipped stays cancelled.
 func (b *batch) superseded(l *live) sender.Status {
 	if b.subs[l.subscription].skips(l.epoch, l.event) {

@@ -41,7 +41,7 @@ func (b *batch) leave(h *head, sub *subscription, l *live, status sender.Status)
 }
 
 // advance takes what has ended out of the lines, and lets the first of each line come out
-// from which nothing is out. What comes out that was never claimed arrives as new
+// from which nothing is out. One that comes out and was never claimed arrives as new
 // deliveries do.
 func (b *batch) advance() error {
 	if err := b.leaveLines(); err != nil {

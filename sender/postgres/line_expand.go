@@ -9,7 +9,7 @@ import (
 )
 
 // lineUp brings new deliveries of subscriptions with an order into the lines of their
-// objects. Of e.made it leaves those that are out. The heads are locked.
+// objects. It keeps those in e.made that are out. The heads are locked.
 func (e *expansion) lineUp() error {
 	if e == nil {
 		return nil

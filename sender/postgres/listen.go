@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// channel is where hints are sent. Their text is the schema, a slash, and who sends
-	// them.
+	// channel is where hints are sent. Their text is the schema, a slash, and the sending
+	// process.
 	channel = "surehook"
 
 	// notifyGap is how long a process gathers hints before it sends one. PostgreSQL

@@ -42,8 +42,8 @@ func (c *core) turnsFrom() (f turnsFrom) {
 	return f
 }
 
-// around is the result of a look, before a transaction or at its beginning. What it did not
-// find need not be asked for.
+// around is the result of a look, before a transaction or at its beginning. Rows that it
+// did not find need not be asked for.
 type around struct {
 	now   timestamp
 	woken bool                    // callers changed subscriptions

@@ -268,7 +268,7 @@ func (all *matches) of(ev *unexpanded) (list []*match, whole bool) {
 	return list, upTo < 0
 }
 
-// filtered lists those with a filter of who may get an event.
+// filtered lists those who may get an event and have a filter.
 func (all *matches) filtered(ev *unexpanded) []*match {
 	if ev.subscription != 0 {
 		return nil

@@ -66,8 +66,8 @@ func (c *core) Notices(ctx context.Context, q history.NoticeQuery) (page []sende
 }
 
 // noticePage reads the $2 notices before the number $1, in the order of an index: those
-// about a subscription, of a subscriber, that nobody has acknowledged, or all. What else a
-// query asks for is looked at afterwards: an index for each would be too many.
+// about a subscription, of a subscriber, that nobody has acknowledged, or all. The other
+// conditions of a query are looked at afterwards: an index for each would be too many.
 func noticePage(q *history.NoticeQuery) (query string, more []any) {
 	switch {
 	case q.Subscription != "":

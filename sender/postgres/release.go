@@ -109,7 +109,8 @@ func (b *batch) release(rs []dispatch.Release) error {
 	return err
 }
 
-// takeBack undoes a claim whose lease was taken away. What does not go on is ended after it.
+// takeBack undoes a claim whose lease was taken away. A delivery that does not go on is ended
+// afterwards.
 func (b *batch) takeBack(h *head, l *live, created timestamp, due time.Time, goesOn bool) {
 	h.leased--
 	amongResumed := due.IsZero() && l.number == 1 && h.resumedTo >= 0 && !b.subs[l.subscription].skips(h.epoch-1, l.event)

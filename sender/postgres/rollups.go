@@ -209,9 +209,9 @@ func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []history.R
 	return all, nil
 }
 
-// storedMinute is a row of surehook_rollups. Who reads many of them decodes them after the
-// transaction: decoding takes long in a process that gets little of its processor, and the
-// server gives up transactions that stand still.
+// storedMinute is a row of surehook_rollups. A caller that reads many of them decodes them
+// after the transaction: decoding takes long in a process that gets little of its
+// processor, and the server gives up transactions that stand still.
 type storedMinute struct {
 	rollupKey
 	text string

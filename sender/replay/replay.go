@@ -148,8 +148,8 @@ func (r *Replay) FinishedNotice() sender.Notice {
 // after each step.
 func (r *Replay) Stepped() { r.Matched = max(r.Matched, r.Admitted+r.Skipped) }
 
-// Finish makes a replay finished. What it had to send, and did neither admit nor
-// skip, is not there any more: that is skipped too.
+// Finish makes a replay finished. Members that it neither admitted nor skipped are not
+// there any more: they count as skipped too.
 func (r *Replay) Finish(now time.Time) {
 	r.Stepped()
 	r.Status, r.FinishedAt, r.More = Finished, now, false

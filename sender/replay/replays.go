@@ -70,10 +70,10 @@ func New(store Store, cfg *Config) (*Replays, error) {
 	return &Replays{store: store, keeps: c.Retention, now: c.Now}, nil
 }
 
-// Create begins a replay of the deliveries that match now. What was dead-lettered
-// starts its schedule anew; what was delivered gets a single attempt, whose failure
-// leaves it delivered; what belongs to a paused or disabled subscription is held;
-// what belongs to a deleted one is skipped. What is redacted is left out.
+// Create begins a replay of the deliveries that match now. A dead letter starts its
+// schedule anew. A delivered one gets a single attempt, whose failure leaves it
+// delivered. Deliveries of a paused or disabled subscription are held, and those of a
+// deleted one are skipped. Redacted ones are left out.
 //
 // Create counts what matches, and stops when it has looked at about MaxCounted deliveries:
 // so it takes no longer after a large outage. Replay.More tells that it has stopped.
@@ -140,7 +140,7 @@ func (r *Replays) List(ctx context.Context, q Query) ([]Replay, error) {
 	return r.store.Replays(ctx, q)
 }
 
-// Pause stops a running replay until Continue. What it has admitted goes on.
+// Pause stops a running replay until Continue. Deliveries that it has admitted go on.
 // ErrNotFound; ErrStatus: it is at its end.
 func (r *Replays) Pause(ctx context.Context, id string) (Replay, error) {
 	return r.store.SetReplayStatus(ctx, id, Paused)
@@ -152,8 +152,8 @@ func (r *Replays) Continue(ctx context.Context, id string) (Replay, error) {
 	return r.store.SetReplayStatus(ctx, id, Running)
 }
 
-// Cancel ends a replay. What it has admitted goes on, and the rest stays as it is.
-// ErrNotFound; ErrStatus: it is finished.
+// Cancel ends a replay. Deliveries that it has admitted go on, and the others stay as
+// they are. ErrNotFound; ErrStatus: it is finished.
 func (r *Replays) Cancel(ctx context.Context, id string) (Replay, error) {
 	return r.store.SetReplayStatus(ctx, id, Cancelled)
 }

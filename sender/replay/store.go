@@ -30,8 +30,8 @@ func (b Bounds) Room(unfinished int) error {
 // A replay has a set of members: the deliveries that its filter selects (see
 // Filter.Selects) and that had its status when it was created, for as long
 // as they keep it. One that is made live meanwhile, by whomever, has left the set,
-// and does not come back when it ends again; so has one that is pruned. What is
-// redacted is in no set, and leaves those that it is in.
+// and does not come back when it ends again; so has one that is pruned. A redacted
+// delivery is in no set, and leaves those that it was in.
 type Store interface {
 	// CreateReplay stores a replay, which is running, and fixes its set, in a
 	// transaction that writes one row, however large the set is. It keeps NotBefore with the
@@ -50,13 +50,13 @@ type Store interface {
 	// Look, and none that was looked at is a member, that is a *RetentionError without
 	// Published;
 	// the error of Bounds.Room, and nothing is stored, if the subscriber that the filter names
-	// has Unfinished replays. Of several that are created at the same moment more may be stored.
+	// has Unfinished replays. If several are created at the same moment, more may be stored.
 	CreateReplay(ctx context.Context, r Replay, b Bounds) (Replay, error)
 
 	// PreviewReplay tells what the set of a replay would be. It changes nothing,
-	// and may read in several transactions. If most is not zero it looks at about so
-	// many deliveries that may be of the set, of a subscription at those that are sent
-	// again first, and Preview.More tells whether there may be others.
+	// and may read in several transactions. If most is not zero it looks at about that many
+	// deliveries that may be of the set, and within a subscription first at those that are
+	// sent again first. Preview.More tells whether there may be others.
 	PreviewReplay(ctx context.Context, f Filter, most int) (Preview, error)
 
 	// Replay returns a replay, or ErrNotFound.
@@ -67,6 +67,6 @@ type Store interface {
 	Replays(ctx context.Context, q Query) ([]Replay, error)
 
 	// SetReplayStatus makes a replay running, paused or cancelled, if
-	// Status.Become lets it. What was admitted goes on. ErrNotFound; ErrStatus.
+	// Status.Become lets it. Deliveries that were admitted go on. ErrNotFound; ErrStatus.
 	SetReplayStatus(ctx context.Context, id string, to Status) (Replay, error)
 }

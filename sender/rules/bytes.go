@@ -9,7 +9,7 @@ type Bytes struct {
 	over    bool
 }
 
-// NewBytes is a bound of so many bytes; 0: there is none.
+// NewBytes is a bound of most bytes; 0: there is no bound.
 func NewBytes(most int64) *Bytes { return &Bytes{bounded: most > 0, left: most} }
 
 // Again makes b a new bound, as NewBytes does, and keeps its memory.

@@ -8,7 +8,7 @@ import (
 )
 
 // Hold decides whether a subscription that has a status is to be held: made paused or
-// disabled. hold is false, without an error, if it is that already. What is held is
+// disabled. hold is false, without an error, if it is that already. Held deliveries are
 // neither attempted nor lost (I1).
 //
 // The error matches sender.ErrInvalid if it is to become anything else, and sender.ErrStatus

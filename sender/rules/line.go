@@ -87,8 +87,8 @@ func Holds(s *sender.Settings, status sender.SubscriptionStatus) bool {
 	return s != nil && s.Order == sender.OrderObject && s.HoldDead && status != sender.SubscriptionClosing
 }
 
-// HoldsNothing is the error of who wants to pass over a delivery that holds nothing back. It
-// matches sender.ErrStatus.
+// HoldsNothing is the error for passing over a delivery that holds nothing back. It matches
+// sender.ErrStatus.
 func HoldsNothing(id string) error {
 	return fmt.Errorf("%w: delivery %q holds nothing back: only a dead letter does, of a subscription with the order %q and HoldDead", sender.ErrStatus, id, sender.OrderObject)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What is admitted and not claimed is counted, row by row, so it is not counted all the
-// time: hundreds of replays may wait for endpoints that are slow.
+// Deliveries that are admitted and not claimed are counted row by row. So they are not
+// counted all the time: hundreds of replays may wait for endpoints that are slow.
 const (
 	leastReplayPause = 20 * time.Millisecond
 	mostReplayPause  = 5 * time.Second
@@ -22,25 +22,26 @@ func ReplayPause(waited time.Duration) time.Duration {
 // filter selects few of them.
 const leastReplayLook = 50
 
-// ReplayLook is how many deliveries a step reads next of a replay that may admit so many more:
-// these, and the one that tells whether they are the last ones. It has looked at some in vain,
-// and looks at up to most of them in all. A replay whose rate grants a few in each step must
-// not read a thousand for them.
+// ReplayLook is how many deliveries a step reads next of a replay that may admit a number
+// of them: these, and one more, which tells whether they are the last ones. The step has
+// looked at some in vain, and looks at up to most in all. A replay whose rate grants a few
+// in each step must not read a thousand for them.
 func ReplayLook(admits, looked, most int) int {
 	return min(max(admits+1, 3*looked, leastReplayLook), most-looked)
 }
 
-// leastAhead is how many deliveries of a subscription are read at least: of many, reading
-// few of each would get nowhere where one of them has most.
+// leastAhead is how many deliveries of a subscription are read at least. If there are many
+// subscriptions and one has most deliveries, reading few of each would get nowhere.
 const leastAhead = 50
 
-// Ahead is how many deliveries to read of each of some subscriptions, of whose all so
-// many are looked at.
+// Ahead is how many deliveries to read of each of some subscriptions, if limit of them are
+// looked at in all.
 func Ahead(limit, subscriptions int) int { return max(leastAhead, limit/max(1, subscriptions)) }
 
 // Merge puts the next deliveries of subscriptions, up to ahead of each, into one order,
-// up to a limit. What comes after the last one that was read of a subscription waits,
-// since others of that may come before it. more: there may be others behind these.
+// up to a limit. A delivery that comes after the last one read of another subscription
+// waits, since others of that subscription may come before it. more: there may be others
+// behind these.
 func Merge[T any](of [][]T, ahead, limit int, compare func(a, b T) int) (merged []T, more bool) {
 	var bound []T // up to here all were read
 	for _, list := range of {

@@ -69,11 +69,11 @@ type Verdict struct {
 //
 // decide is asked about every attempt, even of a subscription that was deleted. It may be
 // nil if the delivery reads as cancelled: its subscription's health then stays as it is. It
-// must be pure, since a transaction may run again. Of what it decides for the subscription,
-// Disable is dropped if that is not active, and of one that was deleted nobody is told. Nobody
-// is warned that one is failing that is closing.
+// must be pure, since a transaction may run again. Its Disable is dropped if the subscription
+// is not active. No notice is made of a subscription that was deleted, and none warns that one
+// is failing if it is closing.
 //
-// The error matches sender.ErrInvalid. It says which part of a decision is none.
+// The error matches sender.ErrInvalid. It says which part of a decision is not valid.
 func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	decide func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision, now time.Time,
 ) (v Verdict, err error) {

@@ -1,23 +1,23 @@
 package rules
 
-// A claim's slots are shared between those that have work due. Nobody is left out for
-// ever: who was served goes to the tail, which is the store's part.
+// A claim's slots are shared between those that have work due. Nobody is left out for ever,
+// since a store moves those that were served to the tail.
 
-// perTurn is how many deliveries one may be given in a turn when more have work than
-// there are slots: what a turn costs is shared by so many.
+// perTurn is how many deliveries one may be given in a turn when more have work than there
+// are slots. They share the cost of the turn.
 const perTurn = 8
 
 // few are given a turn all at once.
 const few = 32
 
-// AtOnce is how many subscribers, or subscriptions of one, are served in a claim of so many
-// slots: as many as there are slots while that is few, and fewer, with more for each,
-// beyond.
+// AtOnce is how many subscribers, or subscriptions of one, are served in a claim: as many
+// as there are slots, up to few. Beyond that fewer are served, and each gets more.
 func AtOnce(slots int) int { return max(min(slots, few), (slots+perTurn-1)/perTurn) }
 
-// Share is a fair part of slots for the first of so many that are still to be served,
-// rounded up; for one behind them, all. What somebody leaves of it goes to those behind:
-// if each takes no more than it is given, all together take no more than there is.
+// Share is a fair part of slots, rounded up, for the first of those that are still to be
+// served, of which there are of; all slots, if there is but one. Those behind get what it
+// leaves of its share. If each takes no more than it is given, all together take no more
+// than there is.
 func Share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
 
 // Room is how many more deliveries a subscriber or a subscription may be given, by its

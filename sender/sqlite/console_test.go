@@ -28,9 +28,9 @@ import (
 	"github.com/surehook/surehook/sender/sqlite"
 )
 
-// Every page of the console reads a bounded number of rows, however many there are. With
-// a number in SUREHOOK_CONSOLE_ROWS there are so many deliveries, and the time of each page
-// is told, too: go test -run TestConsoleReadsFewRows -v ./sender/sqlite.
+// Every page of the console reads a bounded number of rows, however many there are.
+// SUREHOOK_CONSOLE_ROWS sets the number of deliveries, and the time of each page is told,
+// too: go test -run TestConsoleReadsFewRows -v ./sender/sqlite.
 func TestConsoleReadsFewRows(t *testing.T) {
 	t.Parallel()
 	n := 100_000

@@ -143,9 +143,9 @@ func (e *expansion) leave(events []*newEvent, limit int) error {
 	return nil
 }
 
-// wants tells whether the filter of a subscription matches an event. What was decided before
-// the transaction counts if what is asked is still the same: the body never changes, unless it
-// is redacted, and then nothing is expanded.
+// wants tells whether the filter of a subscription matches an event. A decision from before
+// the transaction counts if the filter is still the same. The body never changes, unless it is
+// redacted, and then nothing is expanded.
 func (e *expansion) wants(ev *newEvent, subscription int64) (bool, error) {
 	sub, err := e.registry.subscription(e.work, subscription)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // A step that comes to a large body leaves the event to the next one, which reads the body
-// before it takes the write lock. A small body costs no second step. What was decided before
+// before it takes the write lock. A small body costs no second step. A decision from before
 // the transaction counts only if the filter is still the same.
 func TestLargeBodiesAreReadBefore(t *testing.T) {
 	ctx := t.Context()

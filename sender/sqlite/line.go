@@ -196,7 +196,7 @@ func (b *batch) supersede(h *head, k lineKey, line *rules.Line, newer int64) (ha
 	return n > 0, err
 }
 
-// overtake ends what a newer delivery has overtaken. What a resume has skipped stays
+// overtake ends what a newer delivery has overtaken. Those that a resume has skipped stay
 // cancelled.
 func (b *batch) overtake(h *head, over []live) error {
 	var skipped, rest []live

@@ -87,7 +87,7 @@ func (b *batch) leaveAll() error {
 	return nil
 }
 
-// leaveOf takes those of one subscription out of their lines. What comes next is pending, and
+// leaveOf takes those of one subscription out of their lines. The next ones are pending, and
 // need not be looked at one by one, unless something was sent again, or newer ones end others.
 func (b *batch) leaveOf(h *head, events []int64, again bool) error {
 	if h.behind > 0 {

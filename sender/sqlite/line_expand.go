@@ -9,7 +9,7 @@ import (
 )
 
 // lineUp brings new deliveries of subscriptions with an order into the lines of their
-// objects. Of e.made it leaves those that are out, and in fresh, how many of each
+// objects. It keeps those in e.made that are out, and counts in fresh how many of each
 // subscription these are.
 func (e *expansion) lineUp(touched []int64, fresh map[int64]int) error {
 	orders := map[int64]sender.Order{}
@@ -75,7 +75,7 @@ func (l *lining) all(keys []dispatch.DeliveryKey) error {
 	for _, k := range keys {
 		key := lineKey{k.Subscription, names[k.Event]}
 		h := l.heads.by[k.Subscription]
-		// What a resume has skipped ends at once.
+		// A delivery that a resume has skipped ends at once.
 		if k.Event <= h.skippedTo || l.orders[k.Subscription] == sender.OrderLatest && newest[key] > k.Event {
 			over[h] = append(over[h], live{event: k.Event, subscription: k.Subscription})
 		} else if err = l.one(h, key, k.Event); err != nil {

@@ -18,7 +18,8 @@ func freeHead(now, process int) string {
 }
 
 // freeTurn is the condition that a process may have a due turn t: others do not hold all
-// that is due of it. If nothing of it is due, whoever comes moves it to where it belongs.
+// that is due of it. If nothing of it is due, the first process that comes moves it to
+// where it belongs.
 func freeTurn(now, process int) string {
 	due := fmt.Sprintf(`FROM surehook_heads d WHERE d.lane = t.lane AND d.subscriber = t.subscriber AND d.next_due <= ?%d`, now)
 	return `(EXISTS (SELECT 1 ` + due + ` AND ` + freeHead(now, process) + `) OR NOT EXISTS (SELECT 1 ` + due + `))`

@@ -113,8 +113,8 @@ func TestStore(t *testing.T) {
 		suite  func(t *testing.T, open func(t *testing.T) storetest.Harness[*sql.Tx])
 	}{
 		// The race detector makes SQLite many times slower. It gets one way to begin, and
-		// what callers' goroutines call at once. What a dispatcher's one goroutine calls runs
-		// without it, as do the other ways.
+		// what callers' goroutines call at once. The calls of a dispatcher's one goroutine
+		// run without it, as do the other ways.
 		{"deferred", fit, 0, storetest.RunCallers[*sql.Tx]},
 		{"immediate", fit + "&_txlock=immediate", 0, storetest.Run[*sql.Tx]},
 		// A method that asks for a second connection waits for ever, whatever else it does.

@@ -29,9 +29,9 @@ func (m *model[Tx]) compareCounts() {
 		}
 		return err
 	})
-	// Bounds of OldestDue. A store may leave out deliveries that are limited. Of those of a
-	// subscription that were never claimed, it may look at the first event's alone, which is
-	// due later than others if its event is large and was expanded in parts.
+	// Bounds of OldestDue. A store may leave out deliveries that are limited. If several of
+	// a subscription were never claimed, it may look at the first event's alone. This is due
+	// later than others if its event is large and was expanded in parts.
 	var earliest, latest time.Time
 	unclaimed := map[string]time.Time{}
 	sooner := func(due time.Time) {

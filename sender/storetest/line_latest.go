@@ -51,7 +51,7 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 	w.giveBack(claimed...)
 	w.equal([]any{w.delivery(e[2], sub).Status, w.delivery(e[2], sub).AttemptCount}, []any{sender.StatusSuperseded, 0}, "one that was given back with a newer one behind it")
 
-	// What waits for its retry is superseded too.
+	// A delivery that waits for its retry is superseded too.
 	w.record(result(w.claims("the next", e[3])[0], sender.ClassStatus))
 	w.status(e[3], sub, sender.StatusAwaitingRetry, "without a newer one")
 	e = append(e, w.versions(owner, sub, "a")...)

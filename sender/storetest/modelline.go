@@ -94,8 +94,8 @@ func (m *model[Tx]) supersede(d *modelDelivery) {
 	}
 }
 
-// comeOut lets the first of the line of a delivery come out, if nothing is out. Of the latest
-// order that is the newest.
+// comeOut lets the first of the line of a delivery come out, if nothing is out. Under
+// OrderLatest the newest one comes out.
 func (m *model[Tx]) comeOut(d *modelDelivery) {
 	if d.sub.deleted {
 		return

@@ -17,8 +17,8 @@ func (k *Checker) Always() func(ctx context.Context, p sender.Payload) error {
 }
 
 // Sampled returns a check of a share of all publishes, from above 0 to 1, chosen at random.
-// It refuses none, since one that is refused at random is of no use to its caller. What is
-// wrong is handed to report, on the publisher's goroutine: to log it, or to count it.
+// It refuses none, since one that is refused at random is of no use to its caller. It calls
+// report, on the publisher's goroutine, with what is wrong: to log it, or to count it.
 func (k *Checker) Sampled(share float64, report func(ctx context.Context, err *Error)) (func(ctx context.Context, p sender.Payload) error, error) {
 	if !(share > 0 && share <= 1) {
 		return nil, fmt.Errorf("sender/catalogue/jsonschema: Sampled: the share is %v: it must be above 0 and at most 1", share)

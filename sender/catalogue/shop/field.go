@@ -129,8 +129,8 @@ func seconds(moment string) string {
 	return strconv.FormatInt(at.Unix(), 10)
 }
 
-// older makes the state of the first version from that of the second. What it does not know
-// stays as it is.
+// older makes the state of the first version from that of the second. Fields that it does
+// not know stay as they are.
 func older(data map[string]json.RawMessage, fields []field) (map[string]json.RawMessage, error) {
 	for _, f := range fields {
 		value, there := data[f.name]

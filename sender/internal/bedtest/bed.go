@@ -30,7 +30,7 @@ type Bed struct {
 	Publisher *sender.Publisher[*memory.Tx]
 	History   *history.History
 
-	objects atomic.Int64 // so many were published about
+	objects atomic.Int64 // how many were published about
 }
 
 // New returns a Bed on a store of its own.

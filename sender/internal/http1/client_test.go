@@ -173,7 +173,8 @@ func TestLongBody(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, s.opened())
 	})
-	// A server may answer before it reads. What it has promised to take is sent to its end.
+	// A server may answer before it reads. A body that it has promised to take is sent to
+	// its end.
 	for name, answer := range map[string]string{
 		"":                            ok,
 		", which ends the connection": "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine",

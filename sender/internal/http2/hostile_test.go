@@ -179,8 +179,8 @@ func TestServerIsNotFarAhead(t *testing.T) {
 	require.ErrorContains(t, err, "FLOW_CONTROL_ERROR")
 }
 
-// A server may answer before it reads. What it has promised to take is sent to its end,
-// unless it says that it wants no more.
+// A server may answer before it reads. A body that it has promised to take is sent to its
+// end, unless it says that it wants no more.
 func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 	const length = 200 << 10 // more than a server allows without being asked
 	for name, c := range map[string]struct {

@@ -42,9 +42,9 @@ type meter struct {
 	rest int // bytes that follow the head and were not read yet
 }
 
-// allowance is what may be read for a stream: headers, trailers, and what is not taken of
-// the body. What is taken, and what is sent, let more be read. While there is no stream, as
-// much may be read as for one.
+// allowance is how much may be read for a stream: headers, trailers, and what is not taken
+// of the body. More may be read as more is taken or sent. While there is no stream, as much
+// may be read as for one.
 func (c *Client) allowance() int64 { return 2 * (c.MaxHeader + maxUnread) }
 
 // renew lets a connection's streams have their allowances anew. The client must be locked.

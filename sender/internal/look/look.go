@@ -41,7 +41,7 @@ var files embed.FS
 //go:embed parts/*.html
 var parts embed.FS
 
-// CSP is the policy under which pages made with this package work, but for
+// CSP is the policy under which pages made with this package work, except for
 // frame-ancestors, which is the page's own.
 const CSP = "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'"
 

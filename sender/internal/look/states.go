@@ -131,7 +131,7 @@ func icon(name string, tone ...string) template.HTML {
 	return template.HTML(`<svg class="` + Escape(class) + `" aria-hidden="true"><use href="#i-` + Escape(name) + `"/></svg>`) //nolint:gosec // escaped
 }
 
-// Mark is a state as an icon, and as a word for who cannot see it.
+// Mark is a state as an icon, and as a word for those who cannot see it.
 func Mark(s State) template.HTML {
 	return icon(s.Icon, s.Tone) + template.HTML(`<span class="vh">`+Escape(s.Word)+`: </span>`) //nolint:gosec // escaped
 }

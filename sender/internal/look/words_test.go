@@ -65,7 +65,7 @@ func TestPlain(t *testing.T) {
 
 const hostile = "<script>hacked=1</script>\"'><img src=x onerror=hacked=1>\u202e\x1b[31m"
 
-// Whatever returns HTML escapes what it is given.
+// Each function that returns HTML escapes what it is given.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	for name, html := range map[string]template.HTML{

@@ -2,6 +2,6 @@
 // came of it in the words of package sender. It has the transports, the operator's
 // proxies, and the guard that looks at every address that is dialled.
 //
-// It knows neither deliveries nor stores nor the keys with which something is sealed: who
-// has something posted opens it.
+// It knows neither deliveries nor stores nor the keys with which something is sealed: its
+// caller opens what it hands over.
 package post

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Whatever a proxy answers, a tunnel is made by a 2xx alone, and no part of the answer
-// is taken for the target's.
+// A proxy's answer makes a tunnel only if it is a 2xx, and no part of it is taken for the
+// target's.
 func FuzzProxyAnswer(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 204 \r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "",

@@ -152,7 +152,7 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 			}
 			wg.Wait()
 			p.CloseIdle()
-			// What the servers do about the end of a connection takes a moment, too.
+			// The servers take a moment to end their connections, too.
 			g, d := runtime.NumGoroutine(), openFiles()
 			for deadline := time.Now().Add(20 * time.Second); (g > goroutines || d > descriptors) && time.Now().Before(deadline); runtime.Gosched() {
 				g, d = runtime.NumGoroutine(), openFiles()

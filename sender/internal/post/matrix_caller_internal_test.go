@@ -95,7 +95,7 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 	return ours, peer
 }
 
-// attempt posts a body of so many bytes.
+// attempt posts a body of size bytes.
 func (c *caller) attempt(ctx context.Context, id string, to *url.URL, size int) Answer {
 	body := []byte(`{"data":"` + strings.Repeat("x", max(size, 200)-len(`{"data":""}`)) + `"}`)
 	request := c.request

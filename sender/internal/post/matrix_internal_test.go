@@ -23,8 +23,8 @@ import (
 var matrixFiles embed.FS
 
 // Servers that we did not write are posted to through our layer and through net/http's.
-// Whatever answers a POST as it should under net/http does so under ours, no request is
-// sent twice, and no attempt is recorded as something that did not happen. Each server
+// A server that answers a POST as it should under net/http does so under ours, no request
+// is sent twice, and no attempt is recorded as something that did not happen. Each server
 // records the requests that it sees and how it answers them.
 func TestMatrix(t *testing.T) {
 	before := log.Writer()

@@ -33,8 +33,8 @@ func pythonRows(m *matrix) {
 		if c.connections > 1 {
 			continue
 		}
-		// What is sent too much comes with the answer, a moment later, or after the next
-		// request has left.
+		// The bytes that are too many come with the answer, a moment later, or after the
+		// next request has left.
 		for _, mistake := range []struct{ name, path string }{{"a body after 204", "/bodyafter204"}, {"Content-Length in characters", "/characters"}} {
 			m.races(
 				race{name: of(mistake.name), url: c.base + mistake.path, record: seen, callers: 4, posts: 50, pause: around(time.Millisecond, time.Millisecond)},

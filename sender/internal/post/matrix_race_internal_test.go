@@ -96,8 +96,8 @@ func (y *tally) check(t *testing.T, posts int, r record) {
 	require.Greater(t, chance, unlucky, "ours fails more often: %d of %d, net/http's %d: %v", y.ours, posts, y.peer, y.how)
 }
 
-// chanceOfWorse is how likely so many of the failures, or more, are ours if both fail
-// equally often: Fisher's exact test, one-sided, of n posts each.
+// chanceOfWorse is how likely it is that ours or more of the failures are ours, if both
+// sides fail equally often: Fisher's exact test, one-sided, with n posts each.
 func chanceOfWorse(n, ours, peer int) float64 {
 	choose := func(n, k int) float64 { // its logarithm
 		if k < 0 || k > n {

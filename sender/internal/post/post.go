@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// maxAnswer is how much of an answer's body is read. What is longer is cut
-	// off, and its connection closed.
+	// maxAnswer is how much of an answer's body is read. A longer one is cut off, and its
+	// connection closed.
 	maxAnswer = 16 << 10
 	// maxSnippet is how much of a failed attempt's answer is kept.
 	maxSnippet = 1 << 10

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// A proxy is taken to be failing when so many attempts have failed by its fault since
-	// it last worked. The first one may be one address that it
+	// proxyFailures is how many attempts must have failed by a proxy's fault, since it last
+	// worked, for it to be taken as failing. A single one may be an address that it
 	// forbids, or a connection that it happened to break off.
 	proxyFailures = 2
 

@@ -23,8 +23,8 @@ func (p *Poster) Trust(roots *x509.CertPool, everywhere bool) {
 func (p *Poster) Keep(most int) { p.transports.most = most }
 
 // Watch makes names be resolved by resolver, unless it is nil, and tells watch of each
-// address that the guard has let through, before it is called. What watch returns is the
-// end of that.
+// address that the guard has let through, before it is called. If watch returns an error,
+// the address is not called.
 func (p *Poster) Watch(resolver *net.Resolver, watch func(address string) error) {
 	ts := p.transports
 	if resolver != nil {

@@ -83,7 +83,8 @@ func newTransport(dialer *net.Dialer, places int, known *origins) *client {
 		MaxHeader:   maxHeader,
 	}
 	second := &http2.Client{
-		// What is set of the other one later holds here, too.
+		// The other client's Dial may be replaced later: this one then uses the new one,
+		// too.
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return first.Dial(ctx, network, address)
 		},

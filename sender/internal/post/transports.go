@@ -124,7 +124,8 @@ func (ts *transports) make(r *Request, key transportKey, certificate func() (*tl
 		if err != nil {
 			return nil, err
 		}
-		// Whatever authorities the server names: its owner has given this one for it.
+		// The authorities that the server names do not matter: its owner has chosen this
+		// certificate for it.
 		o.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return opened, nil }
 	}
 	return o, nil

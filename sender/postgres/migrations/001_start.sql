@@ -2,14 +2,14 @@
 -- text is ordered by its bytes (COLLATE "C"): an index by a language's rules is wrong once
 -- these have changed with the operating system's libraries, and slower.
 
--- Two kinds of tables are kept apart. What callers change, in transactions of
--- theirs that may stay open, a dispatcher reads and never waits for: subscribers,
--- subscriptions, patterns, events. What dispatchers change, in short transactions
--- of their own, no caller locks: heads, turns, and the deliveries. A head's row lock
--- is what all writers of a subscription's deliveries take first, in the order of the
--- numbers; after it, those of turns.
+-- Two kinds of tables are kept apart. Callers change subscribers, subscriptions, patterns
+-- and events, in transactions of theirs that may stay open. A dispatcher reads these and
+-- never waits for them. Dispatchers change heads, turns and deliveries, in short
+-- transactions of their own. No caller locks these. All writers of a subscription's
+-- deliveries first take the row lock of its head, in the order of the numbers, and after it
+-- those of turns.
 
--- Who is told.
+-- The owners of subscriptions and of secrets.
 
 CREATE TABLE surehook_subscribers (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -52,12 +52,12 @@ CREATE TABLE surehook_subscriptions (
 	version bigint NOT NULL DEFAULT 1, -- it rises with each change of the row: what was read of it can be remembered
 	held_at timestamptz,       -- when it was paused or disabled
 	disabled_reason text NOT NULL DEFAULT '',
-	-- Of one that is closing: the mark up to which it gets events.
+	-- If it is closing: the mark up to which it gets events.
 	until_snapshot pg_snapshot,
 	until_xid xid8,
 	until_seq bigint,
-	-- It rises with each resume. What waits since an earlier one is due at once, and
-	-- starts its schedule anew, unless surehook_left cancels it.
+	-- It rises with each resume. A delivery that waits since an earlier epoch is due at
+	-- once, and starts its schedule anew, unless surehook_left cancels it.
 	epoch bigint NOT NULL DEFAULT 0,
 	resumed_at timestamptz,
 	left_to bigint NOT NULL DEFAULT 0, -- the last position whose pending delivery surehook_left cancels
@@ -74,10 +74,10 @@ CREATE INDEX surehook_subscriptions_swept ON surehook_subscriptions (no) WHERE s
 CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
 	WHERE implicit AND status IN ('active', 'paused', 'disabled');
 
--- What subscriptions ask for that are not deleted. One gets the events after the
--- mark, if there is one: it is removed when nothing before it can come any more. The key
--- begins with the subscriber: beside surehook_patterns_all, a planner without statistics
--- could take one that begins with the pattern too, and read everyone's.
+-- The patterns of subscriptions that are not deleted. If a row has a mark, its subscription
+-- gets the events after it. The mark is removed when nothing before it can come any more.
+-- The key begins with the subscriber: beside surehook_patterns_all, a planner without
+-- statistics could take one that begins with the pattern too, and read everyone's.
 CREATE TABLE surehook_patterns (
 	pattern text COLLATE "C" NOT NULL,
 	subscriber bigint NOT NULL,
@@ -91,9 +91,9 @@ CREATE INDEX surehook_patterns_all ON surehook_patterns (pattern, subscription);
 CREATE INDEX surehook_patterns_of ON surehook_patterns (subscription);
 CREATE INDEX surehook_patterns_since ON surehook_patterns (since_seq) WHERE since_seq IS NOT NULL;
 
--- What resumes left behind, until it is swept: the deliveries up to a position that
--- were there before the epoch are cancelled, and what was before the mark and is not
--- expanded yet will be, if it was published before published_before (NULL: whenever).
+-- What resumes have skipped, until it is swept. The deliveries up to a position that were
+-- there before the epoch are cancelled. Those of events before the mark that are not
+-- expanded yet will be, if they were published before published_before (NULL: whenever).
 CREATE TABLE surehook_left (
 	subscription bigint NOT NULL,
 	epoch bigint NOT NULL,
@@ -124,12 +124,12 @@ CREATE TABLE surehook_outbox (
 	bytes int NOT NULL,              -- of the event's body
 	about bigint NOT NULL DEFAULT 0, -- of a notice's: the subscription that it tells of
 	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-	-- Of one that was begun: its position, and the last subscription that has its delivery.
+	-- If it was begun: its position, and the last subscription that has its delivery.
 	position bigint,
 	after bigint NOT NULL DEFAULT 0
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
--- What happened. Never updated, but when a body is redacted.
+-- The events. Rows are never updated, except when a body is redacted.
 CREATE TABLE surehook_events (
 	no bigint DEFAULT nextval('surehook_outbox_seq_seq') PRIMARY KEY,
 	id text COLLATE "C" NOT NULL UNIQUE,
@@ -204,8 +204,8 @@ CREATE TABLE surehook_feed_head (
 ) WITH (fillfactor = 10);
 INSERT INTO surehook_feed_head (position, newest) VALUES (0, '-infinity');
 
--- One row: the last position whose event was pruned. Whoever has read the feed only up
--- to an earlier one may have missed some.
+-- One row: the last position whose event was pruned. A reader of the feed who has come only
+-- to an earlier position may have missed some.
 CREATE TABLE surehook_feed_pruned (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	position bigint NOT NULL
@@ -271,7 +271,7 @@ CREATE TABLE surehook_waiting (
 	rank smallint NOT NULL,          -- 1: of a replay, and not claimed since: what has 0 goes before it
 	single boolean NOT NULL,
 	-- The last attempt was forgiven, because its server closed an idle connection, and so
-	-- the next one is not. What was never claimed has none.
+	-- the next one is not. A delivery that was never claimed has none.
 	spared boolean NOT NULL DEFAULT false,
 	notice boolean NOT NULL,         -- its event tells of a notice
 	bytes int NOT NULL,              -- of its event's body
@@ -282,10 +282,10 @@ CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank
 CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1 AND replay <> 0;
 
 -- The lines in which deliveries of a subscription wait that are about one object: those that
--- were made, or sent again, while the subscription had an order. What is behind in a line is
--- in no other table; it is a fifth place of a delivery that has not ended, beside
--- surehook_pending, surehook_leases, surehook_waiting. Whoever changes a line has locked the
--- subscription's head.
+-- were made, or sent again, while the subscription had an order. A delivery that is behind
+-- in a line is in no other table: lines hold deliveries that have not ended, as
+-- surehook_pending, surehook_leases and surehook_waiting do. A transaction that changes a
+-- line has locked the subscription's head.
 --
 -- One of a line is out, in one of these three. Nothing is written when it comes out, for
 -- that would be an update for each delivery. It is the one that is preceded, or else the
@@ -297,7 +297,7 @@ CREATE TABLE surehook_lines (
 	event bigint NOT NULL,            -- a position
 	-- 1: it was never claimed when it came here; 2: it comes out with the row of
 	-- surehook_waiting that follows; 3: it is a dead letter that holds back what comes after
-	-- it. Of one that is out, the rest of the row may be old.
+	-- it. While it is out, the rest of the row may be old.
 	place smallint NOT NULL,
 	preceded boolean NOT NULL DEFAULT false, -- it is out although it is not the first: it was in flight when an earlier one was sent again
 	halts boolean NOT NULL DEFAULT false,    -- if it is the first, nothing comes out of the line until a sweep
@@ -364,8 +364,7 @@ CREATE TABLE surehook_bodies (
 );
 
 -- When to look at a subscription's deliveries, how many there are, and how its
--- endpoint does. What concerns all of them at once is said in one row, however many
--- they are.
+-- endpoint does. One row says what concerns all of them at once, however many they are.
 --
 -- There is one row for each subscription, made with it. No unique index says so: each
 -- update of the row would look through all its dead versions for another one.
@@ -385,8 +384,8 @@ CREATE TABLE surehook_heads (
 	leases_end timestamptz,             -- never later than the first of the leases ends; NULL: unknown, or there are none
 	owner bigint NOT NULL DEFAULT 0,    -- the process that has claimed of it last: while leases last it alone does; 0: nobody's
 	-- Lower bounds, so that a claim does not pass over rows that are dead and not yet vacuumed.
-	-- What is pending has a position above claimed_to, which is lowered when a large event's
-	-- delivery comes after those of later events.
+	-- Pending deliveries have positions above claimed_to, which is lowered when a large
+	-- event's delivery comes after those of later events.
 	claimed_to bigint NOT NULL DEFAULT 0,
 	waiting_from timestamptz NOT NULL DEFAULT 'infinity', -- what waits in the present epoch is not due before
 	epoch bigint NOT NULL DEFAULT 0,    -- of the subscription, as the dispatchers have seen last
@@ -418,7 +417,7 @@ CREATE TABLE surehook_turns (
 CREATE INDEX surehook_turns_of ON surehook_turns (lane, subscriber);
 CREATE INDEX surehook_turns_due ON surehook_turns (lane, next_due, turn) WHERE next_due < 'infinity';
 
--- What an operator or an owner must learn.
+-- Notices: what an operator or an owner must learn.
 CREATE TABLE surehook_notices (
 	no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	id text COLLATE "C" NOT NULL UNIQUE,
@@ -453,9 +452,9 @@ CREATE TABLE surehook_replays (
 	asked_by text NOT NULL,
 	reason text NOT NULL,
 	status text NOT NULL,          -- running, paused, cancelled, finished
-	-- Of dead letters, in numbers of surehook_ended: what ended up to the boundary is the
-	-- set, and what ended up to at was looked at. Of delivered ones, the same in
-	-- positions, and at_subscription is the one that was looked at last.
+	-- A replay of dead letters counts in numbers of surehook_ended: those up to the
+	-- boundary are the set, and those up to at were looked at. One of delivered deliveries
+	-- counts in positions, and at_subscription is the one that was looked at last.
 	boundary bigint NOT NULL,
 	at bigint NOT NULL,
 	at_subscription bigint NOT NULL,
@@ -477,7 +476,7 @@ CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
 CREATE INDEX surehook_replays_unfinished ON surehook_replays (subscriber) WHERE status IN ('running', 'paused');
 
--- What became delivered since a replay of delivered ones was created, and lies
+-- Deliveries that became delivered since a replay of delivered ones was created, and lie
 -- between its position and its boundary.
 CREATE TABLE surehook_replay_late (
 	replay bigint NOT NULL,
@@ -486,7 +485,7 @@ CREATE TABLE surehook_replay_late (
 	PRIMARY KEY (replay, event, subscription)
 ) WITH (autovacuum_vacuum_cost_delay = 0);
 
--- What happened in each minute, by each process that did something.
+-- The figures of each minute, one row for each process that did something.
 CREATE TABLE surehook_rollups (
 	minute timestamptz NOT NULL, -- at which it began
 	shard bigint NOT NULL,
@@ -500,7 +499,7 @@ CREATE TABLE surehook_hour_rollups (
 	rollup text NOT NULL          -- JSON
 );
 
--- What happened to each subscription in each hour, by each process that did something.
+-- The figures of each subscription and hour, one row for each process that did something.
 CREATE TABLE surehook_subscription_rollups (
 	subscription bigint NOT NULL,
 	hour timestamptz NOT NULL, -- at which it began

@@ -1,7 +1,7 @@
 -- Times are microseconds since 1970, UTC; 0 stands for no time where a column
 -- cannot be NULL.
 
--- Who is told.
+-- The owners of subscriptions and of secrets.
 
 CREATE TABLE surehook_subscribers (
 	no INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -51,7 +51,7 @@ CREATE INDEX surehook_subscriptions_swept ON surehook_subscriptions (no) WHERE s
 CREATE UNIQUE INDEX surehook_subscriptions_implicit ON surehook_subscriptions (subscriber, url)
 	WHERE implicit = 1 AND status IN ('active', 'paused', 'disabled');
 
--- What subscriptions ask for that are not deleted.
+-- The patterns of subscriptions that are not deleted.
 CREATE TABLE surehook_patterns (
 	pattern TEXT NOT NULL,
 	subscriber INTEGER NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE surehook_registry (
 );
 INSERT INTO surehook_registry VALUES (1, 1);
 
--- What happened. There is one writer, so seq is the order of the commits.
+-- The events. There is one writer, so seq is the order of the commits.
 CREATE TABLE surehook_events (
 	seq INTEGER PRIMARY KEY AUTOINCREMENT,
 	id TEXT NOT NULL,
@@ -147,7 +147,7 @@ CREATE TABLE surehook_unexpanded (
 	after INTEGER NOT NULL -- the last subscription that has its delivery; 0: none
 );
 
--- One row: the last event, in seq, that was pruned. Whoever has read the feed only up
+-- One row: the last event, in seq, that was pruned. A reader of the feed who has come only
 -- to an earlier one may have missed some.
 CREATE TABLE surehook_feed_pruned (
 	one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -206,7 +206,7 @@ CREATE TABLE surehook_waiting (
 	rank INTEGER NOT NULL,       -- 1: of a replay, and not claimed since: what has 0 goes before it
 	replay INTEGER NOT NULL DEFAULT 0, -- which replay has brought it here; 0: none
 	-- 1: the last attempt was forgiven, because its server closed an idle connection, and
-	-- so the next one is not. What was never claimed has none.
+	-- so the next one is not. A delivery that was never claimed has none.
 	spared INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (subscription, event)
 ) WITHOUT ROWID;
@@ -214,9 +214,9 @@ CREATE INDEX surehook_waiting_due ON surehook_waiting (subscription, epoch, rank
 CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1;
 
 -- The lines in which deliveries of a subscription wait that are about one object: those that
--- were made, or sent again, while the subscription had an order. What is behind in a line is
--- in no other table; it is a fifth place of a delivery that has not ended, beside
--- surehook_pending, surehook_leases, surehook_waiting.
+-- were made, or sent again, while the subscription had an order. A delivery that is behind
+-- in a line is in no other table: lines hold deliveries that have not ended, as
+-- surehook_pending, surehook_leases and surehook_waiting do.
 CREATE TABLE surehook_lines (
 	subscription INTEGER NOT NULL,
 	event INTEGER NOT NULL,
@@ -290,8 +290,7 @@ CREATE TABLE surehook_bodies (
 );
 
 -- When to look at a subscription's deliveries, how many there are, and how its
--- endpoint does. What concerns all of them at once is said here, in one row,
--- however many they are.
+-- endpoint does. One row says what concerns all of them at once, however many they are.
 CREATE TABLE surehook_heads (
 	subscription INTEGER PRIMARY KEY,
 	subscriber INTEGER NOT NULL,
@@ -307,8 +306,8 @@ CREATE TABLE surehook_heads (
 	lined INTEGER NOT NULL DEFAULT 0, -- and rows in surehook_lines in all
 	leases_end INTEGER NOT NULL, -- never later than the first of the leases ends; 0: unknown, or there are none
 	owner INTEGER NOT NULL DEFAULT 0, -- the process that has claimed of it last: while leases last it alone does; 0: nobody's
-	-- It rises with each resume. What waits since an earlier one is due at once, and
-	-- starts its schedule anew, unless surehook_left cancels it.
+	-- It rises with each resume. A delivery that waits since an earlier epoch is due at
+	-- once, and starts its schedule anew, unless surehook_left cancels it.
 	epoch INTEGER NOT NULL,
 	resumed_at INTEGER NOT NULL,
 	resumed_to INTEGER,    -- how far, in events, what waits since earlier ones was claimed; NULL: there is none
@@ -338,9 +337,8 @@ CREATE TABLE surehook_turns (
 ) WITHOUT ROWID;
 CREATE INDEX surehook_turns_due ON surehook_turns (lane, next_due, turn) WHERE next_due IS NOT NULL;
 
--- What resumes left behind, until it is swept: the deliveries of events up to one
--- that were there before the epoch are cancelled. Those that are pending were there
--- before all.
+-- What resumes have skipped, until it is swept: the deliveries of events up to one that
+-- were there before the epoch are cancelled. Pending ones were there before all epochs.
 CREATE TABLE surehook_left (
 	subscription INTEGER NOT NULL,
 	epoch INTEGER NOT NULL,
@@ -348,7 +346,7 @@ CREATE TABLE surehook_left (
 	PRIMARY KEY (subscription, epoch)
 ) WITHOUT ROWID;
 
--- What an operator or an owner must learn.
+-- Notices: what an operator or an owner must learn.
 CREATE TABLE surehook_notices (
 	no INTEGER PRIMARY KEY AUTOINCREMENT,
 	id TEXT NOT NULL UNIQUE,
@@ -383,9 +381,10 @@ CREATE TABLE surehook_replays (
 	asked_by TEXT NOT NULL,
 	reason TEXT NOT NULL,
 	status TEXT NOT NULL,          -- running, paused, cancelled, finished
-	-- Of dead letters, in numbers of surehook_ended: what ended up to the boundary is
-	-- the set, and what ended up to position was looked at. Of delivered ones, the
-	-- same in events, and position_in is the subscription that was looked at last.
+	-- A replay of dead letters counts in numbers of surehook_ended: those up to the
+	-- boundary are the set, and those up to position were looked at. One of delivered
+	-- deliveries counts in events, and position_in is the subscription that was looked at
+	-- last.
 	boundary INTEGER NOT NULL,
 	position INTEGER NOT NULL,
 	position_in INTEGER NOT NULL,
@@ -407,9 +406,9 @@ CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
 CREATE INDEX surehook_replays_unfinished ON surehook_replays (subscriber) WHERE status IN ('running', 'paused');
 
--- What became delivered since a replay of delivered ones was created, and lies
--- between its position and its boundary. No time of an attempt could tell that
--- exactly: clocks are set back, and an attempt is recorded after it has ended.
+-- Deliveries that became delivered since a replay of delivered ones was created, and lie
+-- between its position and its boundary. No time of an attempt could tell that exactly:
+-- clocks are set back, and an attempt is recorded after it has ended.
 CREATE TABLE surehook_replay_late (
 	replay INTEGER NOT NULL,
 	event INTEGER NOT NULL,
@@ -459,7 +458,7 @@ CREATE TRIGGER surehook_count_forgotten AFTER DELETE ON surehook_notices WHEN OL
 	UPDATE surehook_counts SET notices = notices - 1;
 END;
 
--- What happened in each minute, by each process that did something.
+-- The figures of each minute, one row for each process that did something.
 CREATE TABLE surehook_rollups (
 	minute INTEGER NOT NULL, -- microseconds since 1970 at which it began
 	shard INTEGER NOT NULL,
@@ -473,7 +472,7 @@ CREATE TABLE surehook_hour_rollups (
 	rollup TEXT NOT NULL      -- JSON
 );
 
--- What happened to each subscription in each hour, by each process that did something.
+-- The figures of each subscription and hour, one row for each process that did something.
 CREATE TABLE surehook_subscription_rollups (
 	subscription INTEGER NOT NULL,
 	hour INTEGER NOT NULL,  -- microseconds since 1970 at which it began

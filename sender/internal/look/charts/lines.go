@@ -9,7 +9,7 @@ import (
 
 // Lines is a chart of durations over time on a logarithmic axis, which begins at 10 ms.
 type Lines struct {
-	Name     string // what it shows, for who cannot see it
+	Name     string // what it shows, for those who cannot see it
 	Height   float64
 	From, To time.Time
 	Points   []Point  // at equal distances, the oldest first

@@ -8,7 +8,7 @@ import (
 
 // Spark is a small line without axes, as wide as its place.
 type Spark struct {
-	Name   string // what it shows, for who cannot see it
+	Name   string // what it shows, for those who cannot see it
 	Class  string // bad-s or ok-s; "": the accent
 	Values []float64
 	// Share: the axis goes from the least value up to 1, and not from none.

@@ -7,7 +7,7 @@ import (
 
 // Stack is a chart of stacked bars, one for each stretch of time.
 type Stack struct {
-	Name    string // what it shows, for who cannot see it
+	Name    string // what it shows, for those who cannot see it
 	Height  float64
 	Columns []Column // of equal width, the oldest first
 	Series  []Series // from the foot up
