@@ -43,12 +43,11 @@ type Config struct {
 	// Defaults to 8 s.
 	Timeout time.Duration
 
-	// Retention is how long markers are kept: Run removes those that are older. Whoever
-	// removes them in another way (dedup.Prune) must keep to it. It must exceed Reach and
+	// Retention is how long markers are kept: Run removes those that are older. If you
+	// remove them in another way (dedup.Prune), keep to it. It must exceed Reach and
 	// Horizon together by dedup.RetentionMargin. Run removes the markers of all scopes, so
 	// all receivers on one store must have the same Retention. A sender of this module has
-	// it as Retention.Receivers (package sender).
-	// Defaults to 32 days.
+	// it as Retention.Receivers (package sender). Defaults to 32 days.
 	Retention time.Duration
 
 	// Reach is how far back the sender may begin to send an event again, by redelivering,

@@ -15,12 +15,12 @@
 //
 // # States and facts
 //
-// Events overtake each other, on a healthy network too. Whoever handles an event says
-// what it is worth then; see [Work]. The handler of a state that was overtaken does not
-// run: the event is acknowledged as stale, there is a record of it in the log, Hooks.Stale
-// is called and [Receiver.Stats] counts it. A fact is never skipped. A handler that
-// inserts a row and another one that changes it do not depend on states but on order, and
-// lose events as states; receivertest.Hostile finds that out.
+// Events overtake each other, on a healthy network too. The application says what such an
+// event is worth: see [Work]. The handler of a state that was overtaken does not run: the
+// event is acknowledged as stale, there is a record of it in the log, Hooks.Stale is called
+// and [Receiver.Stats] counts it. A fact is never skipped. A handler that inserts a row and
+// another one that changes it do not depend on states but on order, and lose events as
+// states; receivertest.Hostile finds that out.
 //
 // # Steps
 //

@@ -18,9 +18,9 @@ import (
 // former. Challenge stays nil except for Slack and Twitch: [ZoomChallenge] is Zoom's.
 //
 // Where a signature covers parts of the body alone (see [vendors.Vendor.UnsignedBody]), the
-// Data are not signed either: fetch what the event says. Of a sender with a
-// [vendors.Vendor.BodyID], such as Google Pub/Sub, the ID is the one in the body, which is as
-// good as the body: its repetitions differ elsewhere. An event without it is refused.
+// Data are not signed either: fetch what the event says. If a sender has a
+// [vendors.Vendor.BodyID], such as Google Pub/Sub, the ID is the one in the body, and no less
+// reliable than the body: repetitions differ elsewhere. An event without it is refused.
 func VendorEnvelope(v vendors.Vendor) *Envelope {
 	switch v.Challenge {
 	case vendors.SlackJSON:

@@ -21,7 +21,7 @@ import (
 // that are no signed events. Only what is set is answered. [Envelope].Challenge is for
 // questions that are signed, such as Slack's and Zoom's.
 //
-// Nobody has signed such a question, so an answer proves nothing of who asks, and changes
+// Nobody has signed such a question. So an answer does not prove who asks, and changes
 // nothing here, except by HookSecret.
 type Handshake struct {
 	// VerifyToken answers Meta: a GET whose hub.verify_token is this text gets its
@@ -101,9 +101,9 @@ func (h *Handshake) check() error {
 	return errors.Join(problems...)
 }
 
-// Answer answers a request that is a handshake. is false for one that is none, or none that
-// is set: then it goes through the receiver as usual. An error is answered with 401, and the
-// log has it.
+// Answer answers a request that is a handshake. is false for a request that is not a
+// handshake, or one of a kind that is not set: it then goes through the receiver as usual.
+// An error is answered with 401, and the log has it.
 func (h *Handshake) Answer(ctx context.Context, m signing.Message) (a Answer, is bool, err error) {
 	if h == nil {
 		return a, false, nil

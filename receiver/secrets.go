@@ -147,8 +147,8 @@ func NewSecrets(nameOf func(signing.Message) string, lookup Lookup, cfg *Secrets
 }
 
 // newStranger makes a verifier that refuses everything at the cost of the others. It
-// serves checks that need no key, and names that have no keyholder. Whatever the schemes
-// are, one of its keys suits each: the text of 64 hex digits is also base64 and base64url.
+// serves checks that need no key, and names that have no keyholder. One of its keys suits
+// each scheme: the text of 64 hex digits is also base64 and base64url.
 func newStranger(cfg signing.VerifierConfig) (*signing.Verifier, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

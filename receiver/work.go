@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// Work is what an application does with its events. Whoever handles an event says whether
-// it is a state or a fact: nothing is guessed from its type or its data. [State], [Fact]
-// and [Thin] make the Work of one function for all types. [Router] gives each type a
-// function of its own. A Work is immutable and may be used by several receivers at once.
+// Work is what an application does with its events. The application says whether an event
+// is a state or a fact: nothing is guessed from its type or its data. [State], [Fact] and
+// [Thin] make the Work of one function for all types. [Router] gives each type a function
+// of its own. A Work is immutable and may be used by several receivers at once.
 //
-// Events overtake each other: a sender's retries run beside its newer events. What an
-// overtaken event is worth is the difference:
+// Events overtake each other: a sender's retries run beside its newer events. States and
+// facts differ in what an overtaken event is worth:
 //
 //   - A state replaces all older states of its object. "The order is now paid" with the
 //     whole order in it is one. If the newer state came first, the older one is skipped.

@@ -199,7 +199,7 @@ func TestKeepUnknownThatWasOvertaken(t *testing.T) {
 }
 
 // A fact that was overtaken is kept, a state is not, and an event that nobody wants is not
-// either. What cannot be decoded is kept, whatever its type seems to be.
+// either. An event that cannot be decoded is kept, whatever its type seems to be.
 func TestSetAsideByKind(t *testing.T) {
 	b, db := onSQLite(t)
 	_, err := db.Exec("CREATE TABLE notes (x)")

@@ -61,7 +61,7 @@ func TestAdyen(t *testing.T) {
 	}
 }
 
-// Whatever is missing may be there as null, but not twice: then another reader could take a
+// A missing field may be there as null, but not twice: then another reader could take a
 // value that nobody has signed.
 func TestAdyenWithoutAnOriginalReference(t *testing.T) {
 	keys := ring(t, signing.Key{Secret: textSecret(t, "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056")})

@@ -350,8 +350,8 @@ func TestDescribedKeys(t *testing.T) {
 	}
 }
 
-// A verifier does not look at the clock for a scheme that signs no time, but for the end
-// of a key it must.
+// A verifier does not look at the clock for a scheme that signs no time. It must for the
+// end of a key.
 func TestAKeyEndsForSchemesWithoutATime(t *testing.T) {
 	secret := textSecret(t, secretA)
 	m := signed(t, signing.GitHub(), ring(t, signing.Key{Secret: secret}), now)

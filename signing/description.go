@@ -196,9 +196,8 @@ const (
 // SignWith says with which of the keys that are valid a sender signs.
 type SignWith uint8
 
-// Which keys sign. The zero value is NewestKey. EveryKey puts one signature of each
-// into the header, newest first, and last those of keys whose NotBefore has not come,
-// which takes a SignatureLabel.
+// NewestKey is the zero value. EveryKey puts one signature of each into the header, newest
+// first, and last those of keys whose NotBefore has not come, which takes a SignatureLabel.
 const (
 	NewestKey SignWith = iota
 	OldestKey

@@ -99,8 +99,8 @@ type reading struct {
 
 func (r reading) Facts(m signing.Message, v signing.Verified) signing.Facts { return r.facts(m, v) }
 
-// Whatever a scheme's reader has taken its facts from, what tells them from others
-// without an id is the bytes that were verified.
+// Events without an id are told apart by the bytes that were verified, whatever a scheme's
+// reader has taken its facts from.
 func TestFactsOfASchemeOfOnesOwn(t *testing.T) {
 	keys := ringOf(t, publishedHMAC)
 	first, second := []byte(`{"no":1}`), []byte(`{"no":2}`)

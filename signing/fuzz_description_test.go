@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Whatever is described is refused with the reasons, or is a scheme: what it signs it
-// verifies, and not with another body, another time or a header more.
+// Each description is refused with the reasons, or is a scheme: it verifies what it signs,
+// and not with another body, another time or a header more.
 func FuzzDescription(f *testing.F) {
 	f.Add("X-Sig", "sha256=", "", "", "{timestamp}.{body}", "X-Time", "", "", "", "", uint32(0))
 	f.Add("X-Sig", "", "v1", "h", "{timestamp}.{headers}.{body}", "", "t", "", "X-Id", "", uint32(0x10))

@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Whatever values, body and time are: a signature holds for them and for no other way in
-// which the same text can be split.
+// A signature holds for its values, body and time, and for no other way in which the same
+// text can be split.
 func FuzzSignedTexts(f *testing.F) {
 	for _, value := range []string{"a", "", "a.b", "a|b", "1700000000", ".", "a 1", "é"} {
 		for _, body := range []string{`{}`, ".1700000000", "a.b|1700000000.x", "1700000000|1700000000", "..||"} {

@@ -256,8 +256,8 @@ func plainFact(raw []byte, value any) bool {
 	return false
 }
 
-// Of forms that are the same to net/url, the signature is the same; with a parameter
-// more, it is not.
+// Forms that are the same to net/url have the same signature; with a parameter more, they
+// do not.
 func FuzzTwilioForms(f *testing.F) {
 	f.Add([]byte("A=1&B=2"), []byte("C=3"))
 	f.Add([]byte("a%20b=+&&="), []byte("%zz"))

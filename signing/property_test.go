@@ -133,8 +133,8 @@ func TestPropertySecretsComeBackAndAreNotPrinted(t *testing.T) {
 	})
 }
 
-// What a scheme has signed it verifies, whatever the body; without one of its headers,
-// with one of them twice, or with another key, it does not.
+// A scheme verifies each body that it has signed. It does not without one of its headers,
+// with one of them twice, or with another key.
 func TestPropertyEverySchemeTakesItsOwnAndNothingLess(t *testing.T) {
 	all, tb := senders(t), t
 	rapid.Check(t, func(t *rapid.T) {

@@ -332,8 +332,8 @@ func ExampleStripe() {
 	// endpoint evt_1 charge.succeeded 2023-11-14 22:13:20 +0000 UTC <nil>
 }
 
-// GitHub signs the body alone. What its headers say of the event is of a type that
-// does not pass for a text.
+// GitHub signs the body alone. Its headers' facts have a type that does not pass for a
+// text.
 func ExampleGitHub() {
 	secret, err := signing.ParseTextSecret("It's a Secret to Everybody")
 	if err != nil {

@@ -64,10 +64,10 @@ type material struct {
 	reveal      func() string
 
 	text     *hmacKey // keyed by the text's bytes; nil for Ed25519
-	decoded  *hmacKey // keyed by the decoded base64; nil if the text is none, and for Ed25519
+	decoded  *hmacKey // keyed by the decoded base64; nil if the text is not base64, and for Ed25519
 	prefixed bool     // whsec_
 
-	hex, base64URL *hmacKey // keyed by what the text stands for; nil if it is none of them
+	hex, base64URL *hmacKey // keyed by what the text stands for; nil if it is not in this form
 
 	ecdsa func(sum, signature []byte) bool              // nil without an ECDSA public key
 	rsa   func(a Algorithm, sum, signature []byte) bool // nil without an RSA public key

@@ -345,7 +345,8 @@ func (s *Described) readBodyParts(body []byte, r *stated) bool {
 	return true
 }
 
-// formOf returns an empty form for a body that is none, or that has too many parameters.
+// formOf returns an empty form for a body that is not a form, or that has too many
+// parameters.
 func formOf(body []byte) url.Values {
 	if bytes.Count(body, []byte{'&'}) >= maxFormPairs {
 		return url.Values{}

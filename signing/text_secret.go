@@ -50,7 +50,7 @@ func checkTextSecret(text string) error {
 // ParseHexPublicKey takes an Ed25519 public key as Discord shows it: 64 hex digits.
 // It verifies and does not sign. The errors match [ErrSecret].
 //
-// What [Secret.Reveal] gives back is to be read with this function again.
+// Read the result of [Secret.Reveal] with this function again.
 func ParseHexPublicKey(text string) (Secret, error) {
 	raw, err := hex.DecodeString(text)
 	if err != nil || len(raw) != ed25519.PublicKeySize {

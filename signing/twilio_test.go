@@ -69,9 +69,8 @@ func TestTwilioHashedBodies(t *testing.T) {
 	}
 }
 
-// Parameters have nothing between them in the text that Twilio signs. What somebody
-// has written in a message must not become a part of the URL, where it could say which
-// body is right.
+// Parameters have nothing between them in the text that Twilio signs. The text of a message
+// must not become a part of the URL, where it could say which body is right.
 func TestTwilioParametersAreNoURL(t *testing.T) {
 	keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
 	hash := strings.TrimPrefix(newTwilio(t, "https://example.com/").HashURL(body), "https://example.com/?")

@@ -83,8 +83,8 @@ func hashedBody(query string, body []byte) bool {
 	return found && decodeLowerHex(&stated, digits) && stated == sha256.Sum256(body)
 }
 
-// parse takes a form apart (https://url.spec.whatwg.org/#urlencoded-parsing), but
-// refuses an escape that is none instead of keeping it as it is.
+// parse takes a form apart (https://url.spec.whatwg.org/#urlencoded-parsing), but refuses a
+// broken escape instead of keeping it as it is.
 func (t *twilioText) parse(body []byte) bool {
 	t.form, t.pairs = t.form[:0], t.pairs[:0]
 	for len(body) > 0 {

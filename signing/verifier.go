@@ -36,8 +36,8 @@ type VerifierConfig struct {
 	// UnsignedBody must be set for a scheme whose signature covers parts of the body alone,
 	// such as Mailgun's, or nothing, as an [UnsignedToken] or PayPal's, and means nothing to
 	// others. It says that the user of the verifier takes nothing from the body but the [Facts] that
-	// are not Unsigned: whoever has captured one request can change all else, so that a
-	// receiver fetches it.
+	// are not Unsigned. Somebody who has captured one request can change all else, so a
+	// receiver must fetch it.
 	UnsignedBody bool
 	// Now is this side's clock. Defaults to time.Now.
 	Now func() time.Time
@@ -244,7 +244,7 @@ type TriedKey struct {
 func (k TriedKey) String() string { return fmt.Sprintf("%q (fingerprint %s)", k.ID, k.Fingerprint) }
 
 // Tried returns the keys that a signature is compared with now, for the log of one that
-// matches none of them: who has the other side's fingerprints can compare.
+// matches none of them: they can be compared with the other side's fingerprints.
 func (v *Verifier) Tried() []TriedKey {
 	if len(v.schemes) == 0 {
 		return nil

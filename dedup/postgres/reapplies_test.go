@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// An operator asks with one statement in psql, as the package's comment says. What would
-// cover everything, or nothing, by a mistake is refused.
+// An operator asks with one statement in psql, as the package's comment says. A row that
+// would cover everything, or nothing, by a mistake is refused.
 func TestReapplyByHand(t *testing.T) {
 	ctx, obj := t.Context(), dedup.Object{Type: "invoice", ID: "17"}
 	cfg := newSchema(t)

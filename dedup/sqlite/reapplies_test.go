@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/dedup/sqlite"
 )
 
-// An operator asks with one statement in sqlite3, as the package's comment says. What
+// An operator asks with one statement in sqlite3, as the package's comment says. A row that
 // would cover everything, or nothing, by a mistake is refused.
 func TestReapplyByHand(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "a.db"), pragmas)

@@ -232,8 +232,8 @@ func missed(t *testing.T, b both) {
 	t.Logf("%d events, of which posts had missed %d", len(mine), len(report.Missed))
 }
 
-// What is asked for by event, by object and by time is applied again by the next run that
-// reads it, once, and by no other.
+// reapplied asks for events by event, by object and by time. The next run that reads them
+// applies them again, once, and no other run does.
 func reapplied(ctx context.Context, t *testing.T, b both, rcv *receiver.Receiver[*sql.Tx], c *catchup.Catchup[*sql.Tx], mine []string) {
 	again := func(req receiver.ReapplyRequest, want []string) {
 		t.Helper()

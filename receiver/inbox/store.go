@@ -25,12 +25,12 @@ type Store[Tx any] interface {
 	RecordTx(ctx context.Context, tx Tx, r Record) (fresh bool, err error)
 
 	// ClaimTx claims up to limit lines that are due, those that are due longest first,
-	// and returns the event of each with the lowest version. Of equal versions it is the
-	// event that was recorded first. A claim has a token that no claim had before, not
-	// even one that was rolled back. It counts as an attempt, and the line is due again
-	// when the lease has ended. No line is given to two transactions at a time: lines
-	// that others have locked are passed over, or waited for where the database has a
-	// single writer. The cost grows with the number of claims, not with the events that
+	// and returns the event of each with the lowest version. If versions are equal, it is
+	// the event that was recorded first. A claim has a token that no claim had before,
+	// not even one that was rolled back. It counts as an attempt, and the line is due
+	// again when the lease has ended. No line is given to two transactions at a time:
+	// lines that others have locked are passed over, or waited for where the database has
+	// a single writer. The cost grows with the number of claims, not with the events that
 	// wait.
 	ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]Claim, error)
 

@@ -157,8 +157,8 @@ func (t *Telemetry) endOf(result string, reason receiver.Reason) *ended {
 	return made
 }
 
-// ended counts a result and ends the span. What was not begun by a request, as a recorded
-// event that is applied later, has neither a span nor a duration.
+// ended counts a result and ends the span. A result that no request has begun, such as
+// that of a recorded event which is applied later, has neither a span nor a duration.
 func (t *Telemetry) ended(ctx context.Context, as *ended) {
 	t.results.Add(ctx, 1, as.add...)
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {

@@ -92,8 +92,8 @@ func (c *Collector) Hooks() receiver.Hooks {
 	}
 }
 
-// ended counts a result. What was not begun by a request, as a recorded event that is
-// applied later, has no duration.
+// ended counts a result. A result that no request has begun, such as that of a recorded
+// event which is applied later, has no duration.
 func (c *Collector) ended(ctx context.Context, result, reason string) {
 	c.results.WithLabelValues(result, reason).Inc()
 	if began, ok := ctx.Value(startKey{}).(time.Time); ok {

@@ -166,8 +166,9 @@ func TestStructuredFields(t *testing.T) {
 	}
 }
 
-// FuzzRequests reads arbitrary headers and bodies. Whatever is no signed request is refused,
-// also by a scheme that has read others before, and Precheck refuses nothing that Verify takes.
+// FuzzRequests reads arbitrary headers and bodies. A request that is not signed is refused,
+// also by a scheme that has read others before, and Precheck refuses nothing that Verify
+// takes.
 func FuzzRequests(f *testing.F) {
 	p := keyPair{signing.HMACSHA256, nil, hmacKey(f, secretA)}
 	s, keys, m := everythingSigned(f, p)

@@ -13,9 +13,9 @@
 //
 // The algorithm is the scheme's. A token's header names it too, and one that names another
 // is refused, so that nobody can have a public key taken for a secret. "none" is no algorithm
-// here. Of the header, the kid alone is used: to choose among keys that the [Keys] have. What
-// its jku, x5u and jwk say is never read, and a crit is refused. Issuer, audience and the other
-// claims are those of the Token.
+// here. The kid alone is used of the header: to choose among keys that the [Keys] have. Its
+// jku, x5u and jwk are never read, and a crit is refused. Issuer, audience and the other claims
+// are those of the Token.
 //
 // # Tokens that do not cover the body
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/signing/jose"
 )
 
-// Whatever a header has, it is refused as a wrong request is, unless a key of the sender has
-// signed exactly its first two parts.
+// A header is refused as a wrong request is, unless a key of the sender has signed exactly
+// its first two parts.
 func FuzzTokens(f *testing.F) {
 	all := senders()
 	for _, s := range all {

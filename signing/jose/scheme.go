@@ -240,7 +240,7 @@ func (s *scheme) Sign(http.Header, string, time.Time, []byte, *signing.Keyring) 
 	return fmt.Errorf("%w: %s makes its tokens itself: sign with StandardWebhooks", signing.ErrSecretUnsuited, s.t.Name)
 }
 
-// Facts implements [signing.FactReader]. What a token does not cover is Unsigned.
+// Facts implements [signing.FactReader]. All that a token does not cover is Unsigned.
 func (s *scheme) Facts(m signing.Message, v signing.Verified) signing.Facts {
 	f := s.facts.Facts(m, signing.Verified{})
 	if !s.CoversBody() {

@@ -56,8 +56,8 @@ type Token struct {
 	QueryHash, BasePath string
 
 	// ByToken tells events apart by their tokens, not by their bodies. It is for senders whose
-	// bodies are equal for different events, with no id or time. What they sign anew when they
-	// send it again is then another event, too.
+	// bodies are equal for different events, with no id or time. If they sign anew when they
+	// send an event again, that is another event, too.
 	ByToken bool
 
 	// IDField, TypeField and TimeField are paths in the body, as in [signing.Description].

@@ -283,7 +283,7 @@ func TestRefusedRequests(t *testing.T) {
 // nobody knows whether the signature is right.
 func TestCertificates(t *testing.T) {
 	a, another := newAuthority(t), newAuthority(t)
-	another.key = a.key // who makes their own certificates can certify any key
+	another.key = a.key // somebody who makes their own certificates can certify any key
 	good := a.leaf(t, subject, a.key)
 	later := func() time.Time { return now.Add(49 * time.Hour) }
 	short, err := rsa.GenerateKey(rand.Reader, 1536)

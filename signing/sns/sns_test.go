@@ -135,8 +135,8 @@ func TestNotifications(t *testing.T) {
 	require.Nil(t, v.Diagnose(signing.Message{Header: header(), Body: []byte("{}")}))
 }
 
-// Whatever is signed is refused with a byte changed, and so is everything that has another
-// form than Amazon's.
+// A signed notification is refused with a byte changed, and so is everything that has
+// another form than Amazon's.
 func TestTamperedNotificationsAreRefused(t *testing.T) {
 	s := scheme(t, sns.Config{Certificate: certificate(t, &key.PublicKey, key)})
 	v := verifier(t, s)
@@ -375,7 +375,7 @@ func TestNew(t *testing.T) {
 	require.ErrorContains(t, err, "needs a keyring")
 }
 
-// The text can be split in one way alone: who reads it from its end finds the fields again.
+// The text can be split in one way alone: reading it from its end finds the fields again.
 func FuzzMessages(f *testing.F) {
 	f.Add(notification(f, "2", nil))
 	f.Add(notification(f, "2", map[string]string{"Message": "a\nMessageId\nb\nSubject\nc\n"}))

@@ -47,8 +47,8 @@ type Vendor struct {
 	// to its version. "" is nowhere. An ObjectType that begins with "=" is the type itself.
 	ObjectType, ObjectID, Version string
 
-	// TokenSignsBody is true if a JWT covers the body. TokenCovers says in words which other
-	// parts of a request it covers; "" is none.
+	// TokenSignsBody is true if a JWT covers the body. TokenCovers says in words which
+	// other parts of a request it covers; "": no others.
 	TokenSignsBody bool
 	TokenCovers    string
 	// BodyID is the path to the event's id in the body of a sender whose signature does not

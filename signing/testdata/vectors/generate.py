@@ -89,7 +89,7 @@ assert ed25519(
 ).hex().startswith("e5564300c360ac729086e2cc806e828a"), "RFC 8032 section 7.1, test 1"
 
 
-# What the schemes have in common.
+# The parts that the schemes have in common.
 def mac(key, message, algorithm="sha256"):
     return hmac.new(key, message, algorithm).digest()
 
