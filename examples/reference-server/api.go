@@ -182,8 +182,8 @@ func parameters(op *huma.Operation, in string) (names []string) {
 // out: the first page, and every name.
 var emptyIsNone = map[string]bool{"cursor": true, "after": true, "name": true}
 
-// unknownQuery refuses a parameter that would be passed over: who has mistyped a filter, or
-// given it no value, would be shown everything.
+// unknownQuery refuses a parameter that would be passed over: a caller who has mistyped a
+// filter, or given it no value, would be shown everything.
 func unknownQuery(query url.Values, known []string) *Problem {
 	var errs []Detail
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -204,9 +204,9 @@ func unknownQuery(query url.Values, known []string) *Problem {
 	return problem(http.StatusUnprocessableEntity, summary(errs), errs...)
 }
 
-// unclearHeaders refuses what would be passed over: who sends an empty Idempotency-Key or
-// If-Match, or an If-Match for what has no ETag, believes to be safe, and of two keys one
-// would not count.
+// unclearHeaders refuses headers that would be passed over. A caller who sends an empty
+// Idempotency-Key or If-Match, or an If-Match where there is no ETag, would wrongly feel
+// safe, and one of two keys would not count.
 func unclearHeaders(ctx huma.Context) *Problem {
 	op := ctx.Operation()
 	matchless := op.Method != http.MethodGet && !slices.Contains(parameters(op, "header"), "If-Match")

@@ -2,8 +2,8 @@ package main
 
 import "github.com/surehook/surehook/sender/catalogue"
 
-// eventTypes are the events of this service. What others publish through it, it does not
-// know.
+// eventTypes are the events of this service. It does not know the types that others publish
+// through it.
 func eventTypes() (*catalogue.Catalogue, error) {
 	of := func(name, description string) catalogue.Type {
 		return catalogue.Type{

@@ -83,8 +83,8 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// Whoever comes back after what they have not read was pruned is told so, and with
-// what to go on.
+// A reader who comes back after unread events were pruned is told so, and with what to go
+// on.
 func TestExpiredCursor(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Deliveries and notices are found by what an operator asks for. What is no filter is
-// refused, since it would show everything.
+// Deliveries and notices are found by what an operator asks for. A parameter that is no
+// filter is refused, since it would show everything.
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -27,8 +27,8 @@ func tooMany(after int, format string, args ...any) *Problem {
 	return p
 }
 
-// rates count what comes to this process of each: so many at once, and then so many a
-// second.
+// rates count what comes to this process from each caller: atOnce of them at once, and then
+// perSecond a second.
 type rates struct {
 	atOnce    float64
 	perSecond float64

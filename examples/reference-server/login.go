@@ -11,8 +11,8 @@ import (
 	"github.com/surehook/surehook/sender/console"
 )
 
-// Wrong tokens of one address: so many at once, and then so many a second. A right one
-// counts for nothing.
+// An address may send guessesAtOnce wrong tokens at once, and then guessesASecond a second.
+// Right ones are not counted.
 const (
 	guessesAtOnce   = 5
 	guessesASecond  = 0.5

@@ -101,7 +101,7 @@ func TestOneKeyTwoBodies(t *testing.T) {
 	})
 }
 
-// Whoever goes through a list while things come and go sees everything once that was
+// A reader who goes through a list while things come and go sees everything once that was
 // there all the time.
 func TestPagesWhileThingsChange(t *testing.T) {
 	t.Parallel()
@@ -227,7 +227,7 @@ func TestReadsWaitForNoWriter(t *testing.T) {
 	s.patch(c.token, "/subscriptions/"+id, object{"description": "x"}).is(http.StatusOK)
 }
 
-// Of two changes at a time neither undoes what the other has changed.
+// If two changes are made at the same time, neither undoes what the other has changed.
 func TestChangesAtATime(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

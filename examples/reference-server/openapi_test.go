@@ -133,8 +133,8 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// Every call refuses a query parameter that it does not take: who has mistyped a filter
-// would be shown everything.
+// Every call refuses a query parameter that it does not take: a caller who has mistyped a
+// filter would be shown everything.
 func TestUnknownParameters(t *testing.T) {
 	t.Parallel()
 	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false")

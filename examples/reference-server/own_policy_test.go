@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A subscription's own policy is set, read and refused. What is left out is as it was.
+// A subscription's own policy is set, read and refused. A field that is left out stays as
+// it was.
 func TestOwnPolicyIsSetAndRead(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

@@ -42,8 +42,8 @@ func (r portalRegistry) Subscribe(ctx context.Context, n sender.NewSubscription)
 	return made, err
 }
 
-// Update keeps a subscription's own notices out. Who changes the types at the same time in
-// another window has the last word about the filter, too.
+// Update keeps a subscription's own notices out. If somebody changes the types at the same
+// time in another window, that change has the last word about the filter, too.
 func (r portalRegistry) Update(ctx context.Context, id string, c sender.SubscriptionChange) (sender.Subscription, error) {
 	was, err := r.Subscription(ctx, id)
 	if err != nil {

@@ -38,7 +38,8 @@ func TestFullDisk(t *testing.T) {
 	require.NotContains(t, refusal(&pgconn.PgError{Code: "57P01"}).Detail, "disk")
 }
 
-// Whatever says that the database is away for now is 503, and can be asked again.
+// Each error that says that the database is away for now is 503, and the call can be made
+// again.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{

@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 			{op, "POST", "/subscribers", `{"Name":"x"}`, 422, "body.Name", nil},
 			{op, "POST", "/subscribers", `{"name":"x","NAME":"y"}`, 422, "body.NAME", nil},
 			{c.token, "POST", "/subscriptions/" + sub + "/test", "test", 400, "body", nil},
-			// Of a call that takes no body, all fields are unknown.
+			// If a call takes no body, all fields are unknown.
 			{c.token, "POST", "/subscriptions/" + sub + "/test", object{"type": "order.paid"}, 422, "body.type", nil},
 			{c.token, "POST", "/subscriptions/" + sub + "/test", []string{"order.paid"}, 422, "body", nil},
 			{c.token, "POST", "/subscribers/" + c.id + "/token/rotate", object{"overlap_seconds": 3600}, 422, "body.overlap_seconds", nil},

@@ -12,8 +12,8 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
-// A backup that was made while the server ran is restored as docs/running.md says. What
-// receivers have seen since is not given out again: neither versions nor positions.
+// A backup that was made while the server ran is restored as docs/running.md says. Neither
+// versions nor positions that receivers have seen since are given out again.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {

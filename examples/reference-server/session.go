@@ -19,9 +19,9 @@ const sessionLife = 2 * time.Hour
 
 const sessionCookie = "surehook_console"
 
-// sessions are kept in the database, so that one ends when its owner signs out, whatever
-// process was asked, and also for who has a copy of the cookie. They are found by a hash
-// that is keyed with the operator's token: with another one they all end.
+// sessions are kept in the database. So one ends when its owner signs out, whatever process
+// was asked, and copies of the cookie end with it. They are found by a hash that is keyed
+// with the operator's token: with another one they all end.
 type sessions struct {
 	db   *database
 	keys [][]byte // the newest first

@@ -217,8 +217,8 @@ func TestTestEvent(t *testing.T) {
 	})
 }
 
-// Whoever fails for long enough is disabled, owner and operator are told, and it can
-// be enabled again with all that was held.
+// A subscription that fails for long enough is disabled. Its owner and the operator are
+// told, and it can be enabled again with all that was held.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

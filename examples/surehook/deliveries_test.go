@@ -20,7 +20,7 @@ type listed struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// dead waits for so many dead letters.
+// dead waits for n dead letters.
 func (u *user) dead(n int) listed {
 	u.t.Helper()
 	return eventually(u.t, "dead letters", func() (l listed) {

@@ -46,9 +46,9 @@ func checkServer(ctx context.Context, db *sql.DB, found *findings) {
 	}
 }
 
-// checkPooler finds a pooler by two facts. What it calls the connection's process is not
-// the server's. And if it gives each transaction another server's connection, two of its
-// connections that are open at once have the same server process.
+// checkPooler finds a pooler by two facts. The process id that it tells for the connection
+// is not the server's. And if it gives each transaction another server's connection, two of
+// its connections that are open at once have the same server process.
 func checkPooler(ctx context.Context, pool *pgxpool.Pool, found *findings) {
 	var pids [2]uint32
 	var pooled bool

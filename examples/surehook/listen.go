@@ -209,7 +209,7 @@ func (l *listener) run(ctx context.Context) error {
 	return l.end()
 }
 
-// delay is how long to wait after so many failures before: 1 s, doubled up to 30 s.
+// delay is how long to wait after a number of earlier failures: 1 s, doubled up to 30 s.
 func delay(failed int) time.Duration { return min(time.Second<<min(failed, 5), 30*time.Second) }
 
 func (l *listener) expired(next string) error {

@@ -63,8 +63,8 @@ func run(ctx context.Context, args []string, t *terminal) int {
 	return code
 }
 
-// isTerminal tells whether a person is at the other end. The null device is like a terminal
-// but for that.
+// isTerminal tells whether a person is at the other end. The null device is a character
+// device too, and nobody is there.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {

@@ -36,7 +36,7 @@ func TestReplayHasNotBegun(t *testing.T) {
 	require.Equal(t, "0", r.sentOf())
 }
 
-// Whoever is asked can answer by Ctrl-C, too.
+// The question can be answered by Ctrl-C, too.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	ask := func(ctx context.Context, in io.Reader) (said string, err error) {

@@ -21,8 +21,8 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// server is the backend that is a reference server. What it shows depends on whose token
-// it is given: the operator's, or a subscriber's.
+// server is the backend that is a reference server. It shows what the owner of its token
+// may see: the operator, or a subscriber.
 type server struct {
 	base, token string
 	http        http.Client
@@ -350,7 +350,7 @@ func (s *server) events(subscriber string) (catchup.Source, error) {
 	}
 	return catchup.NewClient(s.base+"/events", &catchup.ClientConfig{
 		Token: catchup.Token(s.token), MaxPageBytes: 128 << 20, // as many events as are asked for, of 1 MiB each, and more
-		AllowUnencrypted: true, // newServer has refused it but for this machine
+		AllowUnencrypted: true, // newServer refuses it, except for this machine
 	})
 }
 

@@ -1,4 +1,4 @@
-// What would hinder people, as lists of sentences.
+// flaws lists, in sentences, what would hinder people.
 var flaws = (() => {
 	const all = s => [...document.querySelectorAll(s)], seen = e => e.getClientRects().length > 0;
 	const root = document.documentElement, tag = e => e.outerHTML.slice(0, 80);

@@ -26,8 +26,8 @@ type Case struct {
 	Point func(r *Running)
 	// Within is the time after the point in which the kill comes, at random.
 	Within time.Duration
-	// Heard gets each whole line that a process prints, one at a time, or is nil. What a
-	// process has printed before it was killed has been heard when Check is called.
+	// Heard gets each whole line that a process prints, one at a time, or is nil. When
+	// Check is called, Heard has had all that a killed process printed.
 	Heard func(line string)
 	// Check is called after each kill, or is nil.
 	Check func()

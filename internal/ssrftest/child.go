@@ -45,8 +45,9 @@ func ByCLibrary(t *testing.T, test string) {
 	checkChild(t, output, err, "cgo")
 }
 
-// newChild returns the command that runs one test. Which resolver names are resolved by is
-// decided when a process begins, and a proxy that the environment names is read once.
+// newChild returns the command that runs one test. Each test has a process of its own,
+// because a process chooses its resolver when it begins, and reads once which proxy the
+// environment names.
 func newChild(t *testing.T, test, where, resolver string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -17,7 +17,7 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Bed is an application on an empty database, and who sends to it.
+// Bed is an application on an empty database, and the sender that posts to it.
 type Bed struct {
 	App    *account.App
 	URL    string // of the database

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the secrets of compose.yaml in ./secrets. What is there already stays: a sealing key
-# that is lost cannot be made again.
+# Makes the secrets of compose.yaml in ./secrets. Files that are there already stay: a
+# sealing key that is lost cannot be made again.
 set -eu
 cd "$(dirname "$0")"
 umask 077

@@ -14,8 +14,8 @@ import (
 	"github.com/surehook/surehook/sender/postgres/postgrestest"
 )
 
-// Each block is covered by a rule, or this fails. What each rule does is in the test that
-// it names.
+// Each block is covered by a rule, or this fails. The test that a rule names does what the
+// rule says.
 func TestEveryBlock(t *testing.T) {
 	for _, b := range blocks(t) {
 		switch b.lang {

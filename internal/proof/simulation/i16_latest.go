@@ -28,8 +28,8 @@ func (w *world) newer(e *event, s *subscription) (newer []*event) {
 	return newer
 }
 
-// overtaken tells whether an event can be superseded for a subscription. What a notice is
-// about has other notices, whose versions are not known here.
+// overtaken tells whether an event can be superseded for a subscription. The object of a
+// notice has other notices too, whose versions are not known here.
 func (w *world) overtaken(e *event, s *subscription) bool {
 	return s.wasLatest && (e.notice || len(w.newer(e, s)) > 0)
 }

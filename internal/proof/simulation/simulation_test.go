@@ -145,7 +145,7 @@ func TestReplaysBitForBit(t *testing.T) {
 }
 
 // Without faults there is one POST for each attempt, each succeeds, and nothing is sent
-// again. What a newer version has overtaken before it was attempted is not sent.
+// again. An event that a newer version has overtaken before it was attempted is not sent.
 func TestWithoutFaults(t *testing.T) {
 	for seed := range uint64(5) {
 		r, err := simulation.Run(t.Context(), simulation.Memory(), simulation.Config{Seed: seed, Events: 100, NoFaults: true})

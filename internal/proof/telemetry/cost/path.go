@@ -143,7 +143,7 @@ func (p *path) close() {
 }
 
 // deliver publishes events, ten in a transaction, while the dispatcher runs, and returns
-// once all of them are delivered. What is observed is scraped each second.
+// once all of them are delivered. Metrics are scraped each second.
 func (p *path) deliver(ctx context.Context, events int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
