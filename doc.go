@@ -4,7 +4,8 @@
 //
 // This package is the front door: [NewSender] makes the sending side of a service, and
 // [NewReceiver] the receiving side. Both only put parts together that agree with each
-// other. The parts are packages of their own, for whoever needs one alone or more of it:
+// other. The parts are packages of their own. Use them directly if you need one alone, or
+// more of it:
 //
 //   - sender, with sender/postgres or sender/sqlite (sender/memory in tests), publishes
 //     events in your own transactions and delivers them;

@@ -51,7 +51,7 @@ type SenderConfig struct {
 	// and at every dial.
 	Network sender.Network
 
-	// Retention says how long what is kept, and how far back events may be sent again.
+	// Retention says how long records are kept, and how far back events may be sent again.
 	Retention sender.Retention
 
 	// Timeout bounds an attempt and a challenge, and is the most that a subscription's

@@ -34,7 +34,7 @@ func (e *Envelope) read(body []byte, f signing.Facts) (ev Event, answer Result, 
 	return ev, "", failure
 }
 
-// challenge returns the answer to a question, or "" for what is none.
+// challenge returns the answer to a question, or "" for a body that is no question.
 func (e *Envelope) challenge(body []byte) (answer Result, failure *Error) {
 	err := contain(func() error {
 		if e.Challenge != nil {

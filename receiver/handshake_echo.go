@@ -52,7 +52,8 @@ func answerOkta(asked []string) (a Answer, is bool, err error) {
 	return harmless(mediaJSON, string(text)), true, nil
 }
 
-// answerOrigin allows a sender of CloudEvents to send. An OPTIONS without an origin is none.
+// answerOrigin allows a sender of CloudEvents to send. An OPTIONS request without an origin
+// is no handshake.
 func (h *Handshake) answerOrigin(m signing.Message) (a Answer, is bool, err error) {
 	header := canonical(m.Header)
 	asked := header[originHeader]

@@ -137,7 +137,7 @@ type rounds struct {
 	kill     func()
 
 	mu  sync.Mutex
-	got map[string]int // answers; "" is none
+	got map[string]int // answers; "": no answer came
 }
 
 func testRounds[Tx any](t *testing.T, b bed[Tx], inTx func() receiver.InTx[Tx], spec ...string) {

@@ -30,11 +30,10 @@ func (c Callback) Event(e Event) Event {
 	return e
 }
 
-// Callback checks a callback URL as Subscribe does, but that it challenges nobody,
-// and finds or makes the implicit subscription of its subscriber and origin. Events
-// can be published to it from then on. ErrInvalid: the URL is refused, and why, as a
-// *FieldError;
-// ErrNotFound: no such subscriber.
+// Callback checks a callback URL as Subscribe does, without a challenge, and finds or makes
+// the implicit subscription of its subscriber and origin. Events can be published to it
+// from then on. ErrInvalid: the URL is refused, and why, as a *FieldError; ErrNotFound: no
+// such subscriber.
 func (r *Registry[Tx]) Callback(ctx context.Context, subscriber, rawURL string) (c Callback, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
 		c, err = r.CallbackTx(ctx, tx, subscriber, rawURL)

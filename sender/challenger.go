@@ -13,7 +13,7 @@ import (
 )
 
 // Challenger makes sure that whoever answers at a callback URL wants the events of its
-// subscriber. URLChallenger is one. It must be safe for concurrent use.
+// subscriber. Package challenge has one. It must be safe for concurrent use.
 type Challenger interface {
 	// Challenge asks a URL once, outside of any transaction. It returns nil if the answer is
 	// the one that the subscriber alone can want to give. An error that matches

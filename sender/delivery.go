@@ -2,7 +2,7 @@ package sender
 
 import "time"
 
-// Status is a delivery's.
+// Status is the status of a delivery.
 type Status string
 
 const (

@@ -1,6 +1,6 @@
-// Package sender has the words of the sending side of a service, and publishes: events that
-// are signed and delivered (webhooks) at least once, from the database that the application
-// already has.
+// Package sender publishes events, and keeps the subscribers and subscriptions that get
+// them: signed (webhooks), at least once, from the database that the application already
+// has.
 //
 // A [Publisher] persists events in the producer's own transaction. A [Registry] keeps the
 // subscribers, their secrets, and their subscriptions. The packages beside this one have a

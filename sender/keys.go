@@ -98,7 +98,7 @@ type SealedSecret struct {
 }
 
 // SealedKeyring is the secrets of a subscriber as a store keeps them, in their
-// order. Version rises with every change of them; sealing them anew is none.
+// order. Version rises with every change of them, and stays when they are sealed anew.
 type SealedKeyring struct {
 	Subscriber string // its id
 	Version    int64

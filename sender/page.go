@@ -2,7 +2,7 @@ package sender
 
 import "fmt"
 
-// PageSize returns how many entries a page has for which limit were asked, 50 if it is 0.
+// PageSize returns how many entries a page has if limit are asked for: 50 for 0.
 // ErrInvalid: it is not from 1 to 200.
 func PageSize(limit int) (int, error) {
 	switch {

@@ -8,11 +8,11 @@ import (
 	"github.com/surehook/surehook/dedup"
 )
 
-// Retention says how long what is kept, and how far back events may be sent again.
-// Zero fields mean the defaults. It is one contract with the receivers: give the
-// Registry, the Dispatcher and all others the same, and tell the receivers Reach and the
-// policy's horizon (Reach and Horizon of package receiver's Config, too), which they check
-// against how long they remember (Retention of the same Config; here Receivers).
+// Retention says how long records are kept, and how far back events may be sent again. Zero
+// fields mean the defaults. It is one contract with the receivers: give the Registry, the
+// Dispatcher and all others the same, and tell the receivers Reach and the policy's horizon
+// (Reach and Horizon of package receiver's Config, too), which they check against how long
+// they remember (Retention of the same Config; here Receivers).
 //
 // This must hold: the policy's horizon ≤ Reach; Reach and the horizon together ≤ Receivers
 // less dedup.RetentionMargin, because what is sent again at the end of Reach is tried for

@@ -164,8 +164,8 @@ func (r *Registry[Tx]) ExtendSecretTx(ctx context.Context, tx Tx, subscriber str
 	return end, r.setSecrets(ctx, tx, k, secrets)
 }
 
-// RetireSecret ends an overlap: of a subscriber's secrets only the newest stays
-// valid, and signs from now on, also if it has waited for its SignFrom. ErrNotFound: no such
+// RetireSecret ends an overlap: only the newest of a subscriber's secrets stays valid, and
+// signs from now on, also if it has waited for its SignFrom. ErrNotFound: no such
 // subscriber. ErrConflict as in RotateSecret.
 func (r *Registry[Tx]) RetireSecret(ctx context.Context, subscriber string) error {
 	return r.changing(ctx, func(tx Tx) error { return r.RetireSecretTx(ctx, tx, subscriber) })

@@ -22,10 +22,10 @@ import (
 type Settings struct {
 	// Headers are sent with every attempt, besides the library's own. At most 32,
 	// of 8 KiB in all. Names are those of RFC 9110, section 5.1, and values have no
-	// control characters but tabs. Refused are the names that belong to the
-	// connection (Connection, Host, Transfer-Encoding …), to the body
-	// (Content-Type …), to the library (User-Agent, all of Webhook-…), and
-	// Idempotency-Key, with which an HTTP client may send a request twice.
+	// control characters but tabs. Names that belong to the connection (Connection, Host,
+	// Transfer-Encoding …), to the body (Content-Type …) or to the library (User-Agent, all
+	// of Webhook-…) are refused, and so is Idempotency-Key, with which an HTTP client may
+	// send a request twice.
 	//
 	// A subscription that is stored has its values sealed, each bound to the
 	// subscription and the header: a caller who changes Settings that it has read hands

@@ -13,7 +13,7 @@ import (
 // events of all subscribers.
 const Operator = "sub_operator"
 
-// SubscriptionStatus is a subscription's.
+// SubscriptionStatus is the status of a subscription.
 type SubscriptionStatus string
 
 // The statuses of subscriptions.
@@ -135,9 +135,9 @@ const (
 )
 
 // Resume says what a subscription that is resumed takes of what was held: all, or
-// none, or what was published at Since or later. An event that is in the feed behind such a
-// one can be taken too, though it was published before: its transaction committed late, or
-// it waited for a large event about its object.
+// none, or what was published at Since or later. An event that stands behind one of these
+// in the feed can be taken too, though it was published before: its transaction committed
+// late, or it waited for a large event about its object.
 type Resume struct {
 	None  bool
 	Since time.Time

@@ -46,7 +46,7 @@ type readiness struct {
 	err error
 }
 
-// readinessKept is for how long what was found is good enough for the next who asks.
+// readinessKept is for how long a result also answers the next caller.
 const readinessKept = time.Second
 
 func (r *readiness) check(find func() error) error {

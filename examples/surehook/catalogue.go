@@ -142,7 +142,7 @@ func printChanges(t *terminal, changes []catalogue.Change, breaking int) {
 	}
 }
 
-// pins words who gets what a change has broken.
+// pins says which subscriptions get what a change has broken.
 func pins(c catalogue.Change) string {
 	switch {
 	case !c.Breaks || c.From == "" && c.Until == "":

@@ -53,7 +53,7 @@ const (
 	maxHeader       = 16 << 10
 )
 
-// ErrURL: the URL is not one that the client may ask for.
+// ErrURL: the client may not ask for the URL.
 var ErrURL = errors.New("keyfetch: the URL is not https at one of the pinned hosts")
 
 // NewClient returns a client for these host names, each in lower case and without a port.

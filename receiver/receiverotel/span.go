@@ -39,8 +39,9 @@ func attempt(header http.Header) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
-// plain reads the usual form, of version 00 with no flag but that it is sampled. The
-// propagator reads the others: it needs a map and contexts, which cost more than the span.
+// plain reads the usual form: version 00, with no flag except the one for a sampled trace.
+// The propagator reads the others: it needs a map and contexts, which cost more than the
+// span.
 func plain(given string) (sc trace.SpanContext, ok bool) {
 	if len(given) != 55 || given[:3] != "00-" || given[35] != '-' || given[52:54] != "-0" || given[54] != '0' && given[54] != '1' {
 		return sc, false

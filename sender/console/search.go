@@ -158,7 +158,7 @@ func (c *Console) deletedOne(ctx context.Context, kind history.FoundKind, id str
 	return view{}, missing
 }
 
-// nothing tells whether an error says that there is no such thing, or can be none.
+// nothing tells whether an error says that there is no such thing, or cannot be.
 func (c *Console) nothing(err error) bool {
 	status, _ := c.problem(err)
 	return status == http.StatusNotFound || status == http.StatusUnprocessableEntity

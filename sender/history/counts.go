@@ -9,7 +9,7 @@ import (
 // MaxCountedNotices is how many notices are counted that nobody has acknowledged.
 const MaxCountedNotices = 1000
 
-// Counts are how many there are of what at one time.
+// Counts are the totals at one time.
 type Counts struct {
 	At time.Time // the database's
 

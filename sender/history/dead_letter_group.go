@@ -51,7 +51,7 @@ func later(a, b time.Time) time.Time {
 
 // DeadLetterGroups groups the newest dead letters by subscription, error class and status
 // code. It looks at about MaxExamined of them; of a subscriber with several subscriptions,
-// at as many of each. ErrInvalid: the query is not one.
+// at as many of each. ErrInvalid: the query is malformed.
 func (h *History) DeadLetterGroups(ctx context.Context, q DeadLetterQuery) (DeadLetterGroups, error) {
 	err := errors.Join(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
 	if err != nil {

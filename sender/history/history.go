@@ -62,7 +62,7 @@ func (h *History) Delivery(ctx context.Context, id string) (sender.Delivery, err
 // Deliveries lists deliveries without bodies and attempts, those of the newest
 // events first, and returns the cursor of the following page, "" after the last. A
 // page can be short, or empty, before that: see MaxExamined. ErrInvalid: a filter,
-// the limit or the cursor is not one.
+// the limit or the cursor is malformed.
 func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]sender.Delivery, string, error) {
 	if err := q.check(); err != nil {
 		return nil, "", err
@@ -71,7 +71,7 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]sender.Del
 }
 
 // Notices lists notices, the newest first, and returns the cursor of the following
-// page, "" after the last. ErrInvalid: a filter, the limit or the cursor is not one.
+// page, "" after the last. ErrInvalid: a filter, the limit or the cursor is malformed.
 func (h *History) Notices(ctx context.Context, q NoticeQuery) ([]sender.Notice, string, error) {
 	limit, err := sender.PageSize(q.Limit)
 	errs := ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "kind", Text: string(q.Kind)})

@@ -42,7 +42,7 @@ func (q *DeliveryQuery) check() error {
 
 // Events lists events without bodies, the newest first, and returns the cursor of
 // the following page, "" after the last. A page can be short, or empty, before
-// that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is not one.
+// that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is malformed.
 func (h *History) Events(ctx context.Context, q EventQuery) ([]sender.StoredEvent, string, error) {
 	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
 	limit, err := sender.PageSize(q.Limit)
@@ -63,7 +63,7 @@ func (h *History) Event(ctx context.Context, id string) (sender.StoredEvent, err
 // otherwise, and returns
 // the cursor of the following page, "" after the last. A page can be short, or
 // empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or the
-// cursor is not one.
+// cursor is malformed.
 func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
 	limit, err := sender.PageSize(q.Limit)
 	switch q.Status {
@@ -78,8 +78,8 @@ func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery)
 	return h.store.Subscriptions(ctx, q)
 }
 
-// Counts returns how many there are of what, from rows that are kept up with
-// every change: however large the backlog is, it costs the same.
+// Counts returns the totals, from rows that are kept up with every change: it costs the
+// same however large the backlog is.
 func (h *History) Counts(ctx context.Context) (Counts, error) { return h.store.Counts(ctx) }
 
 // Rollups returns those of the minutes that began at from or later and before to,

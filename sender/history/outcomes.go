@@ -14,7 +14,7 @@ const (
 	outcomesEach   = 200 // deliveries that are counted of each
 )
 
-// Outcomes are how many deliveries of an event have which status.
+// Outcomes counts the deliveries of an event by status.
 type Outcomes struct {
 	ByStatus map[sender.Status]int // a status of none is left out
 	// More tells that only 200 deliveries were counted, and there may be others.

@@ -16,7 +16,7 @@ type Owned struct {
 }
 
 // ForSubscriber returns the History of one subscriber. It asks no database whether there is
-// such a subscriber: of one that is not there, nothing is found. An empty id is no subscriber:
+// such a subscriber: if there is none, nothing is found. An empty id is no subscriber:
 // everything is refused then, with ErrInvalid or ErrNotFound.
 func (h *History) ForSubscriber(id string) *Owned { return &Owned{all: h, subscriber: id} }
 

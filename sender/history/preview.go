@@ -39,7 +39,7 @@ type Preview struct {
 // Preview tells how many of the last events of some types a filter would match, before
 // anybody is given it, in the payload version that the subscription gets. It passes over at most
 // MaxExamined events of other types and of other subscribers, and reads each event that counts by
-// itself. ErrInvalid: the filter, a type, the payload version or the number is none.
+// itself. ErrInvalid: the filter, a type, the payload version or the number is not valid.
 func (h *History) Preview(ctx context.Context, q PreviewQuery) (Preview, error) {
 	f, err := q.check()
 	if err != nil {

@@ -70,8 +70,8 @@ type Store interface {
 	// cursor of the page that follows ("" if none does).
 	Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error)
 
-	// Counts returns how many there are of what. Its cost depends neither on the
-	// backlog nor on the history.
+	// Counts returns the totals. Its cost depends neither on the backlog nor on the
+	// history.
 	Counts(ctx context.Context) (Counts, error)
 
 	// Rollups returns those of the minutes that began at from or later and before

@@ -58,7 +58,7 @@ type Why struct {
 // Part is a piece of a sentence.
 type Part struct {
 	Text string
-	Time time.Time // that the text is, in UTC; zero: it is none
+	Time time.Time // the time that the text says, in UTC; zero: it says none
 }
 
 // MaxAhead is how many deliveries are counted at most that go before one.

@@ -15,7 +15,7 @@ import (
 // The reasons why an event has no delivery to a subscription.
 const (
 	WhyNotAddressed Reason = "not_addressed" // it is addressed to others
-	WhyNotAsked     Reason = "not_asked"     // its type is none that the subscription asks for
+	WhyNotAsked     Reason = "not_asked"     // the subscription does not ask for its type
 	WhyOlder        Reason = "older"         // it was published before there was the subscription
 	WhyRedacted     Reason = "redacted"      // nothing of it is left that a filter could match
 	WhyFiltered     Reason = "filtered"      // the subscription's filter does not match it

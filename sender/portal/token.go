@@ -20,8 +20,8 @@ import (
 
 // Grant says for whom a token opens the portal.
 type Grant struct {
-	// Subscriber is the id of the one whose things are shown. The Operator is none: the
-	// console is for operators.
+	// Subscriber is the id of the subscriber whose endpoints and deliveries are shown. It
+	// cannot be the Operator: the console is for operators.
 	Subscriber string
 
 	// Name is the customer's, shown at the head of the pages. Up to 255 bytes of UTF-8

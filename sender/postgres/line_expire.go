@@ -42,8 +42,8 @@ type heldBack struct {
 	held []rules.Held
 }
 
-// expire ends what is too old of what these dead letters hold back no more, and returns those
-// of them that nothing of that is left behind. Their heads are locked.
+// expire ends those deliveries that are too old and that these dead letters no longer hold
+// back. It returns the dead letters behind which none is left. Their heads are locked.
 func (b *batch) expire(all []dispatch.DeliveryKey, notBefore time.Time) (free []dispatch.DeliveryKey, err error) {
 	expires := func(k dispatch.DeliveryKey) bool {
 		return rules.Expires(sender.SubscriptionStatus(b.subs[k.Subscription].status), notBefore)

@@ -78,14 +78,13 @@ func New(store Store, cfg *Config) (*Replays, error) {
 // Create counts what matches, and stops when it has looked at about MaxCounted deliveries:
 // so it takes no longer after a large outage. Replay.More tells that it has stopped.
 //
-// ErrInvalid: the filter or the rate is not one. ErrNotFound: the filter names a
+// ErrInvalid: the filter or the rate is malformed. ErrNotFound: the filter names a
 // subscription or a subscriber that never was, or a subscription of another subscriber than
-// it names. A *RetentionError, unless it is
-// forced: some of the events were published longer ago than Retention.Reach; or, if its
-// Published is zero, that cannot be told, since there are more than MaxCounted that are so
-// old and that the filter may select. A later Filter.Since leaves them out. A replay that is
-// paused for long, or has a low rate, skips what is beyond the reach when its turn comes:
-// Replay.TooOld counts it.
+// it names. A *RetentionError, unless it is forced: some of the events were published
+// longer ago than Retention.Reach; or, if its Published is zero, that cannot be told, since
+// there are more than MaxCounted that are so old and that the filter may select. A later
+// Filter.Since leaves them out. A replay that is paused for long, or has a low rate, skips
+// what is beyond the reach when its turn comes: Replay.TooOld counts it.
 func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) { return r.create(ctx, n, 0) }
 
 func (r *Replays) create(ctx context.Context, n Request, unfinished int) (Replay, error) {
@@ -129,8 +128,8 @@ func (r *Replays) PreviewSome(ctx context.Context, f Filter) (Preview, error) {
 // Get returns a replay, or ErrNotFound.
 func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r.store.Replay(ctx, id) }
 
-// List lists replays, newest first. ErrInvalid: the subscriber or the limit is not one. ErrNotFound:
-// there is none with the id q.After.
+// List lists replays, newest first. ErrInvalid: the subscriber or the limit is malformed.
+// ErrNotFound: there is none with the id q.After.
 func (r *Replays) List(ctx context.Context, q Query) ([]Replay, error) {
 	limit, err := sender.PageSize(q.Limit)
 	if err := errors.Join(append(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {

@@ -25,7 +25,7 @@ func Redeliver(d *sender.Delivery, gone bool, notBefore time.Time) error {
 
 // Within returns a *sender.RetentionError if the oldest event that would be sent was
 // published before notBefore: its receivers may have forgotten it, and would apply it twice
-// (I10). A zero time on either side is none.
+// (I10). It returns nil if either time is zero.
 func Within(oldest, notBefore time.Time) error {
 	if oldest.IsZero() || !oldest.Before(notBefore) {
 		return nil

@@ -25,7 +25,7 @@ func (t *Telemetry) AttemptTraceparent(ctx context.Context, c *dispatch.Claimed)
 	return c.Event.Traceparent
 }
 
-// format leaves the trace's state out, and all flags but that it is sampled.
+// format leaves out the trace's state, and all flags except the one for a sampled trace.
 func format(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""

@@ -26,8 +26,8 @@ type heldBack struct {
 	held  []rules.Held
 }
 
-// expire ends what is too old of what these dead letters hold back no more, and returns those
-// of them that nothing of that is left behind.
+// expire ends those deliveries that are too old and that these dead letters no longer hold
+// back. It returns the dead letters behind which none is left.
 func (b *batch) expire(all []dispatch.DeliveryKey, notBefore time.Time) (free []dispatch.DeliveryKey, err error) {
 	for _, k := range all {
 		left, err := b.expireBehind(k, all, notBefore)

@@ -17,7 +17,7 @@ func largeRules[Tx any]() []rule[Tx] {
 		{"many that wait", "Events that wait for a large one about their object are passed over by those behind them, and are expanded in their order once it is whole.", largeWaiting[Tx]},
 		{"late", "A large event's delivery that comes after a later event's is claimed before that, if that was not claimed, and in any case.", largeLate[Tx]},
 		{"late beside retries", "A late delivery keeps its place among others of its subscription that wait for a retry.", largeLateRetries[Tx]},
-		{"late and left behind", "A large event that was begun before its subscription was resumed without it leaves a cancelled delivery there.", largeSkipped[Tx]},
+		{"late and skipped", "A large event that was begun before its subscription was resumed without it leaves a cancelled delivery there.", largeSkipped[Tx]},
 		{"late and closing", "A subscription that is closing gets a large event that was committed before, however late, and is deleted after it.", largeClosing[Tx]},
 	}
 }
@@ -242,8 +242,8 @@ func largeSkipped[Tx any](w *world[Tx]) {
 	w.resume(sub, sender.Resume{Since: since})
 	w.expandBy(parts)
 	w.endsSwept()
-	w.equal(w.delivery(large.ID, sub).Status, sender.StatusCancelled, "status of a late delivery that a resume has left behind")
-	w.equal(w.delivery(small.ID, sub).Status, sender.StatusCancelled, "status of one that it has left behind")
+	w.equal(w.delivery(large.ID, sub).Status, sender.StatusCancelled, "status of a late delivery that a resume has skipped")
+	w.equal(w.delivery(small.ID, sub).Status, sender.StatusCancelled, "status of one that it has skipped")
 	for _, c := range w.claim(plenty) {
 		if c.Target.Subscription == sub {
 			w.equal(c.Event.ID, kept.ID, "event of what is claimed")

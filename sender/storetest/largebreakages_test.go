@@ -14,7 +14,7 @@ var largeBreakages = []breakage{
 	{"large events get all there is room for", onExpand(func(p *dispatch.ExpandParams) { p.Part = p.Deliveries }), checks{"large/parts"}},
 	{"no two events are about the same object", onDrafts(func(d *sender.Draft) { d.Object.ID = d.ID }), checks{"large/beside others", "large/many that wait"}},
 	{"what comes late is overlooked", func(s store) store { return &lateOverlooked{store: s, last: map[int64]int64{}} }, checks{"large/late"}},
-	{"a late delivery is not left behind", onResume(func(r *sender.Resume) { *r = sender.Resume{} }), checks{"large/late and left behind"}},
+	{"a late delivery is not skipped", onResume(func(r *sender.Resume) { *r = sender.Resume{} }), checks{"large/late and skipped"}},
 	{"what is closing is deleted before a large event is whole", func(s store) store { return closeDeletes{s} }, checks{"large/late and closing"}},
 }
 

@@ -18,7 +18,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"groups", "A replay of groups sends again what belongs to one of them, and nothing else; one by status code, what was last answered with it.", replayGroups[Tx]},
 		{"set of dead letters", "A delivery that becomes a dead letter after a replay was created is not of its set, and neither is one that was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet[Tx]},
 		{"set of delivered ones", "A delivery that is delivered only after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
-		{"set of delivered ones, left behind", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped[Tx]},
+		{"set of delivered ones, skipped", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped[Tx]},
 		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter[Tx]},
 		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
 		{"no such", "A filter that names what never was, or a subscription of another subscriber than it names, is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},

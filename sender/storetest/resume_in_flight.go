@@ -138,7 +138,7 @@ func resumeInFlightFails[Tx any](w *world[Tx]) {
 func resumeInFlightLost[Tx any](w *world[Tx]) {
 	d, sub, c := w.skippedInFlight()
 	w.Advance(lease + time.Second)
-	w.claimNothing("of what was left behind by a resume, and was lost")
+	w.claimNothing("of what a resume has skipped, and was lost")
 	w.endsSwept()
 	w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)})
 	read := w.delivery(d.ID, sub)
@@ -159,7 +159,7 @@ func resumeInFlightSingle[Tx any](w *world[Tx]) {
 		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after the resume")
 		if class == sender.ClassInterrupted {
 			w.Advance(lease + time.Second)
-			w.claimNothing("of a single attempt that was left behind, and was lost")
+			w.claimNothing("of a single attempt that was skipped, and was lost")
 		} else {
 			w.record(result(c, class))
 		}
@@ -167,6 +167,6 @@ func resumeInFlightSingle[Tx any](w *world[Tx]) {
 		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after the single attempt ended with %q", class)
 		w.equal([]any{w.get(id).AttemptCount, w.get(id).LastErrorClass}, []any{2, class}, "attempts and last class")
 		w.Advance(time.Hour)
-		w.claimNothing("after a single attempt that was left behind")
+		w.claimNothing("after a single attempt that was skipped")
 	}
 }

@@ -180,7 +180,7 @@ func spareSingle[Tx any](w *world[Tx]) {
 		w.spare()
 		w.pause(sub)
 		w.resume(sub, takeNone)
-		w.equal(w.get(id).Status, sender.StatusDelivered, "status of one that a resume has left behind while it waited")
+		w.equal(w.get(id).Status, sender.StatusDelivered, "status of one that a resume has skipped while it waited")
 		w.endsSwept()
 		w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after a sweep")
 	}

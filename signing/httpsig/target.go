@@ -73,7 +73,8 @@ func (t *target) query() string {
 const maxQueryPairs = 256
 
 // param returns the one value of a parameter as it is signed. Both its name and its value are
-// written as in a form (RFC 9421 section 2.2.8). A parameter that is there twice is none.
+// written as in a form (RFC 9421 section 2.2.8). It returns false for a parameter that is
+// there twice.
 func (t *target) param(name string) (value string, ok bool) {
 	q := t.query()
 	if strings.Count(q, "&") >= maxQueryPairs {

@@ -157,8 +157,8 @@ func whatIsToken(h http.Header) string {
 	return ""
 }
 
-// whatIsWeak says so of what is no signature. It is not judged, so that nobody takes it for
-// one.
+// whatIsWeak says so of a header that is no signature. It is not judged, so that nobody
+// takes it for one.
 func whatIsWeak(h http.Header) string {
 	for _, v := range vendors.All() {
 		d := v.Description

@@ -20,9 +20,9 @@ type AttemptsPage struct {
 	Foot         Pages
 }
 
-// DeliveryWithAttempts reads a delivery with the part of its attempts that has the one of a
-// number, and no others. There it is chosen; without such a one it is the newest. Links name the
-// number as "attempt".
+// DeliveryWithAttempts reads a delivery with the page of its attempts that has the one with a
+// number, and no others. That one is chosen, or the newest if there is none of that number.
+// Links name the number as "attempt".
 func DeliveryWithAttempts(number string, read func(q history.AttemptQuery) (sender.Delivery, error)) (sender.Delivery, AttemptsPage, error) {
 	d, err := read(history.AttemptQuery{Limit: attemptsAPage})
 	count := d.AttemptCount

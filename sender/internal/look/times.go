@@ -38,8 +38,8 @@ func left(now, t time.Time) template.HTML {
 	return element(t, "left", Age(t.Sub(now)))
 }
 
-// since is the duration from a time to another one, without an element of its own; "–"
-// if there is none.
+// since is the duration from a time to another one, without an element of its own; "–" if
+// one of them is zero.
 func since(now, t time.Time) string {
 	if t.IsZero() {
 		return "–"
