@@ -21,10 +21,11 @@
 //
 // With a claim that has the body's hash ([Token].BodyHash), a token is a signature of the
 // request. Without one, as in Pub/Sub's, it is an identity card: it shows who calls, and TLS
-// alone keeps what is said together with it. Whoever gets hold of such a token, in a proxy or
-// a log, can post any body to the same audience until it expires, for Google within an hour.
-// So those schemes say [signing.DedupAlone], all their facts are Unsigned, and a verifier
-// asks for Deduplicated and UnsignedBody, by which the program says that it knows.
+// alone keeps what is said together with it. Somebody who gets hold of such a token, in a
+// proxy or a log, can post any body to the same audience until it expires, for Google
+// within an hour. So those schemes say [signing.DedupAlone], all their facts are Unsigned,
+// and a verifier asks for Deduplicated and UnsignedBody, by which the program says that it
+// knows.
 //
 // # Keys
 //
