@@ -17,7 +17,7 @@ import (
 // itself: in a header, as Telegram's, Okta's and GitLab's older token, or in the body, as
 // Microsoft Graph's clientState. It is much weaker than a signature:
 //
-//   - A proxy or a log of headers that sees one request has the secret, and can
+//   - Anybody who sees one request, in a proxy or a log of headers, has the secret, and can
 //     post whatever they like for as long as it is used.
 //   - Nothing of a request is proved but that its sender knows the secret. So all that
 //     [Facts] says is Unsigned, and there is no time.
