@@ -132,7 +132,7 @@ func NewSecrets(nameOf func(signing.Message) string, lookup Lookup, cfg *Secrets
 		{"Timeout", int64(c.Timeout)}, {"Lookups", int64(c.Lookups)},
 	} {
 		if setting.value < 0 {
-			problems = append(problems, fmt.Errorf("receiver: SecretsConfig.%s is negative: it must be positive", setting.name))
+			problems = append(problems, fmt.Errorf("receiver: SecretsConfig.%s is %d: it must be positive, or 0 for the default", setting.name, setting.value))
 		}
 	}
 	var err error

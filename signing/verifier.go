@@ -178,7 +178,7 @@ func (v *Verifier) check(schemes []Scheme, c *VerifierConfig) error {
 	}
 	for i, s := range schemes {
 		if s == nil {
-			problems = append(problems, fmt.Errorf("signing: scheme %d is nil", i))
+			problems = append(problems, fmt.Errorf("signing: scheme %d is nil: leave it out, or give one", i))
 			continue
 		}
 		if s, ok := s.(checker); ok {

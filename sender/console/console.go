@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -185,7 +186,7 @@ func New(b Backend, authorize Authorize, cfg *Config) (*Console, error) {
 	missing(b.Replays == nil, "Replays")
 	missing(authorize == nil, "an Authorize function: without one, anybody could see and do everything")
 	if c.cfg.Timeout < 0 {
-		errs = append(errs, errors.New("sender/console: Config.Timeout is negative: it must be above 0, or 0 for the default"))
+		errs = append(errs, fmt.Errorf("sender/console: Config.Timeout is %v: it must be above 0, or 0 for the default", c.cfg.Timeout))
 	}
 	var err error
 	if c.pages, err = parsePages(); err != nil {

@@ -212,7 +212,7 @@ func (c *Config) problems() (errs []error) {
 	}
 	if c.Return != "" {
 		u, err := url.Parse(c.Return)
-		bad(err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "", "Return is no http or https URL")
+		bad(err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "", "Return is %q: it must be an http or https URL", c.Return)
 	}
 	bad(c.DisableAfter < 0, "DisableAfter is %v: it must not be negative", c.DisableAfter)
 	bad(c.Session < time.Minute || c.Session > maxSession, "Session is %v: it must be from 1m to %v", c.Session, maxSession)

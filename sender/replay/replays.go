@@ -168,6 +168,8 @@ var errorClasses = []sender.Class{
 	sender.ClassNone, sender.ClassDNS, sender.ClassConnect, sender.ClassTLS, sender.ClassTimeout, sender.ClassReset, sender.ClassStatus, sender.ClassRedirect, sender.ClassBlocked, sender.ClassInterrupted, sender.ClassProtocol,
 }
 
+const classesInWords = "dns, connect, tls, timeout, reset, status, redirect, blocked, interrupted or protocol"
+
 // maxGroups bounds Filter.Groups.
 const maxGroups = 100
 
@@ -198,10 +200,10 @@ func (f *Filter) validate() error {
 	for i, g := range f.Groups {
 		errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: fmt.Sprintf("filter: group %d: subscription", i), Text: g.Subscription})...)
 		bad(g.Subscription == "", "group %d: it names no subscription", i)
-		bad(!slices.Contains(errorClasses, g.ErrorClass), "group %d: error class %q: there is none of that name", i, g.ErrorClass)
+		bad(!slices.Contains(errorClasses, g.ErrorClass), "group %d: error class %q: it must be %s", i, g.ErrorClass, classesInWords)
 		bad(!isCode(g.StatusCode), "group %d: status code %d: it must be an HTTP status of three digits, or 0 if there was no answer", i, g.StatusCode)
 	}
-	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: there is none of that name", f.ErrorClass)
+	bad(!slices.Contains(errorClasses, f.ErrorClass), "error class %q: it must be %s", f.ErrorClass, classesInWords)
 	return errors.Join(errs...)
 }
 

@@ -210,7 +210,7 @@ func (s *Scheme) checkTimes() error {
 	case s.cfg.Lifetime == 0:
 		s.cfg.Lifetime = signing.DefaultTolerance
 	case s.cfg.Lifetime < time.Second || !s.cfg.NeedExpires:
-		return errors.New("httpsig: Config.Lifetime must be at least 1s, and needs NeedExpires")
+		return fmt.Errorf("httpsig: Config.Lifetime is %v: it must be at least 1s, and needs NeedExpires", s.cfg.Lifetime)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (c *KeysConfig) parts(host string) (*keyfetch.Client, *keyfetch.CacheConfig
 		cfg = *c
 	}
 	if cfg.Timeout < 0 || cfg.KeepFor < 0 || cfg.StaleFor < 0 {
-		return nil, nil, errors.New("jose: Timeout, KeepFor and StaleFor must be positive, or 0 for their defaults")
+		return nil, nil, fmt.Errorf("jose: KeysConfig.Timeout is %v, KeepFor %v and StaleFor %v: they must be positive, or 0 for their defaults", cfg.Timeout, cfg.KeepFor, cfg.StaleFor)
 	}
 	if cfg.StaleFor == 0 {
 		cfg.StaleFor = 24 * time.Hour

@@ -85,10 +85,10 @@ func (t *Token) check() error {
 		wrong("its Algorithm must be RS256, ES256 or HS256")
 	}
 	if t.MaxAge != 0 && t.MaxAge < time.Second {
-		wrong("its MaxAge must be at least 1s, or 0")
+		wrong("its MaxAge is %v: it must be at least 1s, or 0", t.MaxAge)
 	}
 	if (t.URLHash == "") != (t.URL == "") {
-		wrong("URLHash and URL go together")
+		wrong("it has one of URLHash and URL: give both, or none")
 	}
 	if t.URL != "" {
 		if u, err := url.Parse(t.URL); err != nil || u.Host == "" || u.Fragment != "" {

@@ -133,7 +133,7 @@ func New(webhookID string, cfg *Config) (*Scheme, error) {
 		s.cfg.Now = time.Now
 	}
 	if s.cfg.MaxAge < time.Second || s.cfg.Timeout < 0 {
-		problems = append(problems, errors.New("paypal: MaxAge must be at least 1s, and Timeout positive"))
+		problems = append(problems, fmt.Errorf("paypal: Config.MaxAge is %v and Timeout %v: MaxAge must be at least 1s, and Timeout positive", s.cfg.MaxAge, s.cfg.Timeout))
 	}
 	if c := s.cfg.Certificate; c != nil {
 		if _, ok := c.PublicKey.(*rsa.PublicKey); !ok {
