@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -223,10 +224,24 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err := r.keys.checkSealed(n.Settings.Headers, s); err != nil {
 		errs = append(errs, err)
 	}
+	certificate, certificateErrs := r.sealedCertificate(n, s, u)
+	errs = append(errs, certificateErrs...)
+	if err := errors.Join(errs...); err != nil {
+		return Subscription{}, err
+	}
+	s.URL, s.EventTypes, s.Filter, s.Description, s.Settings = u.String(), types, f, n.Description, n.Settings.normalised()
+	s.Settings.SealedCertificate = certificate
+	r.keys.sealHeaders(s.ID, s.Settings.Headers)
+	return s, nil
+}
+
+// sealedCertificate is the sealed client certificate of a subscription as it is to be: the given
+// one, or the one that it has. u is its URL, nil if that is refused.
+func (r *Registry[Tx]) sealedCertificate(n NewSubscription, s Subscription, u *url.URL) (certificate []byte, errs []error) {
 	if len(n.Settings.SealedCertificate) > 0 {
 		errs = append(errs, refuseField("client_certificate", "settings: ", "a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate"))
 	}
-	certificate := s.Settings.SealedCertificate
+	certificate = s.Settings.SealedCertificate
 	if n.ClientCertificate != nil {
 		text, err := n.ClientCertificate.text(r.now())
 		if err != nil {
@@ -238,13 +253,7 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if (n.ClientCertificate != nil || certificate != nil) && u != nil && u.Scheme != "https" {
 		errs = append(errs, refuseField("client_certificate", "client certificate: ", "the URL must be https"))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return Subscription{}, err
-	}
-	s.URL, s.EventTypes, s.Filter, s.Description, s.Settings = u.String(), types, f, n.Description, n.Settings.normalised()
-	s.Settings.SealedCertificate = certificate
-	r.keys.sealHeaders(s.ID, s.Settings.Headers)
-	return s, nil
+	return certificate, errs
 }
 
 func checkEventTypes(types []string) ([]string, error) {

@@ -247,31 +247,10 @@ func (b *batch) lost(all []*head, most int) error {
 	if len(ended) == 0 {
 		return nil
 	}
-	type lostLease struct {
-		live
-		info sender.EventInfo
-	}
-	var leases []*lostLease
-	err := b.each(func(r rows) (bool, error) {
-		l := &lostLease{}
-		var names []string
-		var created timestamp
-		err := r.Scan(append(l.columns(), &names, &created)...)
-		if err == nil {
-			l.info = sender.EventInfo{CreatedAt: created.time(), Notice: l.notice}
-			if len(names) > 0 { // there are none if the event is gone
-				l.info.ID, l.info.Type, l.info.Object, l.info.URL, l.info.Traceparent = names[0], names[1], sender.Object{Type: names[2], ID: names[3]}, names[4], names[5]
-			}
-			leases = append(leases, l)
-		}
-		return true, err
-	}, deleteLost, ended, b.now, most)
+	leases, err := b.takeLost(ended, most)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(leases, func(x, y *lostLease) int {
-		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.event, y.event))
-	})
 	if err := b.readLinesOf(column(leases, func(l *lostLease) dispatch.DeliveryKey { return l.key() })); err != nil {
 		return err
 	}
@@ -299,6 +278,34 @@ func (b *batch) lost(all []*head, most int) error {
 		return err
 	}
 	return b.flush()
+}
+
+// lostLease is a lease that has ended, with its event.
+type lostLease struct {
+	live
+	info sender.EventInfo
+}
+
+// takeLost takes the ended leases of subscriptions, in the order in which they are settled.
+func (b *batch) takeLost(ended []int64, most int) (leases []*lostLease, err error) {
+	err = b.each(func(r rows) (bool, error) {
+		l := &lostLease{}
+		var names []string
+		var created timestamp
+		err := r.Scan(append(l.columns(), &names, &created)...)
+		if err == nil {
+			l.info = sender.EventInfo{CreatedAt: created.time(), Notice: l.notice}
+			if len(names) > 0 { // there are none if the event is gone
+				l.info.ID, l.info.Type, l.info.Object, l.info.URL, l.info.Traceparent = names[0], names[1], sender.Object{Type: names[2], ID: names[3]}, names[4], names[5]
+			}
+			leases = append(leases, l)
+		}
+		return true, err
+	}, deleteLost, ended, b.now, most)
+	slices.SortFunc(leases, func(x, y *lostLease) int {
+		return cmp.Or(cmp.Compare(x.subscription, y.subscription), cmp.Compare(x.event, y.event))
+	})
+	return leases, err
 }
 
 // look finds the candidates of subscriptions that can have more due than their first

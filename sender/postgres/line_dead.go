@@ -42,7 +42,6 @@ const (
 		JOIN surehook_feed f ON f.position = n.event JOIN surehook_events e ON e.no = f.event
 		WHERE me.subscription = $1 AND me.event = $2 AND me.place = 3`
 
-	selectObjectAt  = `SELECT ` + objectOf + ` FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = $1`
 	selectObjectsAt = `SELECT f.position, ` + objectOf + ` FROM surehook_feed f JOIN surehook_events e ON e.no = f.event WHERE f.position = ANY($1)`
 )
 

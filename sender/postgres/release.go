@@ -42,27 +42,11 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if err := b.standIn(column(rs, func(r dispatch.Release) int64 { return r.Key.Subscription })); err != nil {
 		return err
 	}
-	leases := make(map[dispatch.DeliveryKey]*live, len(rs))
-	err := b.each(func(r rows) (bool, error) {
-		var l live
-		err := r.Scan(l.columns()...)
-		leases[l.key()] = &l
-		return true, err
-	}, takeLeases.of(len(rs)),
-		field(rs, func(r dispatch.Release) int64 { return r.Key.Subscription }),
-		field(rs, func(r dispatch.Release) int64 { return r.Key.Event }),
-		field(rs, func(r dispatch.Release) int64 { return r.Token }))
+	leases, err := b.takeLeasesOf(rs)
 	if err != nil || len(leases) == 0 {
 		return err
 	}
-	created := map[int64]timestamp{} // by event
-	err = b.each(func(r rows) (bool, error) {
-		var event int64
-		var at timestamp
-		err := r.Scan(&event, &at)
-		created[event] = at
-		return true, err
-	}, selectCreated, column(rs, func(r dispatch.Release) int64 { return r.Key.Event }))
+	created, err := b.createdOf(column(rs, func(r dispatch.Release) int64 { return r.Key.Event }))
 	if err != nil {
 		return err
 	}
@@ -96,6 +80,39 @@ func (b *batch) release(rs []dispatch.Release) error {
 			return err
 		}
 	}
+	return b.endReleased(cancelled, superseded)
+}
+
+// takeLeasesOf takes the leases that are released and are still held under their tokens.
+func (b *batch) takeLeasesOf(rs []dispatch.Release) (map[dispatch.DeliveryKey]*live, error) {
+	leases := make(map[dispatch.DeliveryKey]*live, len(rs))
+	err := b.each(func(r rows) (bool, error) {
+		var l live
+		err := r.Scan(l.columns()...)
+		leases[l.key()] = &l
+		return true, err
+	}, takeLeases.of(len(rs)),
+		field(rs, func(r dispatch.Release) int64 { return r.Key.Subscription }),
+		field(rs, func(r dispatch.Release) int64 { return r.Key.Event }),
+		field(rs, func(r dispatch.Release) int64 { return r.Token }))
+	return leases, err
+}
+
+// createdOf reads when events were made.
+func (b *batch) createdOf(events []int64) (map[int64]timestamp, error) {
+	created := map[int64]timestamp{}
+	err := b.each(func(r rows) (bool, error) {
+		var event int64
+		var at timestamp
+		err := r.Scan(&event, &at)
+		created[event] = at
+		return true, err
+	}, selectCreated, events)
+	return created, err
+}
+
+// endReleased ends released deliveries that do not go on.
+func (b *batch) endReleased(cancelled, superseded []dispatch.DeliveryKey) error {
 	if len(cancelled)+len(superseded) == 0 {
 		return nil
 	}
@@ -105,7 +122,7 @@ func (b *batch) release(rs []dispatch.Release) error {
 	if _, err := b.cancel(cancelled); err != nil {
 		return err
 	}
-	_, err = b.endAll(superseded, b.superseded)
+	_, err := b.endAll(superseded, b.superseded)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 // The random test runs operations against the store and against a model that is too
 // simple to be wrong. It compares all lists after some of them.
 
-// modelSeeds are such that all of modelHappens comes to pass.
+// modelSeeds are such that all comes to pass that TestRandomHistoriesReach counts.
 var modelSeeds = []uint64{243, 227, 568}
 
 const (
@@ -52,7 +52,7 @@ type model[Tx any] struct {
 	claims     []dispatch.Claimed // all that were ever made
 	replays    []*modelReplay     // that are not at their end
 	trace      []string
-	saw        map[string]int // how often something happened: see modelHappens
+	saw        map[string]int // how often something happened, for TestRandomHistoriesReach
 
 	floor     int64                                  // the next version of each object is above it
 	given     map[dispatch.DeliveryKey]dispatch.Live // to Decide, at the last call

@@ -7,6 +7,15 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
+// modelHappens are what the random histories of all seeds together must come to.
+var modelHappens = []string{
+	"made without its filter", "made by its filter over an older version", "made once its filter has changed", "not made by its filter over an older version",
+	"order changed to , in flight", "order changed to object, in flight", "order changed to latest, in flight",
+	"superseded", "superseded at once", "overtaken in flight", "yields",
+	"passed over", "passed over beyond its reach", "freed by a sweep", "resume beyond its reach", "given up by a horizon of its own",
+	"pruned", "event pruned", "redacted", "replayed",
+}
+
 // A random history that does not come to what it is about proves nothing. If something is
 // missing, another seed may have it.
 func TestRandomHistoriesReach(t *testing.T) {
