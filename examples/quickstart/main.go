@@ -37,45 +37,60 @@ func main() {
 	fmt.Println("\nEverything held.")
 }
 
+// story makes both services, and has each chapter show one guarantee.
 func story(ctx context.Context, dir string) error {
-	producer, err := newProducer(ctx, filepath.Join(dir, "producer.db"))
+	p, err := newProducer(ctx, filepath.Join(dir, "producer.db"))
 	if err != nil {
 		return err
 	}
-	defer producer.close()
+	defer p.close()
 
 	// The consumer registers its URL with the producer and gets a secret.
-	consumer, err := newConsumer(ctx, filepath.Join(dir, "consumer.db"), producer.subscribe)
+	c, err := newConsumer(ctx, filepath.Join(dir, "consumer.db"), p.subscribe)
 	if err != nil {
 		return err
 	}
-	defer consumer.close()
+	defer c.close()
 
+	for _, chapter := range []func(context.Context, *producer, *consumer) error{
+		commit, rollBack, retry, duplicate, overtaken, deadLetter, hold, rotate, forms, check,
+	} {
+		if err := chapter(ctx, p, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func commit(ctx context.Context, producer *producer, consumer *consumer) error {
 	fmt.Println("1. An event commits with the change it reports.")
 	if err := producer.setPlan(ctx, "ada", "pro"); err != nil {
 		return err
 	}
-	if err := consumer.expect(ctx, "applied"); err != nil {
-		return err
-	}
+	return consumer.expect(ctx, "applied")
+}
 
+func rollBack(ctx context.Context, producer *producer, _ *consumer) error {
 	fmt.Println("2. A change that is rolled back takes its event along: nothing is ever sent.")
 	errChangedMind := errors.New("the customer changed their mind")
-	err = producer.setPlan(ctx, "ada", "enterprise", errChangedMind)
+	err := producer.setPlan(ctx, "ada", "enterprise", errChangedMind)
 	if !errors.Is(err, errChangedMind) {
 		return fmt.Errorf("the change was to be rolled back: %w", err)
 	}
 	fmt.Println("   rolled back:", err)
+	return nil
+}
 
+func retry(ctx context.Context, producer *producer, consumer *consumer) error {
 	fmt.Println("3. An endpoint that fails is tried again until it answers 2xx.")
 	consumer.failNext(2)
 	if err := producer.setPlan(ctx, "grace", "team"); err != nil {
 		return err
 	}
-	if err := consumer.expect(ctx, "503", "503", "applied"); err != nil {
-		return err
-	}
+	return consumer.expect(ctx, "503", "503", "applied")
+}
 
+func duplicate(ctx context.Context, producer *producer, consumer *consumer) error {
 	fmt.Println("4. An event that arrives twice is acknowledged, and applied once.")
 	again, err := producer.newest(ctx, sender.StatusDelivered)
 	if err != nil {
@@ -84,10 +99,10 @@ func story(ctx context.Context, dir string) error {
 	if err := producer.hooks.History.Redeliver(ctx, again.ID); err != nil {
 		return err
 	}
-	if err := consumer.expect(ctx, "duplicate"); err != nil {
-		return err
-	}
+	return consumer.expect(ctx, "duplicate")
+}
 
+func overtaken(ctx context.Context, producer *producer, consumer *consumer) error {
 	fmt.Println("5. An event that a newer one has overtaken is acknowledged, and dropped.")
 	consumer.failNext(1)
 	if err := producer.setPlan(ctx, "ada", "free"); err != nil {
@@ -99,10 +114,10 @@ func story(ctx context.Context, dir string) error {
 	if err := producer.setPlan(ctx, "ada", "team"); err != nil { // arrives before the other one is tried again
 		return err
 	}
-	if err := consumer.expect(ctx, "applied", "stale"); err != nil {
-		return err
-	}
+	return consumer.expect(ctx, "applied", "stale")
+}
 
+func deadLetter(ctx context.Context, producer *producer, consumer *consumer) error {
 	fmt.Println("6. What cannot be delivered is kept as a dead letter, and sent again on demand.")
 	consumer.failNext(1000)
 	if err := producer.setPlan(ctx, "grace", "free"); err != nil {
@@ -120,10 +135,11 @@ func story(ctx context.Context, dir string) error {
 	if err := consumer.expect(ctx, "applied"); err != nil {
 		return err
 	}
-	if _, err := producer.newest(ctx, sender.StatusDelivered); err != nil { // recorded a moment after the answer
-		return err
-	}
+	_, err = producer.newest(ctx, sender.StatusDelivered) // recorded a moment after the answer
+	return err
+}
 
+func hold(ctx context.Context, producer *producer, consumer *consumer) error {
 	fmt.Println("7. While a subscription is paused its deliveries are held. Nothing is lost, and one can ask why.")
 	if err := producer.hooks.Registry.Pause(ctx, producer.callback); err != nil {
 		return err
@@ -140,28 +156,15 @@ func story(ctx context.Context, dir string) error {
 		return err
 	}
 	fmt.Println("   why:", why.Sentence)
-
 	if err := producer.hooks.Registry.Resume(ctx, producer.callback, sender.Resume{}); err != nil { // all that was held
 		return err
 	}
-	if err := consumer.expect(ctx, "applied"); err != nil {
-		return err
-	}
-
-	fmt.Println("8. A secret is replaced while events flow, and none is refused.")
-	if err := rotate(ctx, producer, consumer); err != nil {
-		return err
-	}
-
-	fmt.Println("9. The data has a newer form. The consumer, which was written for the older one, has got that all the time.")
-	if err := forms(ctx, producer); err != nil {
-		return err
-	}
-	return check(ctx, producer, consumer)
+	return consumer.expect(ctx, "applied")
 }
 
 // rotate replaces the consumer's secret among events that go on all the while.
 func rotate(ctx context.Context, producer *producer, consumer *consumer) error {
+	fmt.Println("8. A secret is replaced while events flow, and none is refused.")
 	flow := make(chan error, 1)
 	go func() {
 		flow <- producer.changePlans(ctx, "lin", "pro", "team", "free", "pro", "team", "free", "pro", "team", "free", "pro")
@@ -195,7 +198,8 @@ func rotate(ctx context.Context, producer *producer, consumer *consumer) error {
 }
 
 // forms shows the newest event as it was published, and as it was posted.
-func forms(ctx context.Context, producer *producer) error {
+func forms(ctx context.Context, producer *producer, _ *consumer) error {
+	fmt.Println("9. The data has a newer form. The consumer, which was written for the older one, has got that all the time.")
 	posted, err := producer.newest(ctx, sender.StatusDelivered)
 	if err != nil {
 		return err

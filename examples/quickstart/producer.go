@@ -17,6 +17,7 @@ import (
 	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -64,13 +65,8 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	updated, there := types.Lookup(planUpdated)
-	if !there {
-		return nil, errors.New("the catalogue has no " + planUpdated)
-	}
 	p := &producer{db: db}
-	newest := updated.Versions[len(updated.Versions)-1]
-	if err := json.Unmarshal(newest.Examples[0].Data, &p.state); err != nil {
+	if p.state, err = planState(types); err != nil {
 		return nil, err
 	}
 
@@ -104,6 +100,17 @@ func newProducer(ctx context.Context, path string) (*producer, error) {
 		_ = db.Close()
 	}
 	return p, nil
+}
+
+// planState is the state of a plan in the newest version of its type.
+func planState(types *catalogue.Catalogue) (state map[string]any, err error) {
+	updated, there := types.Lookup(planUpdated)
+	if !there {
+		return nil, errors.New("the catalogue has no " + planUpdated)
+	}
+	newest := updated.Versions[len(updated.Versions)-1]
+	err = json.Unmarshal(newest.Examples[0].Data, &state)
+	return state, err
 }
 
 // subscribe registers a callback URL and returns the secret to verify with.
