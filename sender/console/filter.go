@@ -46,18 +46,12 @@ func filterOf(q url.Values) (f filter, err error) {
 	return f, errors.Join(since, until, code, groups)
 }
 
-// timeOf reads a time in RFC 3339, or as browsers send the field for a local time. The
-// pages label that field as UTC.
 func timeOf(name, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+	t, ok := look.TypedTime(text)
+	if !ok {
+		return t, badInput(name + ": " + strconv.Quote(text) + " is no time: give one such as 2006-01-02T15:04 (UTC)")
 	}
-	for _, form := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
-		if t, err := time.Parse(form, text); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, badInput(name + ": " + strconv.Quote(text) + " is no time: give one such as 2006-01-02T15:04 (UTC)")
+	return t, nil
 }
 
 func (f *filter) object() sender.Object { return sender.Object{Type: f.ObjectType, ID: f.ObjectID} }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/surehook/surehook/sender/internal/look"
 )
 
 // storable tells whether all that was typed is text that a database takes.
@@ -20,18 +22,12 @@ func storable(v url.Values) bool {
 	return true
 }
 
-// timeOf reads a time in RFC 3339, or as browsers send the field for a local time. The
-// pages label that field as UTC.
 func timeOf(name, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+	t, ok := look.TypedTime(text)
+	if !ok {
+		return t, badInput(name + ": " + strconv.Quote(text) + " is no time: give one such as 2006-01-02T15:04 (UTC).")
 	}
-	for _, form := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
-		if t, err := time.Parse(form, text); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, badInput(name + ": " + strconv.Quote(text) + " is no time: give one such as 2006-01-02T15:04 (UTC).")
+	return t, nil
 }
 
 // typed is a time as the field for one takes it.
