@@ -69,7 +69,7 @@ func (h *Handshake) answerOrigin(m signing.Message) (a Answer, is bool, err erro
 	}
 	rate, err := h.rate(header[rateHeader])
 	if allowed == "" || len(asked) > 1 || err != nil {
-		return a, true, errors.Join(errors.New("receiver: a handshake's WebHook-Request-Origin is none of Handshake.Origins, or its rate is no number"), err)
+		return a, true, errors.Join(errors.New("receiver: a handshake's WebHook-Request-Origin is not one of Handshake.Origins, or its rate is not a number"), err)
 	}
 	return Answer{Status: http.StatusOK, Header: http.Header{
 		"Allow": {http.MethodPost}, "Webhook-Allowed-Origin": {allowed}, "Webhook-Allowed-Rate": {rate},

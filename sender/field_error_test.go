@@ -67,7 +67,7 @@ func TestFieldErrors(t *testing.T) {
 		"max in flight":        {sender.NewSubscription{Settings: sender.Settings{MaxInFlight: -1}}, "max_in_flight", "max in flight is -1: it must be from 1 to 1000, or 0", ""},
 		"rate":                 {sender.NewSubscription{Settings: sender.Settings{Rate: -1}}, "rate", "the rate is -1: it must be from 0.001 to 10000 a second, or 0", ""},
 		"timeout":              {sender.NewSubscription{Settings: sender.Settings{Timeout: time.Minute}}, "timeout", "the timeout is 1m0s: it must be from 1s to 10s, or 0", ""},
-		"proxy":                {sender.NewSubscription{Settings: sender.Settings{Proxy: "eu"}}, "proxy", "the proxy is none that may be used here: there are none", "sender: invalid subscription: settings: the proxy is none that may be used here: there are none (RegistryConfig.Proxies)"},
+		"proxy":                {sender.NewSubscription{Settings: sender.Settings{Proxy: "eu"}}, "proxy", "the proxy is not one that may be used here: there are none", "sender: invalid subscription: settings: the proxy is not one that may be used here: there are none (RegistryConfig.Proxies)"},
 		"certificate":          {sender.NewSubscription{ClientCertificate: &sender.ClientCertificate{}}, "client_certificate", "CertificatePEM has no PEM block: give one of the type CERTIFICATE", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

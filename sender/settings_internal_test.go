@@ -75,7 +75,7 @@ func TestSettingsRefused(t *testing.T) {
 		"timeout":                {Settings{Timeout: 10*time.Second + 1}, "it must be from 1s to 10s"},
 		"a short timeout":        {Settings{Timeout: time.Second - 1}, "the timeout is 999.999999ms"},
 		"a timeout below 0":      {Settings{Timeout: -time.Second}, "the timeout is -1s"},
-		"an unknown proxy":       {Settings{Proxy: "hunter2"}, "the proxy is none that may be used here: they are eu, us"},
+		"an unknown proxy":       {Settings{Proxy: "hunter2"}, "the proxy is not one that may be used here: these are eu, us"},
 	}
 	many := Settings{Headers: map[string]string{}}
 	for i := range maxHeaders + 1 {

@@ -113,12 +113,12 @@ func (s Settings) checkOrder() (errs []error) {
 
 // refuseProxy keeps the name of the configuration's field to the whole text.
 func (l settingsLimits) refuseProxy() error {
-	e := &FieldError{Field: "proxy", Reason: "the proxy is none that may be used here: ", before: "subscription: settings: "}
+	e := &FieldError{Field: "proxy", Reason: "the proxy is not one that may be used here: ", before: "subscription: settings: "}
 	if len(l.proxies) == 0 {
 		e.Reason, e.after = e.Reason+"there are none", " (RegistryConfig.Proxies)"
 		return e
 	}
-	e.Reason += "they are " + strings.Join(l.proxies, ", ")
+	e.Reason += "these are " + strings.Join(l.proxies, ", ")
 	return e
 }
 

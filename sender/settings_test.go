@@ -62,7 +62,7 @@ func TestNarrowerLimits(t *testing.T) {
 	settings.Timeout, settings.Proxy = 19*time.Second, "asia"
 	_, err = after.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &settings})
 	require.ErrorContains(t, err, "the timeout is 19s: it must be from 1s to 10s, or 0")
-	require.ErrorContains(t, err, "the proxy is none that may be used here: they are us")
+	require.ErrorContains(t, err, "the proxy is not one that may be used here: these are us")
 }
 
 // A subscription's headers are posted, and never replace the library's headers, whatever is

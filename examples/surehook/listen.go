@@ -260,7 +260,7 @@ func (l *listener) event(ctx context.Context, body []byte) (done bool) {
 		err = errors.New("it has no id")
 	}
 	if err != nil {
-		l.t.note("an event that is none is passed over: %v", err)
+		l.t.note("something in the feed that is not an event is passed over: %v", err)
 		l.passedOver++
 		return true
 	}

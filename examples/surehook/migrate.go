@@ -52,7 +52,7 @@ The sets: sender (to send), dedup (to receive), jobs, inbox, catchup.`,
 				case "print":
 					return migratePrint(ctx, t, o)
 				}
-				return fmt.Errorf("%q is none of up, status and print", args[0])
+				return fmt.Errorf("%q: it must be up, status or print", args[0])
 			}
 		},
 	}

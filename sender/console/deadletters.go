@@ -66,7 +66,7 @@ func groupsOf(texts []string) (groups []replay.Group, err error) {
 			code, err = strconv.Atoi(parts[1])
 		}
 		if len(parts) != 3 || err != nil {
-			return nil, badInput("group: " + strconv.Quote(text) + " is none: choose groups on the page of dead letters")
+			return nil, badInput("group: " + strconv.Quote(text) + " is not one: choose groups on the page of dead letters")
 		}
 		groups = append(groups, replay.Group{ErrorClass: sender.Class(parts[0]), StatusCode: code, Subscription: parts[2]})
 	}

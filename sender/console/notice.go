@@ -88,7 +88,7 @@ func noticeGroupOf(text string) (g history.NoticeGroup, err error) {
 		g.Last, err = time.Parse(time.RFC3339Nano, v.Get("last"))
 	}
 	if err != nil {
-		return g, badInput("group: " + strconv.Quote(text) + " is none: send the page's own form")
+		return g, badInput("group: " + strconv.Quote(text) + " is not one: send the page's own form")
 	}
 	return g, nil
 }

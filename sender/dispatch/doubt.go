@@ -48,7 +48,7 @@ func (x *presence) resolve(ctx context.Context) (found bool) {
 	defer cancel()
 	leases, err := x.p.d.store.LeasedUnder(ctx, tokens, doubtBatch)
 	if err != nil && ctx.Err() == nil {
-		x.p.d.cfg.Logger.ErrorContext(ctx, "what was claimed by a step that failed could not be looked for; it ends with its leases unless another try succeeds", "error", err)
+		x.p.d.cfg.Logger.ErrorContext(ctx, "deliveries that a failed step may have claimed could not be looked for; the claims end with their leases unless another try succeeds", "error", err)
 	}
 	return err == nil && x.p.giveBackLater(leases)
 }

@@ -147,7 +147,7 @@ func (x *presence) round(ctx context.Context) (wait time.Duration) {
 	known, err := x.look(ctx, asked)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.cfg.Logger.ErrorContext(ctx, "the process could not tell the others that it lives, or who of them does; it begins nothing until it can", "error", err)
+			d.cfg.Logger.ErrorContext(ctx, "the process could not tell the others that it lives, or learn which of them do; it begins nothing until it can", "error", err)
 		}
 		return idle
 	}

@@ -182,11 +182,11 @@ func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, 
 			return r, false
 		}
 		if errors.Is(failed, ErrLost) || hard.Err() != nil || t.expired() {
-			t.j.cfg.Logger.WarnContext(hard, "what a job's try brought was not stored; the job is due again when its lease ends",
+			t.j.cfg.Logger.WarnContext(hard, "the outcome of a job's try was not stored; the job is due again when its lease ends",
 				"kind", t.claimed.Kind, "job", t.claimed.ID, "error", failed)
 			return Record{}, true
 		}
-		t.j.cfg.Logger.ErrorContext(hard, "what a job's try brought could not be stored; it is tried again",
+		t.j.cfg.Logger.ErrorContext(hard, "the outcome of a job's try could not be stored; it is tried again",
 			"kind", t.claimed.Kind, "job", t.claimed.ID, "error", failed)
 		sleep(hard, pause)
 	}

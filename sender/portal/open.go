@@ -91,7 +91,7 @@ func (p *Portal) asset(w http.ResponseWriter, r *http.Request) bool {
 func (p *Portal) enter(w http.ResponseWriter, r *http.Request) {
 	c, ok := p.openToken(r.PostForm.Get(tokenField))
 	if !ok {
-		p.cfg.Logger.WarnContext(r.Context(), "portal: a token was refused: it has ended, or is none of this portal's", "from", r.RemoteAddr)
+		p.cfg.Logger.WarnContext(r.Context(), "portal: a token was refused: it has ended, or is not this portal's", "from", r.RemoteAddr)
 		p.sessionOver(w, r, false)
 		return
 	}

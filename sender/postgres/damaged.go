@@ -52,7 +52,7 @@ func (b *batch) missingSubscription(no int64) *subscription {
 func (w *work) readFilter(no int64, expression string) *filter.Filter {
 	f := filter.Read(expression)
 	if err := f.Unreadable(); err != nil {
-		w.damage.Tell(w.ctx, no, "its filter is none: "+err.Error(), "it gets nothing but what is addressed to it; Registry.Update with Filter mends it")
+		w.damage.Tell(w.ctx, no, "its filter cannot be used: "+err.Error(), "it gets nothing but what is addressed to it; Registry.Update with Filter mends it")
 	}
 	return f
 }

@@ -82,7 +82,7 @@ func (b *batch) readSubscriptions(locked []int64) error {
 			b.subs[no] = sub
 		}
 		if b.heads.stored[no].lane == noLane && !b.heads.by[no].missing {
-			b.damage.Tell(b.ctx, no, "its lane in surehook_heads is none", "it is taken for a new one")
+			b.damage.Tell(b.ctx, no, "its lane in surehook_heads does not exist", "it is taken for a new one")
 		}
 		b.heads.by[no].catchUp(sub, b.now)
 	}

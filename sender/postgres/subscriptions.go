@@ -128,7 +128,7 @@ func (w *work) readSubscription(r interface{ Scan(...any) error }) (no int64, n 
 	n.Settings, n.Filter = sender.ReadSettings([]byte(settings)), w.readFilter(no, expression)
 	if err := json.Unmarshal([]byte(types), &n.EventTypes); err != nil {
 		n.EventTypes = []string{}
-		w.damage.Tell(w.ctx, no, "its event_types are no list of strings", "it gets what it got before; Registry.Update with EventTypes mends it")
+		w.damage.Tell(w.ctx, no, "its event_types are not a list of strings", "it gets what it got before; Registry.Update with EventTypes mends it")
 	}
 	return no, n, nil
 }

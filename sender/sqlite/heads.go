@@ -187,7 +187,7 @@ func (hs *heads) put(h head) *head {
 	}
 	hs.stored[h.subscription] = h
 	if h.lane == noLane { // the next store writes the lane that replaces it
-		hs.w.damage.Tell(hs.w.ctx, h.subscription, "its lane in surehook_heads is none", "it is taken for a new one")
+		hs.w.damage.Tell(hs.w.ctx, h.subscription, "its lane in surehook_heads does not exist", "it is taken for a new one")
 		h.lane, h.health.Lane = sender.LaneNew, sender.LaneNew
 	}
 	hs.by[h.subscription] = &h

@@ -97,7 +97,7 @@ func (c *component) set(name, param, value string) error {
 		case name == "@query-params":
 			return errors.New("@query-params is of a draft: use @query or @query-param")
 		case !known:
-			return errors.New("a component begins with @ and is none of those of requests in RFC 9421")
+			return errors.New("a component begins with @ and is not one of those of requests in RFC 9421")
 		case kind == queryParam && param != "name":
 			return errors.New("@query-param needs the parameter name, and no other")
 		case kind != queryParam && param != "":

@@ -156,7 +156,7 @@ func mismatch(problem string) error {
 
 func (s *scheme) pinned(c claims) error {
 	if len(s.t.Issuers) > 0 && !slices.Contains(s.t.Issuers, c.text("iss")) {
-		return mismatch("the token's iss is none of the Issuers")
+		return mismatch("the token's iss is not one of the Issuers")
 	}
 	if s.t.Audience != "" && !c.audience(s.t.Audience) {
 		return mismatch("the token's aud is not the Audience")

@@ -108,7 +108,7 @@ func (s *Scheme) Confirm(ctx context.Context, body []byte) error {
 	case msg.fields["Type"] != confirm:
 		return errors.New("sns: this is no SubscriptionConfirmation")
 	case !topicForm.MatchString(msg.fields["TopicArn"]) || !slices.Contains(s.topics, msg.fields["TopicArn"]):
-		return errors.New("sns: the topic is none of those that were given to New")
+		return errors.New("sns: the topic is not one of those that were given to New")
 	case !strings.HasPrefix(msg.fields["SubscribeURL"], "https://"+hostOf(msg.fields["TopicArn"])+"/?"):
 		return errors.New("sns: SubscribeURL is not one of Amazon's for the region of the topic")
 	}

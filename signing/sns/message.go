@@ -48,7 +48,7 @@ func parse(body []byte) (*message, error) {
 	}
 	m := &message{fields: fields}
 	if !known(fields["Type"]) {
-		return nil, errors.New("sns: its Type is none of Notification, SubscriptionConfirmation and UnsubscribeConfirmation")
+		return nil, errors.New("sns: its Type must be Notification, SubscriptionConfirmation or UnsubscribeConfirmation")
 	}
 	for _, name := range append([]string{"SignatureVersion", "SigningCertURL"}, signed[fields["Type"]]...) {
 		value, there := fields[name]

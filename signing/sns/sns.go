@@ -159,7 +159,7 @@ func (s *Scheme) Verify(m signing.Message, _ *signing.Keyring, now time.Time, to
 		return signing.Verified{}, fmt.Errorf("%w: %w", signing.ErrSignatureMismatch, err)
 	}
 	if !slices.Contains(s.topics, msg.fields["TopicArn"]) {
-		return signing.Verified{}, fmt.Errorf("sns: %w: the topic is none of those that were given to New", signing.ErrNoValidKey)
+		return signing.Verified{}, fmt.Errorf("sns: %w: the topic is not one of those that were given to New", signing.ErrNoValidKey)
 	}
 	// Sub is limited to what a Duration holds, and does not wrap round.
 	if skew := now.Sub(msg.at); tolerance < 0 || skew > s.cfg.MaxAge || skew < -tolerance {

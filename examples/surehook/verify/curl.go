@@ -169,7 +169,7 @@ func (c *curl) capture() (capture, error) {
 	m := &got.message
 	m.URL, m.Header, m.Method, m.Body = c.urls[0], c.header, c.method, []byte(strings.Join(c.data, between))
 	if strings.ContainsFunc(m.Method, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return capture{}, fmt.Errorf("the method %q is none", m.Method) // nor may it control the terminal
+		return capture{}, fmt.Errorf("the method %q is not valid", m.Method) // nor may it control the terminal
 	}
 	if m.Method == "" {
 		m.Method = http.MethodGet

@@ -79,7 +79,7 @@ func TestOddCurl(t *testing.T) {
 		"curl x -d 1\\":            "backslash",
 		"curl x -d `id`":           "a shell would replace",
 		"curl x -F a=b":            "the option -F is not known",
-		`curl x -X $'P\e[2J\nx'`:   `the method "P\x1b[2J\nx" is none`,
+		`curl x -X $'P\e[2J\nx'`:   `the method "P\x1b[2J\nx" is not valid`,
 	} {
 		_, err := readCapture([]byte(command))
 		require.ErrorContains(t, err, want, command)

@@ -116,7 +116,7 @@ func ansiQuoted(text string, i int, word *strings.Builder) (int, error) {
 		}
 		n, err := strconv.ParseUint(text[i+1:end], 16, 32)
 		if err != nil {
-			return i, errors.New(`an escape in $'…' is none of \n \r \t \a \b \e \f \v \\ \' \" \? \xHH \uHHHH \UHHHHHHHH`)
+			return i, errors.New(`an escape in $'…' must be one of \n \r \t \a \b \e \f \v \\ \' \" \? \xHH \uHHHH \UHHHHHHHH`)
 		}
 		if text[i] == 'x' {
 			word.WriteByte(byte(n))
