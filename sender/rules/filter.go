@@ -12,8 +12,9 @@ type Asked struct {
 	Pinned string
 }
 
-// AskedBy is what a subscription asks that has a filter and settings. Settings that cannot be
-// read do not tell the payload version: no filter is asked then, unless it matches nothing.
+// AskedBy is what a subscription with a filter and settings asks of the content. Settings
+// that cannot be read do not tell the payload version: no filter is asked then, unless it
+// matches nothing.
 func AskedBy(f *filter.Filter, s *sender.Settings) Asked {
 	if s.Unreadable() != nil && f.Unreadable() == nil {
 		return Asked{}

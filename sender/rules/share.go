@@ -14,8 +14,8 @@ const few = 32
 // as there are slots, up to few. Beyond that fewer are served, and each gets more.
 func AtOnce(slots int) int { return max(min(slots, few), (slots+perTurn-1)/perTurn) }
 
-// Share is a fair part of slots, rounded up, for the first of those that are still to be
-// served, of which there are of; all slots, if there is but one. Those behind get what it
+// Share is how many of the slots that are left the next one may have, rounded up, while of
+// are still to be served. The last one may have all of them. Those behind get what one
 // leaves of its share. If each takes no more than it is given, all together take no more
 // than there is.
 func Share(slots, of int) int { return (slots + max(of, 1) - 1) / max(of, 1) }
