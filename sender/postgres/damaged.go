@@ -48,7 +48,6 @@ func (b *batch) missingSubscription(no int64) *subscription {
 	}
 }
 
-// readFilter reads a filter as it is stored.
 func (w *work) readFilter(no int64, expression string) *filter.Filter {
 	f := filter.Read(expression)
 	if err := f.Unreadable(); err != nil {

@@ -115,7 +115,6 @@ func (f *forgetting) sweep() int {
 	return swept.Ended
 }
 
-// claim claims everything.
 func (f *forgetting) claim() []dispatch.Claimed {
 	f.Helper()
 	_, c, err := f.Step(f.Context(), dispatch.ExpandParams{}, recordAs(nil, sender.ClassNone))

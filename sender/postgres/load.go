@@ -179,7 +179,6 @@ func (l *loading) deleteWakesOf(subscriptions []int64) query {
 	})
 }
 
-// readKnown reads the known subscriptions.
 func (l *loading) readKnown() (qs []query) {
 	if len(l.known) == 0 {
 		return nil

@@ -15,7 +15,6 @@ type pipeline struct {
 	queries []query
 }
 
-// queue queues a statement.
 func (p *pipeline) queue(q query) { p.queries = append(p.queries, q) }
 
 // take empties the queue.

@@ -30,7 +30,6 @@ func (w *work) missingSubscription(no int64) *subscription {
 	return &subscription{Target: dispatch.Target{SubscriptionNo: no, Settings: &sender.Settings{}}, status: statusMissing}
 }
 
-// readFilter reads a filter as it is stored.
 func (w *work) readFilter(no int64, expression string) *filter.Filter {
 	f := filter.Read(expression)
 	if err := f.Unreadable(); err != nil {

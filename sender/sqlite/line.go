@@ -82,7 +82,6 @@ type waits struct {
 
 func nameOf(o sender.Object) string { return o.Type + " " + o.ID }
 
-// line reads a line.
 func (w *work) line(k lineKey) (rules.Line, error) {
 	lines, err := w.linesOf([]lineKey{k})
 	return lines[k], err

@@ -9,7 +9,6 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-// compareCounts compares the counts with the lists.
 func (m *model[Tx]) compareCounts() {
 	got, err := m.Store.Counts(m.ctx)
 	m.noError(err, "counting")

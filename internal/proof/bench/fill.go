@@ -73,7 +73,6 @@ func (p *place[Tx]) register(ctx context.Context, r registering) (subscriptions 
 	return subscriptions, nil
 }
 
-// pause pauses subscriptions.
 func (p *place[Tx]) pause(ctx context.Context, subscriptions []string) error {
 	return p.store.InTx(ctx, func(tx Tx) error {
 		for _, id := range subscriptions {

@@ -215,7 +215,6 @@ func (o *order) publishOne(ctx context.Context, p *opened, t *trap, n int) error
 	return err
 }
 
-// operate replays.
 func (o *order) operate(ctx context.Context, p *opened) error {
 	for {
 		time.Sleep(time.Duration(20+rand.IntN(20)) * time.Millisecond) // as an operator looks now and then

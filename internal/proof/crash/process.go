@@ -92,5 +92,4 @@ func (p *process) stop() error {
 	return resume(p.cmd.Process)
 }
 
-// kill kills the process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }

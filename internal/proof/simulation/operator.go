@@ -153,7 +153,6 @@ func (w *world) rotate(o *owner) {
 	})
 }
 
-// redeliver redelivers a delivery.
 func (w *world) redeliver(d *delivery) {
 	err := w.history.Redeliver(w.ctx, d.id)
 	if errors.Is(err, sender.ErrNotFound) {

@@ -33,7 +33,6 @@ type process struct {
 // amount all the time, except while the process is suspended.
 func (p *process) clock() time.Time { return p.w.now.Add(p.off) }
 
-// start starts the process.
 func (p *process) start() {
 	if p.loop != nil {
 		return
