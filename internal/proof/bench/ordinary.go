@@ -16,7 +16,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// The figures of an ordinary load are by event, or by second if there are no events.
+// The figures of an ordinary load are per event, or per second if there are no events.
 const (
 	databaseMS   = "database CPU ms" // of all connections, the producer's too
 	dispatcherMS = "of it dispatching"
@@ -46,7 +46,7 @@ func ordinaryOnPostgres() scenario {
 	s := scenario{
 		name: "ordinary-postgres",
 		question: "What an event costs on PostgreSQL at ordinary rates, and how soon it arrives: one process changes a row and publishes in a transaction of its own, " +
-			"and delivers to one subscription, beside a River client that does the same. At 0/s: by second.",
+			"and delivers to one subscription, beside a River client that does the same. At 0/s: per second.",
 		columns: []string{databaseMS, dispatcherMS, serverMS, processMS, arriveP50, arriveP99},
 		ratios:  []ratio{{figure: databaseMS, of: atRate(surehookOrdinary, 0), least: 5, smallerBetter: true}},
 	}
@@ -81,7 +81,7 @@ func ordinaryOnSQLite() scenario {
 	s := scenario{
 		name: "ordinary-sqlite",
 		question: "What an event costs on SQLite at ordinary rates, and how soon it arrives: one process changes a row and publishes in a transaction of its own, " +
-			"and delivers to one subscription. At 0/s: by second.",
+			"and delivers to one subscription. At 0/s: per second.",
 		columns: []string{processMS, fsyncs, dispatcherFS, arriveP50, arriveP99},
 	}
 	// One commit to claim an event and one to record its result would be 2.
@@ -219,7 +219,7 @@ func (k kind[Tx]) readUsed(ctx context.Context, b *bench, p *place[Tx], c *child
 	return u, err
 }
 
-// since is the use since an earlier time: by event, or by second if there are no
+// since is the use since an earlier time: per event, or per second if there are no
 // events.
 func (u *used) since(earlier *used, perSecond int) map[string]float64 {
 	n := u.at.Sub(earlier.at).Seconds()
