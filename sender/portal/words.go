@@ -21,7 +21,6 @@ var words = template.FuncMap{
 	"triesof":    triesOf,
 	"answerof":   answerOf,
 	"statuscode": func(code int) string { return http.StatusText(code) },
-	"exactly":    exactly,
 	"typed":      typed,
 	"row":        func(l layout, v any) row { return row{l, v} },
 	"tab":        func(l layout, name, to, word string) tab { return tab{l.Base + to, word, l.Tab == name} },

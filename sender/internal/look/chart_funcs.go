@@ -12,7 +12,6 @@ func chartFuncs() template.FuncMap {
 		"meter":      func(share float64, class, name string) template.HTML { return charts.Meter(share, class, name, false) },
 		"shortmeter": func(share float64, class, name string) template.HTML { return charts.Meter(share, class, name, true) },
 		"bars":       charts.Bars,
-		"tries":      charts.Tries,
 		"swatch":     swatch,
 		"stroke":     stroke,
 	}
