@@ -81,12 +81,33 @@ func historyCopies[Tx any](w *world[Tx]) {
 	got := w.delivery(d.ID, made.ID)
 	w.equal([]string{string(got.Body), string(got.Attempts[0].Snippet)}, []string{"kept", "a snippet"}, "body and snippet of a delivery")
 
-	for _, answer := range []struct {
-		of   string
-		read func() (answer any, spoil func(), err error)
-	}{
+	for _, answer := range w.copied(owner, made.ID, c, got.ID) {
+		text := func() (string, func()) {
+			got, spoil, err := answer.read()
+			w.noError(err, "%s", answer.of)
+			text, err := json.Marshal(got)
+			w.noError(err, "writing the answer of %s", answer.of)
+			return string(text), spoil
+		}
+		first, spoil := text()
+		spoil()
+		second, _ := text()
+		w.equal(second, first, "answer of %s, after an earlier one was changed", answer.of)
+	}
+}
+
+// copied is an answer of the store, and what changes it.
+type copied struct {
+	of   string
+	read func() (answer any, spoil func(), err error)
+}
+
+// copied are the answers about a subscriber, its subscription, and a claimed delivery with
+// an id.
+func (w *world[Tx]) copied(owner, subscription string, c dispatch.Claimed, delivery string) []copied {
+	return []copied{
 		{"SubscriptionTx", func() (any, func(), error) {
-			s := w.read(made.ID)
+			s := w.read(subscription)
 			return s, func() { spoilSubscription(&s) }, nil
 		}},
 		{"Subscriptions", func() (any, func(), error) {
@@ -102,7 +123,7 @@ func historyCopies[Tx any](w *world[Tx]) {
 			return k, func() { spoilSecrets(k.Secrets) }, err
 		}},
 		{"Delivery", func() (any, func(), error) {
-			d, err := w.Store.Delivery(w.ctx, got.ID, whole)
+			d, err := w.Store.Delivery(w.ctx, delivery, whole)
 			return d, func() {
 				spoil(d.Body)
 				spoil(d.Attempts[0].Snippet)
@@ -110,14 +131,14 @@ func historyCopies[Tx any](w *world[Tx]) {
 			}, err
 		}},
 		{"Facts", func() (any, func(), error) {
-			f, err := w.Store.Facts(w.ctx, got.ID)
+			f, err := w.Store.Facts(w.ctx, delivery)
 			return []any{f.Delivery, f.Settings}, func() {
 				spoil(f.Delivery.Attempts[0].Snippet)
 				spoilSettings(&f.Settings)
 			}, err
 		}},
 		{"Event", func() (any, func(), error) {
-			e, err := w.Store.Event(w.ctx, d.ID)
+			e, err := w.Store.Event(w.ctx, c.Event.ID)
 			return e, func() { spoil(e.Body) }, err
 		}},
 		{"Feed", func() (any, func(), error) {
@@ -140,17 +161,5 @@ func historyCopies[Tx any](w *world[Tx]) {
 				}
 			}, err
 		}},
-	} {
-		text := func() (string, func()) {
-			got, spoil, err := answer.read()
-			w.noError(err, "%s", answer.of)
-			text, err := json.Marshal(got)
-			w.noError(err, "writing the answer of %s", answer.of)
-			return string(text), spoil
-		}
-		first, spoil := text()
-		spoil()
-		second, _ := text()
-		w.equal(second, first, "answer of %s, after an earlier one was changed", answer.of)
 	}
 }

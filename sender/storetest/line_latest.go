@@ -64,45 +64,37 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 // the latest, and has the newest overtake the others in each way that there is. That is claimed
 // alone, when sweeps have ended the others.
 func lineLatestLong[Tx any](w *world[Tx]) {
-	many := rules.SupersedeMost + 100
-	wait := func(set sender.Settings, many int) (owner, sub string, e []string) {
-		owner, sub = w.ordered(set)
-		return owner, sub, w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
+	for _, path := range append(w.longFlying(), w.longWaiting()...) {
+		sub, newest := path.begin()
+		w.alone(sub, newest, "the newest is "+path.name)
 	}
-	// delivered has the newest delivered before the others, which did not have to wait then.
-	delivered := func() (sub, newest string) {
-		owner, sub, e := wait(byObject, many)
-		w.set(sub, sender.Settings{})
-		newest = w.versions(owner, sub, "a")[0]
-		for _, c := range w.claims("of the relaxed order", e[0], newest) {
-			if c.Event.ID == newest {
-				w.record(result(c, sender.ClassNone))
-			} else {
-				w.giveBack(c)
-			}
-		}
-		w.set(sub, latest)
-		return sub, newest
-	}
+}
+
+// longLine is more than a step may end.
+const longLine = rules.SupersedeMost + 100
+
+// longPath is a way in which the newest of a long line comes to overtake the others.
+type longPath struct {
+	name  string
+	begin func() (sub, newest string)
+}
+
+// wait lets many versions of an object wait in a line.
+func (w *world[Tx]) wait(set sender.Settings, many int) (owner, sub string, e []string) {
+	owner, sub = w.ordered(set)
+	return owner, sub, w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
+}
+
+// longFlying are the ways in which one of the line is on its way meanwhile.
+func (w *world[Tx]) longFlying() []longPath {
 	flying := func(end func(c dispatch.Claimed)) (sub, newest string) {
-		_, sub, e := wait(byObject, many)
+		_, sub, e := w.wait(byObject, longLine)
 		first := w.claims("of the order of objects", e[0])[0]
 		w.set(sub, latest)
 		end(first)
-		return sub, e[many-1]
+		return sub, e[longLine-1]
 	}
-	for _, path := range []struct {
-		name  string
-		begin func() (sub, newest string)
-	}{
-		{"made", func() (string, string) {
-			owner, sub, _ := wait(byObject, 2*many)
-			w.set(sub, latest)
-			newest := w.versions(owner, sub, "a")[0]
-			ended := 2*many + 1 - int(w.read(sub).Backlog)
-			w.check(ended <= rules.SupersedeMost+1, "a step has ended %d of a line, which are more than %d and the one that is out", ended, rules.SupersedeMost)
-			return sub, newest
-		}},
+	return []longPath{
 		{"behind one that succeeds", func() (string, string) {
 			return flying(func(c dispatch.Claimed) { w.record(result(c, sender.ClassNone)) })
 		}},
@@ -111,19 +103,57 @@ func lineLatestLong[Tx any](w *world[Tx]) {
 		}},
 		{"behind one that is given back", func() (string, string) { return flying(func(c dispatch.Claimed) { w.giveBack(c) }) }},
 		{"behind one that is lost", func() (string, string) { return flying(func(dispatch.Claimed) { w.Advance(lease + time.Second) }) }},
+		{"behind a dead letter", func() (string, string) {
+			_, sub, e := w.wait(holding, longLine)
+			w.die(w.claims("of the order of objects", e[0])[0])
+			w.set(sub, latest)
+			w.noError(w.Store.PassOver(w.ctx, w.delivery(e[0], sub).ID, time.Time{}), "passing over a dead letter")
+			return sub, e[longLine-1]
+		}},
+	}
+}
+
+// deliveredBefore has the newest of a long line delivered before the others, which did not
+// have to wait then.
+func (w *world[Tx]) deliveredBefore() (sub, newest string) {
+	owner, sub, e := w.wait(byObject, longLine)
+	w.set(sub, sender.Settings{})
+	newest = w.versions(owner, sub, "a")[0]
+	for _, c := range w.claims("of the relaxed order", e[0], newest) {
+		if c.Event.ID == newest {
+			w.record(result(c, sender.ClassNone))
+		} else {
+			w.giveBack(c)
+		}
+	}
+	w.set(sub, latest)
+	return sub, newest
+}
+
+// longWaiting are the ways in which all of the line wait.
+func (w *world[Tx]) longWaiting() []longPath {
+	return []longPath{
+		{"made", func() (string, string) {
+			owner, sub, _ := w.wait(byObject, 2*longLine)
+			w.set(sub, latest)
+			newest := w.versions(owner, sub, "a")[0]
+			ended := 2*longLine + 1 - int(w.read(sub).Backlog)
+			w.check(ended <= rules.SupersedeMost+1, "a step has ended %d of a line, which are more than %d and the one that is out", ended, rules.SupersedeMost)
+			return sub, newest
+		}},
 		{"redelivered", func() (string, string) {
-			sub, newest := delivered()
+			sub, newest := w.deliveredBefore()
 			w.redeliver(w.delivery(newest, sub).ID)
 			return sub, newest
 		}},
 		{"replayed", func() (string, string) {
-			sub, newest := delivered()
+			sub, newest := w.deliveredBefore()
 			w.replay(replay.Filter{Status: sender.StatusDelivered, Subscription: sub})
 			w.steps(plenty)
 			return sub, newest
 		}},
 		{"resumed", func() (string, string) {
-			owner, sub, _ := wait(byObject, many)
+			owner, sub, _ := w.wait(byObject, longLine)
 			w.pause(sub)
 			w.set(sub, latest)
 			newest := w.versions(owner, sub, "a")[0]
@@ -131,24 +161,17 @@ func lineLatestLong[Tx any](w *world[Tx]) {
 			return sub, newest
 		}},
 		{"resumed with the last half", func() (string, string) {
-			owner, sub, _ := wait(byObject, many)
+			owner, sub, _ := w.wait(byObject, longLine)
 			w.pause(sub)
 			w.Advance(time.Second)
 			since := w.now()
-			e := w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
+			e := w.versions(owner, sub, slices.Repeat([]string{"a"}, longLine)...)
 			w.set(sub, latest)
 			w.resume(sub, sender.Resume{Since: since})
-			return sub, e[many-1]
-		}},
-		{"behind a dead letter", func() (string, string) {
-			_, sub, e := wait(holding, many)
-			w.die(w.claims("of the order of objects", e[0])[0])
-			w.set(sub, latest)
-			w.noError(w.Store.PassOver(w.ctx, w.delivery(e[0], sub).ID, time.Time{}), "passing over a dead letter")
-			return sub, e[many-1]
+			return sub, e[longLine-1]
 		}},
 		{"and the order changed twice", func() (string, string) {
-			owner, sub, e := wait(byObject, 2*many)
+			owner, sub, e := w.wait(byObject, 2*longLine)
 			w.set(sub, latest)
 			newest := w.versions(owner, sub, "a")[0]
 			w.set(sub, byObject)
@@ -159,9 +182,6 @@ func lineLatestLong[Tx any](w *world[Tx]) {
 			w.giveBack(c...)
 			return sub, newest
 		}},
-	} {
-		sub, newest := path.begin()
-		w.alone(sub, newest, "the newest is "+path.name)
 	}
 }
 
