@@ -2,7 +2,7 @@
 //
 //	go run ./internal/proof                              an hour, all parts
 //	go run ./internal/proof -time 5m -parts soak         one part, shorter
-//	go run ./internal/proof -kills 50 -parts crashes     so many, however long it takes
+//	go run ./internal/proof -kills 50 -parts crashes     50 kills, however long they take
 //	go run ./internal/proof -seed 7 -out /tmp/proof      what is drawn is drawn from the seed
 //	go run ./internal/proof -page TESTING.md             the figures also into that page
 //
@@ -46,8 +46,8 @@ func main() {
 	flag.StringVar(&o.out, "out", "proof", "write proof.json and proof.md into this folder")
 	flag.StringVar(&o.page, "page", "", "also put the figures into this page, between its marks")
 	flag.Uint64Var(&o.seed, "seed", 0, "what everything is drawn from (default: drawn, too, and told)")
-	flag.IntVar(&o.kills, "kills", 700, "crashes: kill so many processes per store")
-	flag.IntVar(&o.databaseKills, "database-kills", 200, "database: kill it so often")
+	flag.IntVar(&o.kills, "kills", 700, "crashes: how many processes per store are killed")
+	flag.IntVar(&o.databaseKills, "database-kills", 200, "database: how often it is killed")
 	flag.IntVar(&o.parallel, "parallel", 2, "defects: try so many side by side")
 	flag.Float64Var(&o.rate, "rate", 25, "soak: publish so many events a second")
 	flag.Parse()
