@@ -12,11 +12,11 @@ import (
 // Limits, in bytes.
 const (
 	MaxEventID    = 128
-	MaxType       = 128
-	MaxObjectType = 64
+	maxType       = 128
+	maxObjectType = 64
 	MaxObjectID   = 255
 	MaxScope      = 128
-	MaxProxyName  = 64
+	maxProxyName  = 64
 	// MaxVersion is 2^53-1: the largest integer that every JSON parser keeps exact.
 	MaxVersion = 1<<53 - 1
 	// MaxForgotten bounds the last versions of objects that may be forgotten: new
@@ -35,13 +35,13 @@ func EventID(s string) error {
 // Type reports what is wrong with an event's type, or nil: words of letters,
 // digits, hyphens and underscores, joined by full stops.
 func Type(s string) error {
-	return token("event type", s, MaxType, true)
+	return token("event type", s, maxType, true)
 }
 
 // ObjectType reports what is wrong with an object's type, or nil. It has the
 // form of an event's type, up to 64 bytes.
 func ObjectType(s string) error {
-	return token("object type", s, MaxObjectType, true)
+	return token("object type", s, maxObjectType, true)
 }
 
 // ObjectID reports what is wrong with an object's id, or nil: 1 to 255 bytes of valid
@@ -69,8 +69,8 @@ func Version(v int64) error {
 // ProxyName reports what is wrong with the name of a proxy, or nil. It allows what can
 // stand in a setting without quotes: 1 to 64 letters, digits, hyphens and underscores.
 func ProxyName(s string) error {
-	if token("", s, MaxProxyName, false) != nil {
-		return fmt.Errorf("the name %q: it must have 1 to %d letters, digits, hyphens and underscores", s, MaxProxyName)
+	if token("", s, maxProxyName, false) != nil {
+		return fmt.Errorf("the name %q: it must have 1 to %d letters, digits, hyphens and underscores", s, maxProxyName)
 	}
 	return nil
 }

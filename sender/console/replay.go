@@ -176,7 +176,7 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 		if err != nil {
 			return view{}, err
 		}
-		if !one.Gone && one.Fails() {
+		if !one.Gone && one.fails() {
 			v.Failing += s.Count
 		}
 		v.Shares = append(v.Shares, one)
@@ -185,8 +185,8 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 	return page, nil
 }
 
-// Fails tells whether what is sent to it now will most likely not arrive.
-func (s *share) Fails() bool { return s.Row.State.Tone == "bad" }
+// fails tells whether what is sent to it now will most likely not arrive.
+func (s *share) fails() bool { return s.Row.State.Tone == "bad" }
 
 func (c *Console) share(ctx context.Context, s replay.Share) (share, error) {
 	sub, err := c.Registry.Subscription(ctx, s.Subscription)

@@ -96,7 +96,7 @@ func HoldsNothing(id string) error {
 // Bounds of what newer deliveries end in one step.
 const (
 	SupersedeMost = 1000               // of one line
-	SupersedeAll  = 20 * SupersedeMost // of all lines
+	supersedeAll  = 20 * SupersedeMost // of all lines
 )
 
 // Superseding grants and counts the deliveries that newer ones end in one transaction. Its
@@ -116,7 +116,7 @@ func (s *Superseding) Grants() (one, all int) {
 		all = max(0, s.limit-s.ended)
 		return all, all
 	}
-	all = max(0, SupersedeAll-s.ended)
+	all = max(0, supersedeAll-s.ended)
 	return min(SupersedeMost, all), all
 }
 
