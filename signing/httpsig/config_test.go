@@ -42,7 +42,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		{signing.HMACSHA256, with("@query-params"), httpsig.Config{}, "of a draft"},
 		{signing.HMACSHA256, with("@query-param"), httpsig.Config{URL: url}, "needs the parameter name"},
 		{signing.HMACSHA256, with(`@method;name="x"`), httpsig.Config{}, "takes no parameter"},
-		{signing.HMACSHA256, with("@signature-params"), httpsig.Config{}, "none of those of requests"},
+		{signing.HMACSHA256, with("@signature-params"), httpsig.Config{}, "not one of those of requests"},
 		{signing.HMACSHA256, with("Content-Type"), httpsig.Config{}, "lower case"},
 		{signing.HMACSHA256, with(""), httpsig.Config{}, "no name of a header"},
 		{signing.HMACSHA256, with("signature"), httpsig.Config{}, "cannot be covered"},
