@@ -21,7 +21,7 @@ func TestNewNamesAllProblems(t *testing.T) {
 		"needs Keys":              func(t *jose.Token) { t.Algorithm = jose.RS256 },
 		"leave Keys out":          func(t *jose.Token) { t.Keys = public() },
 		"at least 1s":             func(t *jose.Token) { t.MaxAge = time.Millisecond },
-		"go together":             func(t *jose.Token) { t.URL = "https://example.com/" },
+		"both, or none":           func(t *jose.Token) { t.URL = "https://example.com/" },
 		"must be whole":           func(t *jose.Token) { t.URL, t.URLHash = "/hooks", "url" },
 		"about a BodyHash":        func(t *jose.Token) { t.BodyHash, t.NoBodyNoHash = "", true },
 		"ByToken needs":           func(t *jose.Token) { t.BodyHash, t.ByToken = "", true },
