@@ -130,8 +130,8 @@ type Config struct {
 	Convert sender.Convert
 
 	// Traceparent returns the value of the header traceparent (W3C Trace Context, version
-	// 00) of an attempt, so that a receiver's traces can tell of the sender's. ctx is the
-	// context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the event
+	// 00) of an attempt, so that a receiver's traces can tell of the sender's. ctx has the
+	// values of the context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the event
 	// was published with. "", and whatever has another form, sends none, which is the
 	// default: a trace's ids go to strangers only if you say so. No tracestate and no baggage
 	// is ever sent. It must not block. A panic in it is logged and contained.

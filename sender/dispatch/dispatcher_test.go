@@ -400,18 +400,36 @@ func TestDrainTimeout(t *testing.T) {
 	})
 }
 
-// If a start hook returns no context, the attempt keeps its own.
-func TestHookThatReturnsNoContext(t *testing.T) {
-	b := bedtest.New(t)
-	b.Subscribe("sub_a", "http://endpoint/")
-	b.Publish("sub_a")
-	d := b.Dispatcher(dispatch.Config{
-		UnguardedTransport: sendertest.NewRoundTripper(),
-		Hooks:              dispatch.Hooks{AttemptStart: func(context.Context, *dispatch.Claimed) context.Context { return nil }},
-	})
-	_, err := d.RunOnce(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
+// If a start hook returns no context, the attempt keeps its own. The end of one that it
+// returns is not the attempt's.
+func TestContextOfAStartHook(t *testing.T) {
+	for name, hook := range map[string]func(context.Context) context.Context{
+		"none": func(context.Context) context.Context { return nil },
+		"that has ended": func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx
+		},
+		"whose time is over": func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithDeadline(ctx, time.Unix(1, 0))
+			cancel()
+			return ctx
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ep := sendertest.NewEndpoint(t)
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", ep.URL())
+			b.Publish("sub_a")
+			d := b.Dispatcher(dispatch.Config{
+				Hooks: dispatch.Hooks{AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context { return hook(ctx) }},
+			})
+			defer d.CloseIdle()
+			_, err := d.RunOnce(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
+		})
+	}
 }
 
 func TestHooks(t *testing.T) {

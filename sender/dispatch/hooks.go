@@ -16,12 +16,13 @@ import (
 // what it keeps, or has other goroutines read, after its return. The bytes of a Claimed.Body
 // never change. A Recorded is the hook's own.
 type Hooks struct {
-	// AttemptStart is called before an attempt. If it returns a context that is not nil,
-	// the attempt uses that context, which can carry a trace's span.
+	// AttemptStart is called before an attempt. If it returns a context that is not nil, the
+	// attempt has that context's values, such as a trace's span. When that context ends does
+	// not matter.
 	AttemptStart func(ctx context.Context, c *Claimed) context.Context
 
 	// AttemptEnd is called after the attempt, before its result is recorded, with the
-	// context that AttemptStart has returned. It is not called for an attempt that a drain
+	// values of the context that AttemptStart has returned. It is not called for an attempt that a drain
 	// gave up.
 	AttemptEnd func(ctx context.Context, c *Claimed, r *Result)
 

@@ -267,11 +267,22 @@ func (d *Dispatcher) attemptStart(ctx context.Context, c *Claimed) context.Conte
 	own := ctx
 	d.guarded(ctx, "AttemptStart", func() {
 		if given := hook(ctx, c); given != nil {
-			own = given
+			own = withValues{ctx, given}
 		}
 	})
 	return own
 }
+
+// withValues is a context with the values of another one. A hook's context that ends early
+// would end the attempt as a failure of its endpoint, and one that never ends would outlast a
+// drain.
+type withValues struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context.
+func (w withValues) Value(key any) any { return w.values.Value(key) }
 
 // trace sets the header traceparent, if Config.Traceparent gives a value for it.
 func (d *Dispatcher) trace(ctx context.Context, x *post.Exchange, c *Claimed) {
