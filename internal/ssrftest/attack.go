@@ -114,8 +114,8 @@ func (a *Attack) Check(t *testing.T, called []string, class string) {
 		}
 		return
 	}
-	if len(called) == 0 {
-		t.Fatalf("an address that may be called was not, and the attempt's class is %q", class)
+	if len(called) == 0 || class == blocked {
+		t.Fatalf("%v were called, and the attempt's class is %q: an address that may be called must be, and the class tells how that has ended", called, class)
 	}
 	if len(called) > 8 {
 		t.Fatalf("%d addresses were called: a name is no list of targets", len(called))

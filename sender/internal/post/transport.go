@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http/httptrace"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,13 +28,23 @@ type triesKey struct{}
 
 // tries counts those of one connection. Each family has a bound of its own: where IPv6 does
 // not work, its addresses can all fail at once, before the first one of IPv4 is tried.
-type tries struct{ of4, of6 atomic.Int32 }
+type tries struct {
+	of4, of6 atomic.Int32
+	failed   atomic.Pointer[error] // the first one of an address that may be called
+}
 
 func (t *tries) more(network string) bool {
 	if network == "tcp4" {
 		return t.of4.Add(1) <= maxTries
 	}
 	return t.of6.Add(1) <= maxTries
+}
+
+// ended is for httptrace.ClientTrace.ConnectDone.
+func (t *tries) ended(_, _ string, err error) {
+	if err != nil && !errors.Is(err, guard.ErrBlocked) && !errors.Is(err, errTries) {
+		t.failed.CompareAndSwap(nil, &err)
+	}
 }
 
 // newDialer returns what attempts without a proxy are dialled with. The guard sees
@@ -55,10 +66,18 @@ func newDialer(policy guard.Policy, timeout time.Duration) *net.Dialer {
 	}
 }
 
-// bounded makes a dialer of newDialer try no more than maxTries addresses of a family.
+// bounded makes a dialer of newDialer try no more than maxTries addresses of a family. If a
+// host has addresses that may be called, the error is that of one of these. Package net
+// returns that of the first address.
 func bounded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return dial(context.WithValue(ctx, triesKey{}, new(tries)), network, address)
+		t := new(tries)
+		ctx = httptrace.WithClientTrace(context.WithValue(ctx, triesKey{}, t), &httptrace.ClientTrace{ConnectDone: t.ended})
+		conn, err := dial(ctx, network, address)
+		if failed := t.failed.Load(); failed != nil && errors.Is(err, guard.ErrBlocked) {
+			err = *failed
+		}
+		return conn, err
 	}
 }
 
