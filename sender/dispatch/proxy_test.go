@@ -130,7 +130,9 @@ func TestProxyThatFails(t *testing.T) {
 		"is another one":    {status(404), sender.ClassConnect, says(404), proxys},
 		"is a third one":    {status(405), sender.ClassConnect, says(405), proxys},
 		"leads elsewhere":   {status(302), sender.ClassConnect, says(302), proxys},
-		"says go on":        {answering("HTTP/1.1 100 Continue\r\n\r\n"), sender.ClassConnect, says(100), proxys},
+		"says go on":        {answering(strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2)), sender.ClassConnect, "the proxy broke the connection off", proxys},
+		"says only go on":   {answering(strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2000) + "HTTP/1.1 200 OK\r\n\r\n"), sender.ClassConnect, "is not HTTP", proxys},
+		"switches":          {status(101), sender.ClassConnect, says(101), proxys},
 		"asks who we are":   {status(407), sender.ClassConnect, "the proxy asks for other credentials (407)", proxys},
 		"is none":           {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP", proxys},
 		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the proxy broke the connection off", proxys},
@@ -139,6 +141,7 @@ func TestProxyThatFails(t *testing.T) {
 		"hangs":             {hang, sender.ClassTimeout, "the proxy does not answer", proxys},
 		"is not there":      {nil, sender.ClassConnect, "the proxy cannot be reached", proxys},
 		"reaches, and ends": {answering("HTTP/1.1 200 OK\r\n\r\n"), sender.ClassReset, "the connection was closed before the answer was whole", endpoints},
+		"works on it":       {answering("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Continue\r\nVia: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), sender.ClassReset, "the connection was closed before the answer was whole", endpoints},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,16 +244,25 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 	}
 }
 
-// A host has many addresses of one family, and a proxy reaches only the other one.
-func TestProxyThatHasOneFamily(t *testing.T) {
-	for name, c := range map[string]struct{ reaches, addresses string }{
-		"IPv4": {"11.0.0.1:80", "2606:4700::1 2606:4700::2 2606:4700::3 2606:4700::4 11.0.0.1"},
-		"IPv6": {"[2606:4700::1]:80", "11.0.0.1 11.0.0.2 11.0.0.3 11.0.0.4 2606:4700::1"},
+// A proxy reaches only one of a host's addresses, behind many of the other family, or behind
+// one for which it waits in vain as long as it is let.
+func TestProxyThatReachesOneAddress(t *testing.T) {
+	for name, c := range map[string]struct {
+		reaches, addresses string
+		waits              bool
+	}{
+		"IPv4":           {"11.0.0.1:80", "2606:4700::1 2606:4700::2 2606:4700::3 2606:4700::4 11.0.0.1", false},
+		"IPv6":           {"[2606:4700::1]:80", "11.0.0.1 11.0.0.2 11.0.0.3 11.0.0.4 2606:4700::1", false},
+		"the second one": {"11.0.0.2:80", "11.0.0.1 11.0.0.2", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			at, close := bedtest.Listen(t, func(conn net.Conn) {
 				reader := bufio.NewReader(conn)
 				if r, err := http.ReadRequest(reader); err != nil || r.Host != c.reaches {
+					if c.waits {
+						_, _ = io.Copy(io.Discard, conn)
+					}
 					_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\n\r\n")
 					return
 				}
@@ -263,7 +275,7 @@ func TestProxyThatHasOneFamily(t *testing.T) {
 			b := bedtest.New(t)
 			b.Subscribe("sub_a", "http://host.example.com/")
 			b.Publish("sub_a")
-			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}})
+			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Timeout: 2 * time.Second, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}})
 			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {ssrftest.Addresses(strings.Fields(c.addresses)...)}}}
 			d.Dial(zone.Resolver(), func(string) error { return nil })
 			_, err := d.RunOnce(t.Context())

@@ -156,6 +156,12 @@ func (cn *conn) write(r *http.Request, trace *httptrace.ClientTrace) error {
 	return err
 }
 
+// Interim reports whether an answer with a status precedes another one, which ends the
+// exchange.
+func Interim(status int) bool {
+	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
+}
+
 // read reads an answer up to its body. body is for one of a known length.
 func (cn *conn) read(r *http.Request, most int64, body *sized, trace *httptrace.ClientTrace) (*http.Response, error) {
 	cn.remaining, cn.began = most, false
@@ -176,7 +182,7 @@ func (cn *conn) read(r *http.Request, most int64, body *sized, trace *httptrace.
 		if err != nil {
 			return nil, err
 		}
-		if interim := answer.StatusCode >= 100 && answer.StatusCode < 200; !interim || answer.StatusCode == http.StatusSwitchingProtocols {
+		if !Interim(answer.StatusCode) {
 			cn.remaining = math.MaxInt64
 			return answer, nil
 		}

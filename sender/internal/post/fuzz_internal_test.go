@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A proxy's answer makes a tunnel only if it is a 2xx, and no part of it is taken for the
-// target's.
+// A proxy's answer makes a tunnel only if it is a 2xx, which interim answers may precede, and
+// no part of it is taken for the target's.
 func FuzzProxyAnswer(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 204 \r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n", "",
@@ -25,7 +25,7 @@ func FuzzProxyAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		conn := &scripted{answer: bytes.NewReader(answer)}
 		p := &proxy{header: http.Header{"User-Agent": {"surehook"}}, reach: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
-		_, failure := p.connect(t.Context(), netip.MustParseAddrPort("8.8.8.8:443"))
+		_, failure := p.connect(t.Context(), netip.MustParseAddrPort("8.8.8.8:443"), 1)
 		if !strings.HasPrefix(conn.asked.String(), "CONNECT 8.8.8.8:443 HTTP/1.1\r\nHost: 8.8.8.8:443\r\n") {
 			t.Fatalf("asked for %q", conn.asked.String())
 		}
@@ -36,10 +36,16 @@ func FuzzProxyAnswer(f *testing.F) {
 			return
 		}
 		head, ended := strings.CutSuffix(strings.ReplaceAll(string(answer), "\r\n", "\n"), "\n\n")
-		line, _, _ := strings.Cut(head, "\n")
-		status := strings.Fields(line)
-		if !ended || strings.Contains(head, "\n\n") || len(status) < 2 || !strings.HasPrefix(status[0], "HTTP/") || len(status[1]) != 3 || status[1][0] != '2' {
-			t.Fatalf("a tunnel by %q", answer)
+		heads := strings.Split(head, "\n\n")
+		for i, head := range heads {
+			line, _, _ := strings.Cut(head, "\n")
+			status, first := strings.Fields(line), byte('1')
+			if i == len(heads)-1 {
+				first = '2'
+			}
+			if !ended || len(status) < 2 || !strings.HasPrefix(status[0], "HTTP/") || len(status[1]) != 3 || status[1][0] != first || status[1] == "101" {
+				t.Fatalf("a tunnel by %q", answer)
+			}
 		}
 	})
 }

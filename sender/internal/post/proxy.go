@@ -20,9 +20,11 @@ import (
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/sender/internal/http1"
 )
 
-// maxProxyAnswer bounds the headers of a proxy's own answer, in bytes.
+// maxProxyAnswer bounds the headers of a proxy's own answer, and of the interim ones before
+// it, in bytes.
 const maxProxyAnswer = 16 << 10
 
 // proxy is one of the operator's HTTP proxies, which all of the transports that go
@@ -96,15 +98,20 @@ func (p *proxy) ask(ctx context.Context, conn net.Conn, request *http.Request) (
 		return 0, false, endOf(ctx, err)
 	}
 	reader := bufio.NewReader(io.LimitReader(conn, maxProxyAnswer))
-	answer, err := http.ReadResponse(reader, request) //nolint:bodyclose // it is not read, and its connection closed or a tunnel's
-	if err != nil {
-		return 0, false, endOf(ctx, err)
+	for {
+		answer, err := http.ReadResponse(reader, request) //nolint:bodyclose // it is not read, and its connection closed or a tunnel's
+		if err != nil {
+			return 0, false, endOf(ctx, err)
+		}
+		p.heard.Add(1)
+		if status = answer.StatusCode; !http1.Interim(status) {
+			break
+		}
 	}
-	p.heard.Add(1)
 	if !stop() { // the connection is past its deadline
 		return 0, false, ctx.Err()
 	}
-	return answer.StatusCode, reader.Buffered() > 0, nil
+	return status, reader.Buffered() > 0, nil
 }
 
 // endOf is the end of ctx, if that is why something failed.

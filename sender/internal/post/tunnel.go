@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender/internal/http1"
@@ -51,8 +52,8 @@ func (p *proxy) tunnel(ctx context.Context, _, address string) (net.Conn, error)
 		return nil, err
 	}
 	var kept *proxyError
-	for _, target := range targets {
-		conn, failure := p.connect(ctx, target)
+	for i, target := range targets {
+		conn, failure := p.connect(ctx, target, len(targets)-i)
 		switch {
 		case failure == nil:
 			return conn, nil
@@ -102,13 +103,19 @@ func (p *proxy) resolve(ctx context.Context, address string) ([]netip.AddrPort, 
 	return targets, nil
 }
 
-// connect opens one tunnel.
-func (p *proxy) connect(ctx context.Context, target netip.AddrPort) (net.Conn, *proxyError) {
+// connect opens one tunnel. As long as other targets are left the proxy has only a part of
+// the time: it may wait in vain for one that it does not reach.
+func (p *proxy) connect(ctx context.Context, target netip.AddrPort, left int) (net.Conn, *proxyError) {
 	conn, failure := p.open(ctx)
 	if failure != nil {
 		return nil, failure
 	}
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target.String()}, Host: target.String(), Header: p.header}
+	if deadline, ok := ctx.Deadline(); ok && left > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		defer cancel()
+	}
 	if failure := tunnelFailure(p.ask(ctx, conn, request)); failure != nil {
 		_ = conn.Close()
 		return nil, failure
@@ -121,7 +128,7 @@ func (p *proxy) connect(ctx context.Context, target netip.AddrPort) (net.Conn, *
 func tunnelFailure(status int, more bool, err error) *proxyError {
 	switch {
 	case timedOut(err): // unless the proxy is found silent, and judge blames it
-		return &proxyError{text: "the proxy could not reach the host in time", err: err}
+		return &proxyError{text: "the proxy could not reach the host in time", next: true, err: err}
 	case http1.ClosedByPeer(err):
 		return &proxyError{text: "the proxy broke the connection off, or its answer to CONNECT is not HTTP", failed: true, err: err}
 	case err != nil:
