@@ -118,7 +118,7 @@ func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *htt
 	}
 	for cn != nil && !cn.alive() {
 		c.surprised(cn)
-		_ = cn.Close()
+		cn.cut()
 		cn = c.take(to)
 	}
 	if cn == nil {
@@ -128,7 +128,7 @@ func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *htt
 	}
 	deadline, _ := ctx.Deadline()
 	if err := cn.SetDeadline(deadline); err != nil {
-		_ = cn.Close()
+		cn.cut()
 		return nil, err
 	}
 	if trace != nil && trace.GotConn != nil {

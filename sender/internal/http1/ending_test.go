@@ -176,17 +176,33 @@ func TestEndOverTLSWaitsForNobody(t *testing.T) {
 	config, roots := server.TLS.Clone(), x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	server.Close()
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t)
-		c.TLS = &tls.Config{RootCAs: roots}
-		c.Dial = func(context.Context, string, string) (net.Conn, error) {
-			here, there := net.Pipe()
-			go func() { _ = tls.Server(there, config).Handshake() }() // and reads no more
-			return here, nil
-		}
-		began := time.Now()
-		_, _, err := post(until{t.Context(), began.Add(time.Second)}, c, "https://example.com/", small)
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		require.Equal(t, time.Second, time.Since(began))
-	})
+	for name, c := range map[string]struct {
+		serve func(*tls.Conn) // and reads no more
+		takes time.Duration
+		want  error
+	}{
+		"no answer": {func(conn *tls.Conn) { _ = conn.Handshake() }, time.Second, os.ErrDeadlineExceeded},
+		"a connection that is not kept": {func(conn *tls.Conn) {
+			if takes(bufio.NewReader(conn)) {
+				_, _ = io.WriteString(conn, ok)
+			}
+		}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t)
+				client.TLS, client.MaxIdle = &tls.Config{RootCAs: roots}, 0
+				client.Dial = func(context.Context, string, string) (net.Conn, error) {
+					here, there := net.Pipe()
+					go c.serve(tls.Server(there, config))
+					return here, nil
+				}
+				began := time.Now()
+				_, _, err := post(until{t.Context(), began.Add(time.Second)}, client, "https://example.com/", small)
+				require.ErrorIs(t, err, c.want)
+				require.Equal(t, c.takes, time.Since(began))
+				time.Sleep(time.Minute) // the bubble's: TLS gives the alert up
+			})
+		})
+	}
 }

@@ -158,8 +158,14 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// closeAll closes connections, and waits for none: TLS sends an alert first, for which it
+// waits for seconds if a server has stopped reading.
 func closeAll(all []*conn) {
 	for _, cn := range all {
-		_ = cn.Close()
+		if cn.layers {
+			go func() { _ = cn.Close() }()
+		} else {
+			_ = cn.Close()
+		}
 	}
 }
