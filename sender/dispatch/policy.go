@@ -12,8 +12,8 @@ import (
 // Policy decides what an attempt's outcome does to its delivery and to its subscription. It
 // is a value, and its decisions depend on their arguments alone.
 //
-// If the server closed an idle connection just when the attempt was made
-// (Result.ClosedIdle), the attempt is made again after about a second, and does not count.
+// If the server closed an idle connection just when the attempt was made, or refused the
+// request without processing it (Result.ClosedIdle), the attempt is made again after about a second, and does not count.
 // No two attempts in a row are spared.
 //
 // Where later versions of an object wait for a delivery (sender.OrderObject), it is given up

@@ -29,7 +29,8 @@ type Result struct {
 	ProxyFailed bool
 	// ClosedIdle tells that the attempt was made on a connection that had been used before,
 	// and that the server closed it before the first byte of an answer. Most likely the
-	// server was closing it as idle when the request was sent.
+	// server was closing it as idle when the request was sent. Or the server has said over
+	// HTTP/2 that it has not processed the request (RFC 9113, section 8.7).
 	ClosedIdle bool
 }
 

@@ -16,7 +16,7 @@ const (
 )
 
 // spared tells whether an attempt is forgiven: its server closed an idle connection at the
-// moment when the request was sent on it, and nobody is at fault. before tells that the
+// moment when the request was sent on it, or refused it unprocessed, and nobody is at fault. before tells that the
 // attempt before was forgiven too. Then this one counts as any failure does, so that an
 // endpoint which always breaks off is not called once a second for ever.
 func spared(before bool, r *Result) bool {

@@ -283,7 +283,7 @@ func (f *Facts) awaiting() string {
 	}
 	last := &d.Attempts[len(d.Attempts)-1]
 	if f.Spared {
-		next = fmt.Sprintf("It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt %d is made in its place, and is due at %s.",
+		next = fmt.Sprintf("It does not count, because most likely the server has not processed the request. Attempt %d is made in its place, and is due at %s.",
 			d.AttemptCount+1, at(d.NextAttemptAt))
 	}
 	if !f.Spared && !last.NextAttemptAt.IsZero() && d.NextAttemptAt.After(last.NextAttemptAt) {

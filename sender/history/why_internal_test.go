@@ -109,7 +109,7 @@ func TestExplain(t *testing.T) {
 			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Spared: true,
 				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 3, Attempts: []sender.Attempt{timeout, refused, reset}, NextAttemptAt: now.Add(time.Second)}},
 			reason: WhyAwaitingRetry, until: now.Add(time.Second),
-			sentence: "Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
+			sentence: "Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server has not processed the request. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
 		},
 		"given back before its first attempt": {
 			facts:  Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusPending, NextAttemptAt: now.Add(time.Minute)}},
@@ -202,7 +202,7 @@ func TestExplain(t *testing.T) {
 			facts: Facts{Status: sender.SubscriptionActive, Single: true, Spared: true,
 				Delivery: sender.Delivery{Status: sender.StatusAwaitingRetry, AttemptCount: 3, Attempts: []sender.Attempt{timeout, ok, reset}, NextAttemptAt: now.Add(time.Second)}},
 			reason: WhySentAgain, until: now.Add(time.Second),
-			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server was closing an idle connection when the request was sent. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
+			sentence: "It was delivered before, and is sent a single time more, whose failure leaves it delivered. Attempt 3 failed at 2026-11-20T11:59:59Z: reset, the connection was closed before the answer was whole. It does not count, because most likely the server has not processed the request. Attempt 4 is made in its place, and is due at 2026-11-20T12:00:01Z.",
 		},
 		"sent again, later": {
 			facts: Facts{Status: sender.SubscriptionActive, Single: true,

@@ -22,6 +22,21 @@ var ofWire = []Defect{
 		Old: "\tif x.sent == nil {\n\t\treturn io.EOF", New: "\tif x != nil {\n\t\treturn io.EOF",
 	},
 	{
+		Name: "a long event is cut off once its endpoint has answered with success, and at length",
+		File: "sender/internal/post/post.go", Tests: []string{"./sender/internal/post"}, Run: "^TestLongAnswerBeforeTheEventIsRead$",
+		Old: "return early.Taken()", New: "_ = early",
+	},
+	{
+		Name: "a request that was refused over HTTP/2 counts",
+		File: "sender/internal/http2/exchange.go", Tests: []string{"./sender/internal/http2"}, Run: "^TestRefused$",
+		Old: `case says(text, "REFUSED_STREAM", "graceful shutdown GOAWAY"):`, New: `case says(text, "REFUSED_STREAM, GOAWAY"):`,
+	},
+	{
+		Name: "a proxy has all of the time for the first of a host's addresses",
+		File: "sender/internal/post/tunnel.go", Tests: []string{"./sender/dispatch"}, Run: "^TestProxyThatReachesOneAddress$",
+		Old: "ok && left > 1 {", New: "ok && left > 1<<20 {",
+	},
+	{
 		Name: "a server over HTTP/2 may send without an end",
 		File: "sender/internal/http2/meter.go", Tests: []string{"./sender/internal/http2"}, Run: "^TestServerThatSendsTooMuch$/^PING_after_an_answer$",
 		Old: "if m.left.Load() <= 0 {", New: "if m.left.Load() <= -1<<62 {",

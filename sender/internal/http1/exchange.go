@@ -68,6 +68,11 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 		}
 		return nil, err
 	}
+	if x.conn.used && x.wrote == nil && answer.Close && answer.StatusCode == http.StatusRequestTimeout {
+		// Some servers say so as they close an idle connection (RFC 9110, section 15.5.9).
+		x.client.surprised(x.conn)
+		return nil, fmt.Errorf("%w: it answered %d", ErrClosedIdle, answer.StatusCode)
+	}
 	x.conn.promised = promise(answer.Header)
 	x.keep = failed == nil && !answer.Close && !r.Close && answer.StatusCode != http.StatusSwitchingProtocols
 	x.wanted = x.wrote != nil && answer.StatusCode/100 == 2
@@ -95,6 +100,28 @@ func (x *exchange) Read(p []byte) (int, error) {
 		x.end(err)
 	}
 	return n, err
+}
+
+// Taken waits until the server has the whole request. It is for a caller that wants no more of
+// the answer: the rest is discarded meanwhile, because the server may read on only when it is
+// taken. The error matches ErrNotTaken, or is the context's. Afterwards the body can only be
+// closed.
+func (x *exchange) Taken() error {
+	if !x.wanted || x.ended != nil {
+		return nil
+	}
+	discarded := make(chan struct{})
+	go func() {
+		defer close(discarded)
+		_, _ = io.Copy(io.Discard, x.body)
+	}()
+	err := x.sent()
+	x.conn.abort()
+	<-discarded
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return x.why(err)
 }
 
 // sent waits until the server has the rest of the request, or has closed the connection:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +175,26 @@ func TestWatchedConnectionsAreClosed(t *testing.T) {
 // ErrClosedIdle means that the server closed a kept connection as a request was sent.
 // To close a new connection, or to close it within an answer, is another error.
 func TestClosedIdle(t *testing.T) {
+	const tooLate = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+	inClearAndOverTLS(t, "closed, which it says", func(t *testing.T, version uint16) {
+		kept := strings.Replace(tooLate, "Connection: close\r\n", "", 1)
+		s := serveOver(t, version, answers(tooLate), answers(ok, kept, tooLate), answers(ok, tooLate))
+		c := s.client(t)
+		for _, want := range []int{408, 200, 408} {
+			answer, _, err := post(t.Context(), c, s.url(), small)
+			require.NoError(t, err)
+			require.Equal(t, want, answer.StatusCode)
+		}
+		_, _, err := post(t.Context(), c, s.url(), small)
+		require.ErrorIs(t, err, http1.ErrClosedIdle)
+
+		c = s.client(t) // the other client has learned to keep nothing
+		_, _, err = post(t.Context(), c, s.url(), small)
+		require.NoError(t, err)
+		answer, _, err := post(t.Context(), c, s.url(), make([]byte, 64<<10))
+		require.NoError(t, err)
+		require.Equal(t, 408, answer.StatusCode, "the server may have waited for the body")
+	})
 	closes := func(c net.Conn, r *bufio.Reader) { takes(r) }
 	resets := func(c net.Conn, r *bufio.Reader) {
 		takes(r)

@@ -6,8 +6,8 @@ import (
 )
 
 // ErrClosedIdle: the server closed a connection that had been used before, before the
-// first byte of an answer. Most likely it was closing the connection as idle when the
-// request was sent. It may have read the request or not.
+// first byte of an answer, or with the answer 408 Request Timeout. Most likely it was closing
+// the connection as idle when the request was sent. It may have read the request or not.
 var ErrClosedIdle = errors.New("http1: the server closed a connection that had been used before")
 
 // ClosedByPeer reports whether a connection's error means that the other side has

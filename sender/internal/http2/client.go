@@ -58,9 +58,13 @@ var ErrNotOffered = errors.New("http2: the server does not offer HTTP/2")
 // RoundTrip implements http.RoundTripper. The request's context counts until the
 // answer's body has been read to its end or closed, and the caller must do one of
 // these. The context's deadline counts even if the context does not end at it. Errors
-// are the connection's, or the context's if it has ended, or match ErrReset, ErrTooMuch or
-// an error of package http1. If no connection could be made the error is a *DialError,
-// which may match ErrNotOffered.
+// are the connection's, or the context's if it has ended, or match ErrRefused, ErrReset,
+// ErrLongRequest, ErrTooMuch or an error of package http1. If no connection could be made
+// the error is a *DialError, which may match ErrNotOffered.
+//
+// If a connection that was kept takes no more streams just when the request is made, a new
+// one is made at once. Then nothing was sent on the first one. For that the request's body
+// must be readable still after it was closed unread.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) { return c.roundTrip(r, true) }
 
 // Anew makes requests like its client, but only on new connections.
@@ -70,6 +74,14 @@ type Anew struct{ *Client }
 func (a Anew) RoundTrip(r *http.Request) (*http.Response, error) { return a.roundTrip(r, false) }
 
 func (c *Client) roundTrip(r *http.Request, reuse bool) (*http.Response, error) {
+	answer, err := c.try(r, reuse)
+	if reuse && errors.Is(err, errUnsent) {
+		return c.try(r, false)
+	}
+	return answer, err
+}
+
+func (c *Client) try(r *http.Request, reuse bool) (*http.Response, error) {
 	ctx, cancel := r.Context(), context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
 		ctx, cancel = context.WithDeadline(ctx, deadline)

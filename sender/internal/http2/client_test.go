@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,6 +200,17 @@ func TestHeadersAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, http1.ErrHeader)
 }
 
+// A server says how long headers it takes. Longer ones are not sent.
+func TestHeadersOfTheRequestAreBounded(t *testing.T) {
+	var seen atomic.Int32
+	s := serve(t, func(http.ResponseWriter, *http.Request) { seen.Add(1) }, func(s *server) { s.Config.MaxHeaderBytes = 4 << 10 })
+	_, _, err := post(t.Context(), s.client, s.URL, small) // brings the server's settings
+	require.NoError(t, err)
+	_, _, err = post(t.Context(), s.client, s.URL+"/"+strings.Repeat("x", 16<<10), small)
+	require.ErrorIs(t, err, http2.ErrLongRequest)
+	require.EqualValues(t, 1, seen.Load())
+}
+
 type connKey struct{}
 
 // The errors tell whether the server has ended a kept connection or a new one.
@@ -226,6 +238,25 @@ func TestClosedIdle(t *testing.T) {
 	_, _, err = post(t.Context(), s.client, s.URL, small)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, s.opened.Load())
+}
+
+// A kept connection may end when a request was to be made on it. Then nothing was sent, and
+// another connection is made at once.
+func TestConnectionEndsBeforeItsRequest(t *testing.T) {
+	s := serve(t, echo)
+	_, _, err := post(t.Context(), s.client, s.URL, small)
+	require.NoError(t, err)
+	var reused []bool
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if reused = append(reused, got.Reused); got.Reused {
+			s.CloseClientConnections()
+			require.Eventually(t, func() bool { return !s.client.Usable() }, 10*time.Second, time.Millisecond)
+		}
+	}})
+	_, text, err := post(ctx, s.client, s.URL, small)
+	require.NoError(t, err)
+	require.Equal(t, string(small), text)
+	require.Equal(t, []bool{true, false}, reused)
 }
 
 func TestIdleConnectionsAreClosed(t *testing.T) {

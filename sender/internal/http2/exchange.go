@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,16 @@ import (
 // ErrReset: the server has ended or refused the request's stream or connection before
 // its answer was whole.
 var ErrReset = errors.New("http2: the server ended the stream")
+
+// ErrRefused: the server has said that it has not processed the request (RFC 9113, section
+// 8.7): it has refused the stream, or ended the connection before it.
+var ErrRefused = errors.New("http2: the server refused the request, and has not processed it")
+
+// ErrLongRequest: the server takes no headers as long as the request's, and has got none.
+var ErrLongRequest = errors.New("http2: the request's headers are longer than the server takes")
+
+// errUnsent: nothing of the request was sent, since its connection takes no more streams.
+var errUnsent = fmt.Errorf("%w: nothing was sent", ErrRefused)
 
 // endsWithin is the time for an exchange to end once its context has.
 const endsWithin = time.Second
@@ -34,7 +45,8 @@ type exchange struct {
 	ended  error // the error of Read once the exchange has ended
 }
 
-// sentBody is a request's body. net/http closes it when no more of it is sent.
+// sentBody is a request's body. net/http closes it when no more of it is sent, and, if all of
+// it was sent, when the answer has ended, too.
 type sentBody struct {
 	io.ReadCloser
 	end chan struct{}
@@ -43,9 +55,12 @@ type sentBody struct {
 
 // Close implements io.Closer.
 func (s *sentBody) Close() error {
-	s.do.Do(func() { close(s.end) })
+	s.wrote(httptrace.WroteRequestInfo{})
 	return s.ReadCloser.Close()
 }
+
+// wrote is for httptrace.ClientTrace.WroteRequest.
+func (s *sentBody) wrote(httptrace.WroteRequestInfo) { s.do.Do(func() { close(s.end) }) }
 
 // cutLate closes the connection if the exchange goes on after its context has ended. While
 // a server reads nothing, net/http waits for it in reading and closing an answer, whatever
@@ -65,11 +80,12 @@ func (x *exchange) make(r *http.Request) (*http.Response, error) {
 	x.stop = context.AfterFunc(x.ctx, x.cutLate)
 	if r.Body != nil {
 		x.sent = &sentBody{ReadCloser: r.Body, end: make(chan struct{})}
+		r = r.WithContext(httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{WroteRequest: x.sent.wrote}))
 		r.Body = x.sent
 	}
 	answer, err := x.conn.RoundTrip(r)
 	if err != nil {
-		err = x.why(err, x.reused)
+		err = x.whyNone(err)
 		x.end(err)
 		return nil, err
 	}
@@ -83,18 +99,48 @@ func (x *exchange) Read(p []byte) (int, error) {
 	if x.ended != nil {
 		return 0, x.ended
 	}
-	n, err := x.body.Read(p)
-	x.conn.network.took(n)
+	n, err := x.take(p)
 	switch {
 	case errors.Is(err, io.EOF):
 		err = x.whole()
 	case err != nil:
-		err = x.why(err, false)
+		err = x.why(err)
 	}
 	if err != nil {
 		x.end(err)
 	}
 	return n, err
+}
+
+func (x *exchange) take(p []byte) (int, error) {
+	n, err := x.body.Read(p)
+	x.conn.network.took(n)
+	return n, err
+}
+
+// Taken waits until the server has the whole request, or wants no more of it. It is for a
+// caller that wants no more of the answer: the rest is discarded meanwhile. An error matches
+// http1.ErrNotTaken. Afterwards the body is closed.
+func (x *exchange) Taken() error {
+	if x.ended != nil {
+		return nil
+	}
+	discarded := make(chan struct{})
+	go func() {
+		defer close(discarded)
+		for rest := make([]byte, 4<<10); ; {
+			if _, err := x.take(rest); err != nil {
+				return
+			}
+		}
+	}()
+	err := x.whole()
+	_ = x.Close()
+	<-discarded
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // whole waits until the server has the rest of the request, or wants no more: it may have
@@ -138,22 +184,37 @@ func (x *exchange) end(err error) {
 
 // why returns the context's error if the context has ended, or one of the errors that
 // RoundTrip documents, with its cause.
-func (x *exchange) why(err error, reused bool) error {
+func (x *exchange) why(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
 	}
 	switch text := err.Error(); {
-	case says(text, "header list larger", "COMPRESSION_ERROR"): // a single one that is too long
+	case says(text, "response header list larger", "COMPRESSION_ERROR"): // a single one that is too long
 		return fmt.Errorf("%w: %w", http1.ErrHeader, err)
-	case http1.ClosedByPeer(err) || says(text, "GOAWAY", "conn is closed", "conn not usable", "could not be established", "connection lost"):
-		if reused {
-			return fmt.Errorf("%w: %w", http1.ErrClosedIdle, err)
-		}
-		return fmt.Errorf("%w: %w", ErrReset, err)
-	case says(text, "received from peer"): // of the one stream
+	case connectionEnded(err), says(text, "received from peer"): // of the one stream
 		return fmt.Errorf("%w: %w", ErrReset, err)
 	}
 	return err
+}
+
+// whyNone is why for an exchange without an answer.
+func (x *exchange) whyNone(err error) error {
+	switch text := err.Error(); {
+	case x.ctx.Err() != nil:
+	case says(text, "request header list larger"):
+		return fmt.Errorf("%w: %w", ErrLongRequest, err)
+	case says(text, "conn not usable"):
+		return fmt.Errorf("%w: %w", errUnsent, err)
+	case says(text, "REFUSED_STREAM", "graceful shutdown GOAWAY"): // of a stream that the GOAWAY excludes
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case x.reused && connectionEnded(err):
+		return fmt.Errorf("%w: %w", http1.ErrClosedIdle, err)
+	}
+	return x.why(err)
+}
+
+func connectionEnded(err error) bool {
+	return http1.ClosedByPeer(err) || says(err.Error(), "GOAWAY", "conn is closed", "could not be established", "connection lost")
 }
 
 // says reports whether an error's text contains one of some phrases. net/http's errors

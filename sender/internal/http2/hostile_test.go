@@ -15,12 +15,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/sender/internal/http1"
 	"github.com/surehook/surehook/sender/internal/http2"
 )
 
 // Frames of HTTP/2: RFC 9113, section 6.
 const (
-	frameData, frameHeaders, frameReset, frameSettings, framePing, frameWindowUpdate = 0, 1, 3, 4, 6, 8
+	frameData, frameHeaders, frameReset, frameSettings, framePing, frameGoAway, frameWindowUpdate = 0, 1, 3, 4, 6, 7, 8
 
 	endStream, endHeaders = 1, 4
 )
@@ -179,6 +180,26 @@ func TestServerIsNotFarAhead(t *testing.T) {
 	require.ErrorContains(t, err, "FLOW_CONTROL_ERROR")
 }
 
+// The errors tell what the server has said that it has not processed.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer [][]byte
+		want   error
+	}{
+		"the stream":              {[][]byte{frame(frameReset, 0, 1, 0, 0, 0, 7)}, http2.ErrRefused},
+		"by the connection's end": {[][]byte{frame(frameGoAway, 0, 0, make([]byte, 8)...)}, http2.ErrRefused},
+		"for another reason":      {[][]byte{frame(frameReset, 0, 1, 0, 0, 0, 2)}, http2.ErrReset},
+		"after it was answered":   {[][]byte{success, frame(frameReset, 0, 1, 0, 0, 0, 7)}, http2.ErrReset},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveFrames(t, nil, append([][]byte{settings}, c.answer...)...)
+			_, _, err := post(t.Context(), s.client, s.URL, small)
+			require.ErrorIs(t, err, c.want)
+			require.Equal(t, errors.Is(c.want, http2.ErrRefused), errors.Is(err, http2.ErrRefused))
+		})
+	}
+}
+
 // A server may answer before it reads. A body that it has promised to take is sent to its
 // end, unless it says that it wants no more.
 func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
@@ -186,10 +207,13 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer [][]byte
 		whole  bool
+		by     func(context.Context, http.RoundTripper, string, []byte) (*http.Response, string, error)
 	}{
-		"alone":       {[][]byte{frame(frameHeaders, endHeaders|endStream, 1, 0x88)}, true},
-		"with a body": {[][]byte{success, frame(frameData, endStream, 1, 'f', 'i', 'n', 'e')}, true},
-		"and refused": {[][]byte{frame(frameHeaders, endHeaders|endStream, 1, 0x88), frame(frameReset, 0, 1, 0, 0, 0, 0)}, false},
+		"alone":              {[][]byte{frame(frameHeaders, endHeaders|endStream, 1, 0x88)}, true, post},
+		"with a body":        {[][]byte{success, frame(frameData, endStream, 1, 'f', 'i', 'n', 'e')}, true, post},
+		"with more of it":    {[][]byte{success, frame(frameData, 0, 1, make([]byte, 10<<10)...)}, true, postAndTakeLittle},
+		"and refused":        {[][]byte{frame(frameHeaders, endHeaders|endStream, 1, 0x88), frame(frameReset, 0, 1, 0, 0, 0, 0)}, false, post},
+		"refused, with more": {[][]byte{success, frame(frameData, 0, 1, make([]byte, 10<<10)...), frame(frameReset, 0, 1, 0, 0, 0, 0)}, false, postAndTakeLittle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			took := make(chan int64, 1)
@@ -212,7 +236,7 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 					}
 				}
 			}, append([][]byte{settings}, c.answer...)...)
-			got, _, err := post(t.Context(), s.client, s.URL, make([]byte, length))
+			got, _, err := c.by(t.Context(), s.client, s.URL, make([]byte, length))
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, got.StatusCode)
 			if c.whole {
@@ -225,6 +249,30 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 		_, _, err := post(until{t.Context(), time.Now().Add(50 * time.Millisecond)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
+	t.Run("that is never read, with more of it", func(t *testing.T) {
+		s := serveFrames(t, nil, settings, success, frame(frameData, 0, 1, make([]byte, 10<<10)...))
+		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(50 * time.Millisecond)}, s.client, s.URL, make([]byte, length))
+		require.ErrorIs(t, err, http1.ErrNotTaken)
+	})
+}
+
+// postAndTakeLittle makes a request, and reads only the beginning of the answer.
+func postAndTakeLittle(ctx context.Context, c http.RoundTripper, url string, body []byte) (*http.Response, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	r.GetBody = nil
+	answer, err := c.RoundTrip(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer answer.Body.Close()
+	little := make([]byte, 1)
+	if _, err := io.ReadFull(answer.Body, little); err != nil {
+		return nil, "", err
+	}
+	return answer, string(little), answer.Body.(interface{ Taken() error }).Taken()
 }
 
 // A server that goes on sending what is no answer is not read any more, whether an answer

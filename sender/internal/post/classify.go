@@ -17,6 +17,22 @@ import (
 	"github.com/surehook/surehook/sender/internal/http2"
 )
 
+// own are the errors of this module. They come before all others, whose causes they may have.
+var own = []struct {
+	err   error
+	class sender.Class
+	text  string
+}{
+	{http1.ErrClosedIdle, sender.ClassReset, "the server closed a connection that was kept from an earlier attempt"},
+	{http2.ErrRefused, sender.ClassReset, "the server refused the request, and says that it has not processed it"},
+	{http1.ErrHeader, sender.ClassProtocol, fmt.Sprintf("the answer's headers are longer than %d KiB", maxHeader>>10)},
+	{http2.ErrLongRequest, sender.ClassProtocol, "the server takes no headers as long as those of the request"},
+	{http1.ErrNotTaken, sender.ClassTimeout, "the server answered, and did not take the whole event within the attempt's time"},
+	{http2.ErrTooMuch, sender.ClassProtocol, "the server sends far more than answers"},
+	{errNeither, sender.ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"},
+	{guard.ErrBlocked, sender.ClassBlocked, "the address may not be called"},
+}
+
 // classify names how an attempt that got no whole answer failed. The text is for
 // the subscription's owner and holds nothing of the URL, which may carry a
 // token, nor of addresses, which would tell a subscriber about our network.
@@ -36,19 +52,12 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		// How the server has ended TLS.
 		alert, alerted = http1.Alert(err)
 	)
+	for _, o := range own {
+		if errors.Is(err, o.err) {
+			return o.class, o.text
+		}
+	}
 	switch {
-	case errors.Is(err, http1.ErrClosedIdle):
-		return sender.ClassReset, "the server closed a connection that was kept from an earlier attempt"
-	case errors.Is(err, http1.ErrHeader):
-		return sender.ClassProtocol, fmt.Sprintf("the answer's headers are longer than %d KiB", maxHeader>>10)
-	case errors.Is(err, http1.ErrNotTaken):
-		return sender.ClassTimeout, "the server answered, and did not take the whole event within the attempt's time"
-	case errors.Is(err, http2.ErrTooMuch):
-		return sender.ClassProtocol, "the server sends far more than answers"
-	case errors.Is(err, errNeither):
-		return sender.ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"
-	case errors.Is(err, guard.ErrBlocked):
-		return sender.ClassBlocked, "the address may not be called"
 	case errors.As(err, &proxy) && (isDeadline || isTimeout):
 		return sender.ClassTimeout, proxy.text
 	case errors.As(err, &proxy):

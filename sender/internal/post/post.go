@@ -18,6 +18,7 @@ import (
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/http1"
+	"github.com/surehook/surehook/sender/internal/http2"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -91,7 +92,8 @@ type Answer struct {
 	// ProxyFailed tells that it is the operator's proxy that failed.
 	ProxyFailed bool
 	// ClosedIdle tells that a connection that had been used before was closed before the
-	// first byte of an answer.
+	// first byte of an answer, or that the server has said that it has not processed the
+	// request.
 	ClosedIdle bool
 	// Exhausted tells that this machine had no resources left for a connection.
 	Exhausted bool
@@ -221,7 +223,7 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 	if err != nil {
 		r.Class, r.Error = classify(ctx, err)
 		r.ProxyFailed = byProxy(err)
-		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle)
+		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle) || errors.Is(err, http2.ErrRefused)
 		r.Exhausted = exhausted(err) && !r.ProxyFailed
 		r.Error = naming(r.Error, second)
 		r.Duration = x.poster.cfg.Now().Sub(x.began)
@@ -287,6 +289,9 @@ func read(answer *http.Response, r *Answer) error {
 		if err != nil {
 			return err
 		}
+	}
+	if early, ok := answer.Body.(interface{ Taken() error }); ok { // ours
+		return early.Taken()
 	}
 	return nil
 }
