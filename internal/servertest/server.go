@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"text/template"
@@ -164,6 +165,18 @@ func (s *Server) await(port int, ended <-chan struct{}) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// Process returns the id of a process that the server writes to a file of the folder.
+func (s *Server) Process(file string) int {
+	s.t.Helper()
+	for deadline := time.Now().Add(startingTime); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // poll
+		if pid, err := strconv.Atoi(strings.TrimSpace(s.Read(file))); err == nil {
+			return pid
+		}
+	}
+	s.t.Fatalf("servertest: %s has written no process's id to %s after %s. It said:\n%s", s.program, file, startingTime, s.Log())
+	return 0
 }
 
 // Log returns what the server wrote to its standard output and error.

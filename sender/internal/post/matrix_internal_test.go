@@ -39,6 +39,7 @@ func TestMatrix(t *testing.T) {
 		"squid":   squidRows,
 		"HTTP2":   http2Rows,
 		"raw":     rawRows,
+		"reloads": reloadRows,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

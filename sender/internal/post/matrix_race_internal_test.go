@@ -31,7 +31,16 @@ type race struct {
 	callers, posts int
 	// pause is what a caller waits for before its n-th post.
 	pause func(n int) time.Duration
+	// second: ours posts over HTTP/2 too, though the server offers HTTP/1.1.
+	second bool
+	// reload is called every reloadEvery meanwhile, unless it is nil. It closes connections.
+	reload func()
+	// spared: no attempt of ours may count as a failure.
+	spared bool
 }
+
+// reloadEvery is long enough for a server to start anew in.
+const reloadEvery = 150 * time.Millisecond
 
 func (m *matrix) races(rows ...race) {
 	for _, r := range rows {
@@ -41,8 +50,12 @@ func (m *matrix) races(rows ...race) {
 			require.NoError(t, err)
 			tally := tally{results: map[string]Answer{}}
 			var callers sync.WaitGroup
+			stop := every(reloadEvery, r.reload)
 			for k := range r.callers {
 				ours, peer := newCallers(t, m.authority, way{})
+				if r.second {
+					ours.poster.transports.origins.remember(to.Host, true)
+				}
 				callers.Go(func() {
 					for n := range r.posts {
 						time.Sleep(r.pause(n)) // the row's input
@@ -54,9 +67,36 @@ func (m *matrix) races(rows ...race) {
 				})
 			}
 			callers.Wait()
+			stop()
 			tally.check(t, r.callers*r.posts, r.record)
+			if r.spared {
+				require.Empty(t, tally.charged)
+			}
 			m.Cleanup(func() { r.record.once(m.T, tally.results) })
 		})
+	}
+}
+
+// every calls a function that is not nil, again and again, until stop is called.
+func every(pause time.Duration, call func()) (stop func()) {
+	if call == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		for {
+			select {
+			case <-time.After(pause): // the row's input
+				call()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		calling.Wait()
 	}
 }
 
@@ -66,6 +106,7 @@ type tally struct {
 	results    map[string]Answer
 	ours, peer int
 	how        map[string]int
+	charged    []string // failures of ours that count: see Answer.ClosedIdle
 }
 
 func (y *tally) add(isOurs bool, id string, r Answer) {
@@ -79,6 +120,9 @@ func (y *tally) add(isOurs bool, id string, r Answer) {
 	if isOurs {
 		who = "ours"
 		y.ours++
+		if !r.ClosedIdle {
+			y.charged = append(y.charged, fmt.Sprintf("%s: %d %s %s", id, r.StatusCode, r.Class, r.Error))
+		}
 	} else {
 		y.peer++
 	}
