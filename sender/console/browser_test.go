@@ -51,6 +51,7 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 	} {
 		tab.Open(b.server.URL + prefix + p.path)
 		tab.Looks(p.name)
+		require.Zero(t, browsertest.Eval[int](tab, "[...document.querySelectorAll('td input')].filter(c => !c.offsetParent).length"), "on a phone, too, rows of %s can be chosen", p.name)
 	}
 	tab.Open(b.server.URL + prefix + "/deliveries/" + holds)
 	tab.Do("document.querySelector('#pass').showPopover()")

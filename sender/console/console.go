@@ -101,7 +101,10 @@ type Config struct {
 	Place string
 
 	// SignOut is the target of the button for signing out: a path, or a URL of the
-	// same origin, which gets a POST. Empty: there is no button.
+	// same origin, which gets a POST. Empty: there is no button. Answer with a page, or with
+	// a redirect within the origin. Browsers do not follow one to another origin, such as an
+	// identity provider's, because the policy of the pages has form-action 'self': the
+	// visitor would stay on a page that looks signed in.
 	SignOut string
 
 	// Portal returns a link that opens a subscriber's own pages for a visitor, as
