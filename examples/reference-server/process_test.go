@@ -115,11 +115,18 @@ func TestDrain(t *testing.T) {
 		id := s.subscribe(c.token, e.URL)
 		s.post(c.token, "/subscriptions/"+id+"/test", nil).is(http.StatusAccepted)
 		<-begun
+		replay := s.slowReplay(s.customer("other"))
+		api := start(t, p, "-workers=false")
 		require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 		eventually(t, "it drains", s.logged, func(log string) bool { return strings.Contains(log, "draining") })
+		// A job that waits is given up before the attempt is.
+		eventually(t, "the job is queued again", func() any { return api.get(operatorToken, "/jobs/"+replay).is(http.StatusOK)["status"] }, func(status any) bool { return status == "queued" })
 		close(free)
 		<-s.done
 		require.NoError(t, s.err)
+		sent := api.get(c.token, "/deliveries?subscription_id="+id).data()[0]
+		require.Equal(t, []any{"delivered", 1.0}, []any{sent["status"], sent["attempt_count"]})
+		api.stop()
 
 		free = make(chan struct{})
 		s = start(t, p, "-timeout", "8s")
@@ -137,6 +144,23 @@ func TestDrain(t *testing.T) {
 		require.Len(t, held, 2)
 		require.Equal(t, "pending", held[0]["status"], "it is due again when its lease ends")
 	})
+}
+
+// slowReplay is a job of a customer's that sends two deliveries again, the second one after
+// an hour.
+func (s *process) slowReplay(c customer) string {
+	s.t.Helper()
+	id := s.subscribe(c.token, newEndpoint(s.t).URL, "order.*")
+	for range 2 {
+		s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "subscriber_id": c.id}).is(http.StatusCreated)
+	}
+	s.deliveries(c.token, id, "delivered", 2)
+	job := s.submit(c.token, "replay", object{"status": "delivered", "subscription_id": id, "rate_per_second": 1.0 / 3600})
+	eventually(s.t, "it has begun", func() any { return s.get(c.token, "/jobs/"+job).is(http.StatusOK)["progress"] }, func(progress any) bool {
+		p, begun := progress.(object)
+		return begun && p["done"] == 1.0
+	})
+	return job
 }
 
 // A process that is told to end while it still begins ends like any other.

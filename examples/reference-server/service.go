@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
@@ -148,6 +149,11 @@ func (s *service) assemble(keys *sender.Keys) error {
 	return errors.Join(errs...)
 }
 
+// jobsDrain is how long jobs go on when the program is told to end: enough for a short one to
+// end. The others go on from their last step in the next process. A replay waits for most of
+// its time, and would keep the program from its end for nothing.
+const jobsDrain = time.Second
+
 // assembleJobs has the completion of jobs told by the library's own events.
 func (s *service) assembleJobs() error {
 	callbacks, err := jobs.NewCallbacks(s.registry, s.publisher, &jobs.CallbacksConfig{Logger: s.log})
@@ -161,7 +167,7 @@ func (s *service) assembleJobs() error {
 		s.metrics.finished(j)
 		s.endReplayOf(ctx, j)
 	}}
-	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: s.options.timeout, Logger: s.log, Hooks: hooks})
+	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: min(jobsDrain, s.options.timeout), Logger: s.log, Hooks: hooks})
 	return err
 }
 
