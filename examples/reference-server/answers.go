@@ -93,7 +93,7 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 		if body, err = do(tx); err != nil {
 			return err
 		}
-		text, err := json.Marshal(body)
+		text, err := asJSON(body)
 		if err != nil {
 			return err
 		}

@@ -252,9 +252,11 @@ func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		s := start(t, p, "-workers=false")
-		first := s.post(operatorToken, "/subscribers", object{"name": "x"}, "Idempotency-Key", "k")
+		const body = `{"name":"x & <y>","attributes":{"note":"x & <y>"}}`
+		first := s.post(operatorToken, "/subscribers", body, "Idempotency-Key", "k")
 		made := first.is(http.StatusCreated)
-		require.Equal(t, first.text, s.post(operatorToken, "/subscribers", object{"name": "x"}, "Idempotency-Key", "k").text)
+		require.Equal(t, first.text, s.post(operatorToken, "/subscribers", body, "Idempotency-Key", "k").text)
+		require.Contains(t, s.get(operatorToken, "/subscribers/"+made["id"].(string)).text, `"attributes":{"note":"x & <y>"}`, "kept as they are given")
 		for _, row := range dump(t, p) {
 			require.NotContains(t, row, made["token"])
 			require.NotContains(t, row, made["signing_secret"])

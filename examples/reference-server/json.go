@@ -133,3 +133,13 @@ func location(open []container) string {
 func malformed(location, message string) *Problem {
 	return problem(http.StatusBadRequest, location+": "+message, Detail{Location: location, Message: message})
 }
+
+// asJSON is a value as JSON, as the answers write it: <, > and & in raw parts stay as they
+// are, where json.Marshal would escape them.
+func asJSON(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}

@@ -126,7 +126,7 @@ func (s *service) writeSubscriber(ctx context.Context, tx *sql.Tx, sub *Subscrib
 	if sub.Attributes == nil {
 		sub.Attributes = Attributes{}
 	}
-	attributes, err := json.Marshal(sub.Attributes)
+	attributes, err := asJSON(sub.Attributes)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (s *service) updateSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch 
 	if change.Attributes != nil {
 		sub.Attributes = change.Attributes
 	}
-	attributes, err := json.Marshal(sub.Attributes)
+	attributes, err := asJSON(sub.Attributes)
 	if err != nil {
 		return sub, err
 	}
