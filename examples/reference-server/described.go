@@ -84,17 +84,17 @@ func aboutSecrets() map[string]words {
 }
 
 func aSubscription() Subscription {
-	return Subscription{ID: anySubscription, SubscriberID: anySubscriber, URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Order: "object", HoldTries: 3, RetryDelaysSeconds: []int64{60, 600, 28800}, HorizonSeconds: 172800, Gone: "stop", Description: "to the CRM", Status: "active", CreatedAt: moment(0), LastSuccessAt: momentary(10)}
+	return Subscription{ID: anySubscription, SubscriberID: anySubscriber, URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Order: "object", HoldTries: 3, RetryDelaysSeconds: []int64{}, Gone: "stop", Description: "to the CRM", Status: "active", CreatedAt: moment(0), LastSuccessAt: momentary(10)}
 }
 
 func aboutSubscriptions() map[string]words {
-	tries, horizon := 3, int64(172800)
+	tries := 3
 	paused := aSubscription()
 	paused.Status = "paused"
 	return map[string]words{
 		"create-subscription": {
 			"Registers a callback URL, which gets the events that are committed after it. The URL's form and any literal address are checked now, the address that is dialled at each attempt.",
-			NewSubscription{URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Description: "to the CRM", Ordering: Ordering{Order: "object", HoldTries: &tries}, Failing: Failing{RetryDelaysSeconds: []int64{60, 600, 28800}, HorizonSeconds: &horizon, Gone: "stop"}}, aSubscription(),
+			NewSubscription{URL: "https://hooks.example.com/surehook", EventTypes: []string{"subscriber.*"}, Filter: json.RawMessage(`{"data.attributes.plan":"pro"}`), Description: "to the CRM", Ordering: Ordering{Order: "object", HoldTries: &tries}, Failing: Failing{Gone: "stop"}}, aSubscription(),
 		},
 		"list-subscriptions":  {"Lists the subscriptions that are not deleted, without those that stand for the callback URLs of jobs, unless implicit asks for them.", nil, aPage(aSubscription())},
 		"get-subscription":    {"Reads a subscription with its health and how much waits for it.", nil, aSubscription()},

@@ -229,6 +229,7 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 		Responses: map[string]*huma.Response{
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
 			"400": refused("Bad Request"), "401": refused("Unauthorized"), "403": refused("Forbidden"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
+			"500": refused("Internal Server Error"), "503": refused("Service Unavailable"), // whose token is it?
 		},
 	})
 }
