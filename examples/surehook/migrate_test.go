@@ -129,7 +129,7 @@ func TestMigrateFilesForTools(t *testing.T) {
 		{"the tools are dbmate, flyway", []string{"print", "-sets", "sender", "-for", "liquibase"}},
 		{"the sets are sender", []string{"up", "-sets", "all", "-database", "x.db"}},
 		{"-first is 0", []string{"print", "-sets", "sender", "-first", "0"}},
-		{"none of up, status and print", []string{"down"}},
+		{"it must be up, status or print", []string{"down"}},
 		{"which database?", []string{"status"}},
 	} {
 		a := u.run(append([]string{"migrate"}, test.args...)...)
