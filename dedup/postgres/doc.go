@@ -5,8 +5,8 @@
 // # Tables
 //
 // surehook_dedup_markers, surehook_dedup_versions, surehook_dedup_dead_letters and
-// surehook_dedup_reapplies, made by [Migrate], whose progress is noted in
-// surehook_migrations, or by a tool of your own from [Migrations]. They need PostgreSQL 10
+// surehook_dedup_reapplies, made by [Migrate] or [MigratePool], whose progress is noted
+// in surehook_migrations, or by a tool of your own from [Migrations]. They need PostgreSQL 10
 // (2017). Name a schema in [Config], and the search_path of your transactions does not
 // matter.
 //

@@ -15,7 +15,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/internal/pgtest"
@@ -46,11 +45,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	cfg := &postgres.Config{Schema: "surehook_example"}
-	db := stdlib.OpenDBFromPool(pool) // only for Migrate
-	if err := postgres.Migrate(ctx, db, cfg); err != nil {
-		log.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
+	if err := postgres.MigratePool(ctx, pool, cfg); err != nil {
 		log.Fatal(err)
 	}
 

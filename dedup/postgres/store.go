@@ -13,7 +13,7 @@ import (
 	"github.com/surehook/surehook/internal/pgtx"
 )
 
-// Config of a store and of [Migrate], which must be given the same.
+// Config of a store, and of [Migrate] or [MigratePool], which must be given the same.
 type Config struct {
 	// Schema is the tables' schema, up to 63 bytes. Its case is kept. If it is empty,
 	// each transaction's search_path decides.

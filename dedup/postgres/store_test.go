@@ -354,6 +354,13 @@ func TestMigrations(t *testing.T) {
 		FROM pg_tables WHERE schemaname = $1`, cfg.Schema).Scan(&tables))
 	require.Equal(t, "surehook_dedup_dead_letters,surehook_dedup_markers,surehook_dedup_reapplies,surehook_dedup_versions,surehook_migrations", tables)
 	require.NoError(t, postgres.Migrate(ctx, openSQL(t, "search_path", cfg.Schema), nil), "a nil config is the search_path")
+
+	pool, other := openPool(t), &postgres.Config{Schema: pgtest.Schema(t, db)}
+	require.NoError(t, postgres.MigratePool(ctx, pool, other))
+	require.NoError(t, postgres.MigratePool(ctx, pool, other), "again: the pool stays open")
+	require.Zero(t, pool.Stat().AcquiredConns(), "it has its connection back")
+	require.NoError(t, postgres.Migrate(ctx, db, other), "again")
+	require.ErrorContains(t, postgres.MigratePool(ctx, nil, other), "the pool is nil")
 	names, err := fs.Glob(postgres.Migrations(), "*")
 	require.NoError(t, err)
 	require.Equal(t, []string{"001_dedup.sql", "002_reapplies.sql"}, names)

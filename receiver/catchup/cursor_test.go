@@ -39,7 +39,8 @@ func TestCursorStores(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	config := func(t *testing.T) *postgres.Config {
 		cfg := &postgres.Config{Schema: pgtest.Schema(t, db)}
-		require.NoError(t, postgres.Migrate(t.Context(), db, cfg))
+		require.NoError(t, postgres.MigratePool(t.Context(), pool, cfg))
+		require.NoError(t, postgres.Migrate(t.Context(), db, cfg), "again")
 		return cfg
 	}
 	t.Run("not migrated", func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/dedup/postgres"
@@ -71,9 +70,7 @@ func Open(ctx context.Context, databaseURL, secret string) (*App, error) {
 }
 
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }()
-	if err := postgres.Migrate(ctx, db, nil); err != nil {
+	if err := postgres.MigratePool(ctx, pool, nil); err != nil {
 		return err
 	}
 	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS accounts (id text PRIMARY KEY, paid bigint NOT NULL)"); err != nil {

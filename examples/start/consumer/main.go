@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/dedup/postgres"
@@ -22,7 +21,7 @@ type Invoice struct{ ID, State string }
 func main() {
 	ctx := context.Background()
 	pool := must(pgxpool.New(ctx, env("DATABASE_URL")))
-	check(postgres.Migrate(ctx, stdlib.OpenDBFromPool(pool), nil)) // the library's tables, beside your own
+	check(postgres.MigratePool(ctx, pool, nil)) // the library's tables, beside your own
 	must(pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS copies (id text PRIMARY KEY, state text)"))
 	store, inTx := must(postgres.New(nil)), postgres.InTx(pool, pgx.TxOptions{})
 	hooks := must(surehook.NewReceiver(inTx, store, "billing", env("WEBHOOK_SECRET"), nil))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook"
@@ -47,9 +46,7 @@ func TestRoles(t *testing.T) {
 		store, err := postgres.New(pool, &postgres.Config{Schema: "hooks"})
 		require.NoError(t, err)
 		require.NoError(t, store.Migrate(t.Context()))
-		db := stdlib.OpenDBFromPool(pool)
-		defer func() { require.NoError(t, db.Close()) }()
-		require.NoError(t, dedup.Migrate(t.Context(), db, &dedup.Config{Schema: "hooks"}))
+		require.NoError(t, dedup.MigratePool(t.Context(), pool, &dedup.Config{Schema: "hooks"}))
 		return store
 	}
 	owner := migrate(connect("shop_migrate"))

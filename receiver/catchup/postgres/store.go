@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/ident"
@@ -20,7 +21,7 @@ import (
 	"github.com/surehook/surehook/receiver/catchup"
 )
 
-// Config of a store and of [Migrate], which must be given the same.
+// Config of a store, and of [Migrate] or [MigratePool], which must be given the same.
 type Config struct {
 	// Schema is the table's schema, up to 63 bytes. Its case is kept. If it is empty,
 	// each transaction's search_path decides.
@@ -117,9 +118,8 @@ var files embed.FS
 
 // Migrate brings the table up to date, and makes the schema of the config if it is
 // not there. Call it before the first use, at every start: when nothing is to be done
-// it writes nothing and takes no lock. Several processes may call it at once. A
-// pgxpool.Pool becomes a *sql.DB by stdlib.OpenDBFromPool. A nil config is an empty
-// one.
+// it writes nothing and takes no lock. Several processes may call it at once. A nil
+// config is an empty one.
 //
 // Tables that a newer release has migrated are left as they are. It is an error if they
 // say that this release cannot work with them.
@@ -128,6 +128,11 @@ func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
 		cfg = &Config{}
 	}
 	return migrate.Postgres(ctx, db, cfg.Schema, "catchup", Migrations())
+}
+
+// MigratePool is [Migrate] with a connection of a pool of pgx.
+func MigratePool(ctx context.Context, pool *pgxpool.Pool, cfg *Config) error {
+	return pgtx.WithSQL(pool, func(db *sql.DB) error { return Migrate(ctx, db, cfg) })
 }
 
 // Migrations returns the numbered files that Migrate applies, for those who have a

@@ -6,7 +6,10 @@ import (
 	"embed"
 	"io/fs"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/internal/pgtx"
 )
 
 //go:embed migrations/*.sql
@@ -14,9 +17,8 @@ var files embed.FS
 
 // Migrate brings the tables up to date, and makes the schema of the config if it is
 // not there. Call it before the first use, at every start: when nothing is to be done
-// it writes nothing and takes no lock. Several processes may call it at once. A
-// pgxpool.Pool becomes a *sql.DB by stdlib.OpenDBFromPool. A nil config is an empty
-// one.
+// it writes nothing and takes no lock. Several processes may call it at once. A nil
+// config is an empty one.
 //
 // Tables that a newer release has migrated are left as they are. It is an error if they
 // say that this release cannot work with them.
@@ -25,6 +27,11 @@ func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
 		cfg = &Config{}
 	}
 	return migrate.Postgres(ctx, db, cfg.Schema, "inbox", Migrations())
+}
+
+// MigratePool is [Migrate] with a connection of a pool of pgx.
+func MigratePool(ctx context.Context, pool *pgxpool.Pool, cfg *Config) error {
+	return pgtx.WithSQL(pool, func(db *sql.DB) error { return Migrate(ctx, db, cfg) })
 }
 
 // Migrations returns the numbered files that Migrate applies, for those who have a

@@ -33,7 +33,7 @@ func open(t *testing.T, level string) (*pgxpool.Pool, *sql.DB, *postgres.Config)
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	require.NoError(t, postgres.Migrate(t.Context(), db, cfg))
+	require.NoError(t, postgres.MigratePool(t.Context(), pool, cfg))
 	require.NoError(t, postgres.Migrate(t.Context(), db, cfg), "again")
 	return pool, db, cfg
 }
