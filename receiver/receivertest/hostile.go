@@ -16,7 +16,7 @@ import (
 // Subject is a handler to be tried, with the means to see its effects. The handler may be
 // made by package receiver or by anybody else.
 type Subject struct {
-	// Handler gets all requests at the path /.
+	// Handler gets all requests at the path of HostileConfig.Sender, so it may be a router.
 	Handler http.Handler
 	Secret  signing.Secret
 
@@ -129,13 +129,13 @@ func Hostile(t testing.TB, subject Subject, cfg *HostileConfig) {
 	defer server.Close()
 	transport := &http.Transport{MaxIdleConnsPerHost: h.cfg.Flood}
 	defer transport.CloseIdleConnections()
-	h.url = server.URL
 	h.cfg.Sender.Client = cmp.Or(h.cfg.Sender.Client, &http.Client{
 		Transport: transport,
 		// A receiver never redirects, and a sender never follows.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	h.sender = NewSender(t, subject.Secret, &h.cfg.Sender)
+	h.url = server.URL + h.sender.cfg.Path
 	h.timed = signsTime(h.sender.cfg.Schemes)
 	if !h.delivers() {
 		return // all that follows would fail for the same reason

@@ -14,21 +14,21 @@ func (h *hostile) delivers() bool {
 	ev := h.event()
 	a := h.insist(ev)
 	if n := h.effects(ev); !ok(a) || n != 1 {
-		h.broken(PromiseNotLost, "a plain delivery is answered with %d and has %d effects: the rest is not tried%s", a.Status, n, hint(ev, a))
+		h.broken(PromiseNotLost, "a plain delivery is answered with %d and has %d effects: the rest is not tried%s", a.Status, n, h.hint(ev, a))
 		return false
 	}
 	return true
 }
 
 // hint tells what is most often wrong with the test itself, if nothing is delivered.
-func hint(ev Event, a Answer) string {
+func (h *hostile) hint(ev Event, a Answer) string {
 	switch {
 	case a.Result == receiver.Ignored:
 		return fmt.Sprintf(". The handler has no route for %s: give it its own events, by HostileConfig.Types or NewEvent", ev.Type)
 	case a.Result == receiver.DeadLettered:
 		return fmt.Sprintf(". The handler can never apply this %s, and its log says why: give it events with its own data, by HostileConfig.NewEvent", ev.Type)
 	case a.Status == http.StatusNotFound:
-		return ". The path is /: give the receiver's own handler, or a router that has it there"
+		return fmt.Sprintf(". The path is %s: where the router has the receiver at another one, say so by HostileConfig.Sender.Path", h.sender.cfg.Path)
 	case a.Status == http.StatusUnauthorized:
 		return ". Subject.Secret must be the secret that the handler has"
 	}

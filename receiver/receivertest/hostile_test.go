@@ -117,13 +117,13 @@ func TestHostileSaysWhatIsWrongWithATest(t *testing.T) {
 	orders, err := receiver.Router(receiver.OnFact("order.*", func(context.Context, *sql.Tx, receiver.Typed[order]) error { return nil }))
 	require.NoError(t, err)
 	elsewhere := http.NewServeMux()
-	elsewhere.Handle("POST /webhooks", rcv.Handler(receiver.State(ships)))
+	elsewhere.Handle("POST /hooks", rcv.Handler(receiver.State(ships)))
 	stranger := s.subject(rcv.Handler(receiver.State(ships)))
 	stranger.Secret = signing.GenerateSecret()
 	for says, subject := range map[string]receivertest.Subject{
 		"no route for subscriber.created":         s.subject(rcv.Handler(orders)),
 		"can never apply this subscriber.created": s.subject(rcv.Handler(receiver.State(never))),
-		"The path is /":                           s.subject(elsewhere),
+		"The path is /webhooks: ":                 s.subject(elsewhere),
 		"Subject.Secret must be":                  stranger,
 	} {
 		told := &reporting{told: map[string]bool{}}
@@ -182,7 +182,7 @@ func (w *conflicting) Write(p []byte) (int, error) {
 }
 
 // Both secrets count while one is rotated, and Hostile finds this out. All ways into this
-// module are correct.
+// module are correct, also behind a router.
 func TestHostileCorrect(t *testing.T) {
 	t.Parallel()
 	for name, rotating := range map[string]bool{"wrap and rotation": true, "group without rotation": false} {
@@ -212,8 +212,11 @@ func TestHostileCorrect(t *testing.T) {
 				require.NoError(t, err)
 				verifier.Store(both)
 			}
+			routes := http.NewServeMux()
+			routes.Handle("POST /hooks/{sender}", subject.Handler)
+			subject.Handler = routes
 			told := &reporting{told: map[string]bool{}}
-			receivertest.Hostile(told, subject, &receivertest.HostileConfig{Seed: 7})
+			receivertest.Hostile(told, subject, &receivertest.HostileConfig{Seed: 7, Sender: receivertest.SenderConfig{Path: "/hooks/billing?v=2"}})
 			if rotating {
 				require.Empty(t, told.told)
 			} else {

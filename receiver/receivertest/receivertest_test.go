@@ -105,6 +105,17 @@ func TestSending(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(start), 10*time.Millisecond)
 		require.Equal(t, "0123456789", string(body))
 	}
+	require.Equal(t, "/webhooks", snd.Request(ev).Message().URL)
+	elsewhere := receivertest.NewSender(t, signing.GenerateSecret(), &receivertest.SenderConfig{Path: "/hooks/billing?v=2"})
+	elsewhere.Request(ev).Serve(h)
+	require.Equal(t, "/hooks/billing", got.URL.Path)
+	require.Equal(t, "v=2", got.URL.RawQuery)
+	require.Equal(t, "/hooks/billing?v=2", got.RequestURI)
+	require.Equal(t, "/hooks/billing?v=2", elsewhere.Request(ev).Message().URL)
+	require.PanicsWithValue(t, `receivertest: SenderConfig.Path is "hooks": it must begin with a slash, such as /webhooks`, func() {
+		receivertest.NewSender(&reporting{}, signing.GenerateSecret(), &receivertest.SenderConfig{Path: "hooks"})
+	})
+
 	_, err := snd.Request(ev).Truncated().Post(t.Context(), "https://localhost")
 	require.ErrorContains(t, err, "http URL")
 	ctx, cancel := context.WithCancel(t.Context())

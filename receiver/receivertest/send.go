@@ -29,16 +29,15 @@ type Answer struct {
 func (r *Request) Message() signing.Message {
 	r.sender.t.Helper()
 	h, body := r.sign()
-	return signing.Message{Method: r.method, URL: "/webhooks", Header: h, Body: body}
+	return signing.Message{Method: r.method, URL: r.sender.cfg.Path, Header: h, Body: body}
 }
 
-// Serve sends the request to a handler in this goroutine, with the path /webhooks. A panic
-// of the handler is not recovered. For a router that has the receiver at another path, use
-// Post and an httptest.Server.
+// Serve sends the request to a handler in this goroutine, at SenderConfig.Path. A panic of
+// the handler is not recovered.
 func (r *Request) Serve(handler http.Handler) Answer {
 	r.sender.t.Helper()
-	req := r.request(r.sender.t.Context(), "/webhooks")
-	req.RequestURI = "/webhooks"
+	req := r.request(r.sender.t.Context(), r.sender.cfg.Path)
+	req.RequestURI = r.sender.cfg.Path
 	if req.Body == nil {
 		req.Body = http.NoBody
 	}

@@ -33,6 +33,12 @@ type SenderConfig struct {
 	// Defaults to application/json.
 	ContentType string
 
+	// Path is where the receiver stands, with the query if there is one: the place of
+	// requests that Serve, Message and Hostile make. It begins with a slash. Post is given a
+	// URL.
+	// Defaults to /webhooks.
+	Path string
+
 	// Now is the clock of the timestamps.
 	// Defaults to time.Now.
 	Now func() time.Time
@@ -42,7 +48,8 @@ type SenderConfig struct {
 	Client *http.Client
 }
 
-// NewSender makes a Sender. An event that cannot be signed ends the test t.
+// NewSender makes a Sender. A Path that is none, and an event that cannot be signed, end the
+// test t.
 func NewSender(t testing.TB, secret signing.Secret, cfg *SenderConfig) *Sender {
 	t.Helper()
 	s := &Sender{t: t, keys: keyring(t, secret)}
@@ -59,6 +66,9 @@ func NewSender(t testing.TB, secret signing.Secret, cfg *SenderConfig) *Sender {
 		s.cfg.Encode = Event.encode
 	}
 	s.cfg.ContentType = cmp.Or(s.cfg.ContentType, "application/json")
+	if s.cfg.Path = cmp.Or(s.cfg.Path, "/webhooks"); s.cfg.Path[0] != '/' {
+		t.Fatalf("receivertest: SenderConfig.Path is %q: it must begin with a slash, such as /webhooks", s.cfg.Path)
+	}
 	s.cfg.Client = cmp.Or(s.cfg.Client, http.DefaultClient)
 	return s
 }
