@@ -3,10 +3,12 @@ package sendertest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -19,17 +21,31 @@ import (
 //	// … run the code under test with pub …
 //	ev := sendertest.RequirePublished(t, outbox, "customer.renamed", sender.Object{Type: "customer", ID: "7"})
 //
-// The events of a transaction count once it has committed, if InTx of the publisher or
-// of the outbox began it. The outbox cannot see the commit of any other transaction:
-// its events count at once. Outbox is safe for concurrent use. Transactions must be
-// comparable, as pointers are.
+// An event counts once its transaction has committed. Of a transaction that InTx of the
+// publisher or of the outbox began, the outbox sees the end. Of the events of any other one
+// it asks the store whether they are there, by the method Event that every store of this
+// module has. If the store has none, or cannot say within ten seconds, its last answer holds,
+// and without one they count.
+//
+// Outbox is safe for concurrent use. Transactions must be comparable, as pointers are.
 type Outbox[Tx any] struct {
 	sender.Outbox[Tx]
 
 	mu        sync.Mutex
-	open      map[any][]Published // by transaction
-	published []Published
+	open      map[any][]Published // by transaction of InTx
+	published []*entry
 }
+
+// entry is an event that may count.
+type entry struct {
+	Published
+	committed bool // for certain
+	missing   bool // when the store was asked last
+}
+
+// asking bounds the questions about what is committed: a store with a single writer may have
+// one that ends no sooner than the test.
+const asking = 10 * time.Second
 
 // Published is an event as it was published.
 type Published struct {
@@ -68,7 +84,7 @@ func (o *Outbox[Tx]) PublishTx(ctx context.Context, tx Tx, drafts []sender.Draft
 	if held, ok := o.open[tx]; ok {
 		o.open[tx] = append(held, fresh...)
 	} else {
-		o.published = append(o.published, fresh...)
+		o.add(fresh, false)
 	}
 	return refs, nil
 }
@@ -81,7 +97,7 @@ func (o *Outbox[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if committed {
-			o.published = append(o.published, o.open[last]...)
+			o.add(o.open[last], true)
 		}
 		delete(o.open, last)
 	}()
@@ -97,15 +113,54 @@ func (o *Outbox[Tx]) InTx(ctx context.Context, fn func(Tx) error) error {
 	return err
 }
 
-// Published returns what was published so far, in order.
+func (o *Outbox[Tx]) add(all []Published, committed bool) {
+	for _, p := range all {
+		o.published = append(o.published, &entry{Published: p, committed: committed})
+	}
+}
+
+// Published returns what was published so far and is committed, in the order in which it was
+// published.
 func (o *Outbox[Tx]) Published() []Published {
 	o.mu.Lock()
+	all := slices.Clone(o.published)
+	o.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), asking)
+	defer cancel()
+	var out []Published
+	for _, e := range all {
+		if o.counts(ctx, e) {
+			out = append(out, e.Published)
+		}
+	}
+	return out
+}
+
+// counts asks the store while others may publish: their transaction may be what it waits for.
+func (o *Outbox[Tx]) counts(ctx context.Context, e *entry) bool {
+	o.mu.Lock()
+	committed := e.committed
+	o.mu.Unlock()
+	store, tells := o.Outbox.(interface {
+		Event(ctx context.Context, id string) (sender.StoredEvent, error)
+	})
+	if committed || !tells {
+		return true
+	}
+	_, err := store.Event(ctx, e.ID)
+	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.published)
+	switch {
+	case err == nil: // it stays so, also once the event is pruned
+		e.committed, e.missing = true, false
+	case errors.Is(err, sender.ErrNotFound):
+		e.missing = true
+	}
+	return !e.missing
 }
 
 // RequirePublished ends the test unless exactly one event of that type about
-// that object was published, and returns it.
+// that object was published and is committed, and returns it.
 func RequirePublished[Tx any](t testing.TB, o *Outbox[Tx], eventType string, object sender.Object) Published {
 	t.Helper()
 	var found []Published
@@ -122,7 +177,7 @@ func RequirePublished[Tx any](t testing.TB, o *Outbox[Tx], eventType string, obj
 	return found[0]
 }
 
-// RequireNothingPublished ends the test if an event was published.
+// RequireNothingPublished ends the test if an event was published and is committed.
 func RequireNothingPublished[Tx any](t testing.TB, o *Outbox[Tx]) {
 	t.Helper()
 	if all := o.Published(); len(all) > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -102,4 +103,54 @@ func TestOutboxOfAFunctionThatDoesNotReturn(t *testing.T) {
 		publish()
 		require.Len(t, outbox.Published(), 1, how)
 	}
+}
+
+// forgetful knows an event once, as a store that prunes it afterwards.
+type forgetful struct {
+	sender.Outbox[*memory.Tx]
+	asked int
+}
+
+func (f *forgetful) Event(context.Context, string) (sender.StoredEvent, error) {
+	if f.asked++; f.asked > 1 {
+		return sender.StoredEvent{}, sender.ErrNotFound
+	}
+	return sender.StoredEvent{}, nil
+}
+
+// Of a transaction that InTx did not begin, the store says whether it has committed.
+func TestOutboxOfOtherTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in whose time ten seconds pass at once
+		store, err := memory.New(nil)
+		require.NoError(t, err)
+		thing := sender.Object{Type: "thing", ID: "1"}
+		publish := func(outbox *sendertest.Outbox[*memory.Tx]) *memory.Tx {
+			pub, err := sender.NewPublisher(outbox, nil)
+			require.NoError(t, err)
+			tx, err := store.Begin(t.Context())
+			require.NoError(t, err)
+			_, err = pub.PublishTx(t.Context(), tx, sender.Event{Type: "thing.changed", Object: thing})
+			require.NoError(t, err)
+			return tx
+		}
+
+		outbox := sendertest.NewOutbox(store)
+		require.NoError(t, publish(outbox).Rollback())
+		sendertest.RequireNothingPublished(t, outbox)
+		require.NoError(t, publish(outbox).Commit())
+		sendertest.RequirePublished(t, outbox, "thing.changed", thing)
+		open := publish(outbox)
+		require.Len(t, outbox.Published(), 2, "this store cannot say anything while a transaction is open")
+		require.NoError(t, open.Rollback())
+		require.Len(t, outbox.Published(), 1)
+
+		outbox = sendertest.NewOutbox[*memory.Tx](&forgetful{Outbox: store})
+		require.NoError(t, publish(outbox).Commit())
+		require.Len(t, outbox.Published(), 1)
+		require.Len(t, outbox.Published(), 1, "it was committed, and is pruned now")
+
+		outbox = sendertest.NewOutbox[*memory.Tx](struct{ sender.Outbox[*memory.Tx] }{store})
+		require.NoError(t, publish(outbox).Rollback())
+		require.Len(t, outbox.Published(), 1, "this store cannot say anything")
+	})
 }
