@@ -29,8 +29,8 @@ var (
 // as doing, so that it matches the errors that [Store] promises. These are ErrRetryTx for
 // a serialization failure, a deadlock, a lock that could not be had and SQLite's BUSY and
 // LOCKED, and ctx.Err() when ctx has ended, which drivers report in words of their own.
-// It knows the errors of pgx, lib/pq, the SQLite drivers and go-sql-driver/mysql. nil stays
-// nil.
+// It knows the errors of pgx, lib/pq, bun's pgdriver, the SQLite drivers and
+// go-sql-driver/mysql. nil stays nil.
 func WrapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil

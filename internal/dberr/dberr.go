@@ -69,14 +69,8 @@ func Classify(err error) Kind {
 // text, in an error of their own type. Those of MySQL and MariaDB give the number: see
 // [MySQL].
 func Stated(err error) Kind {
-	var pg interface {
-		error
-		SQLState() string
-	}
-	if errors.As(err, &pg) {
-		if k := ofSQLState(pg.SQLState()); k != Other {
-			return k
-		}
+	if k := ofSQLState(SQLState(err)); k != Other {
+		return k
 	}
 	if k := first(err, ofSQLite); k != Other {
 		return k
@@ -97,6 +91,27 @@ func Stated(err error) Kind {
 		return Unavailable
 	}
 	return Other
+}
+
+// SQLState is the SQLSTATE that a PostgreSQL driver's error names, or "". pgx and lib/pq have
+// a method for it. The driver of bun, and go-pg, give the fields of the server's message.
+func SQLState(err error) string {
+	var pg interface {
+		error
+		SQLState() string
+	}
+	if errors.As(err, &pg) {
+		return pg.SQLState()
+	}
+	var message interface {
+		error
+		Field(key byte) string
+		IntegrityViolation() bool
+	}
+	if errors.As(err, &message) {
+		return message.Field('C')
+	}
+	return ""
 }
 
 func ofSQLState(state string) Kind {

@@ -22,6 +22,18 @@ type pgError string
 func (e pgError) Error() string    { return "ERROR (SQLSTATE " + string(e) + ")" }
 func (e pgError) SQLState() string { return string(e) }
 
+// message is the error of bun's driver, which has no method SQLState.
+type message string
+
+func (e message) Error() string            { return "ERROR #" + string(e) }
+func (e message) IntegrityViolation() bool { return false }
+func (e message) Field(key byte) string {
+	if key == 'C' {
+		return string(e)
+	}
+	return "23505"
+}
+
 type sqliteError int
 
 func (e sqliteError) Error() string { return fmt.Sprintf("code %d", int(e)) }
@@ -79,6 +91,9 @@ func TestClassify(t *testing.T) {
 		{err: pgError("25P04"), want: dberr.Unavailable},
 		{err: pgError("25006"), want: dberr.Unavailable},
 		{err: pgError("58030"), want: dberr.Unavailable},
+		{err: message("40001"), want: dberr.Retry},
+		{err: message("57P01"), want: dberr.Unavailable},
+		{err: message("23505"), want: dberr.Other},
 		{err: pgError("25P02"), want: dberr.Other},
 		{err: pgError("25001"), want: dberr.Other},
 

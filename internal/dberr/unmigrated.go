@@ -1,7 +1,6 @@
 package dberr
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -16,11 +15,16 @@ func Unmigrated(tables string, err error) error {
 }
 
 func lacks(tables string, err error) bool {
-	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && pg.SQLState() != "42P01" && pg.SQLState() != "42703" {
+	text := err.Error()
+	if !strings.Contains(text, tables) {
 		return false
 	}
-	text := err.Error()
-	return strings.Contains(text, tables) && (pg != nil || MySQL(err) == 1146 || // ER_NO_SUCH_TABLE
-		strings.Contains(text, "no such table") || strings.Contains(text, "no such column"))
+	switch SQLState(err) {
+	case "42P01", "42703":
+		return true
+	case "":
+		return MySQL(err) == 1146 || // ER_NO_SUCH_TABLE
+			strings.Contains(text, "no such table") || strings.Contains(text, "no such column")
+	}
+	return false
 }

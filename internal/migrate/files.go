@@ -1,12 +1,13 @@
 package migrate
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/surehook/surehook/internal/dberr"
 )
 
 type file struct {
@@ -46,8 +47,7 @@ func read(fsys fs.FS) ([]file, error) {
 // applying words the error of a file. One that makes what is there already was applied
 // before, by somebody who did not record it.
 func applying(name string, err error) error {
-	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && pg.SQLState() == "42P07" || strings.Contains(err.Error(), "already exists") {
+	if dberr.SQLState(err) == "42P07" || strings.Contains(err.Error(), "already exists") {
 		return fmt.Errorf("%s: its tables are there already, and surehook_migrations does not have it: if you applied the files with a tool of your own, do not call Migrate, and have the tool run each file to its end, where it records itself: %w", name, err)
 	}
 	return wrap(name, err)

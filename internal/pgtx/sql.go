@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/surehook/surehook/internal/dberr"
 )
 
 // InTxSQL returns a function that runs functions in transactions of db. It commits none that
@@ -82,11 +84,7 @@ func unended(ctx context.Context, conn *sql.Conn, tx *sql.Tx) error {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, "SAVEPOINT surehook_open") // which can only be set in a transaction
-	var of interface {
-		error
-		SQLState() string
-	}
-	if errors.As(err, &of) && of.SQLState() == notInTransaction {
+	if dberr.SQLState(err) == notInTransaction {
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	return err
