@@ -66,9 +66,9 @@ type Config struct {
 	Hooks Hooks
 
 	// Logger gets one record for each request: at level Debug if the event was taken, at
-	// Info if it was stale and therefore skipped, at Warn if it was not taken, and at
-	// Error if it became a dead letter or if the fault is on this side (500). It is never
-	// given a body, a header or a secret.
+	// Info if it was stale and therefore skipped or if it is being applied already, at Warn
+	// if it was not taken, and at Error if it became a dead letter or if the fault is on this
+	// side (500). It is never given a body, a header or a secret.
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
 

@@ -93,7 +93,8 @@ func TestInWorkHere(t *testing.T) {
 	b := onMemory()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	ev := newEvent(1)
-	h := b.receiver(t, nil).Handler(receiver.State(func(ctx context.Context, tx *memory.Tx, got receiver.Event) error {
+	var log buffer
+	h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(func(ctx context.Context, tx *memory.Tx, got receiver.Event) error {
 		if got.ID == ev.ID {
 			close(entered)
 			<-leave
@@ -107,6 +108,7 @@ func TestInWorkHere(t *testing.T) {
 	second := snd.Request(ev).Serve(h)
 	require.Equal(t, 503, second.Status)
 	require.Equal(t, "5", second.Header.Get("Retry-After"))
+	require.Contains(t, log.String(), `level=INFO msg="receiver: event not applied"`, "nothing is wrong")
 	require.Equal(t, receiver.Applied, snd.Request(receivertest.NewEvent("subscriber", "sub_2", 1)).Serve(h).Result)
 	close(leave)
 	require.Equal(t, receiver.Applied, (<-first).Result)

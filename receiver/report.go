@@ -100,10 +100,14 @@ func eventAttrs(ev Event) []slog.Attr {
 	}
 }
 
-// level is Error for a fault on this side.
+// level is Error for a fault on this side, and Info for an event that somebody else is
+// applying right now: nothing is wrong with that.
 func (e *Error) level() slog.Level {
-	if e.Status() == http.StatusInternalServerError {
+	switch {
+	case e.Status() == http.StatusInternalServerError:
 		return slog.LevelError
+	case e.Reason == ReasonInWork:
+		return slog.LevelInfo
 	}
 	return slog.LevelWarn
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,6 +67,49 @@ func TestFailureIsNotPassedOver(t *testing.T) {
 	b.run(c, func() bool { return b.cursor() == "at 4" })
 	require.Equal(t, []string{"", "", ids[3], ids[3], ids[3]}, told)
 	require.Equal(t, []string{"", "", "at 2", "at 2", "at 2"}, at)
+	require.Equal(t, ids, b.effects())
+}
+
+// told is a log that calls a function with the level of each record.
+type told func(level slog.Level, text string)
+
+func (told) Enabled(context.Context, slog.Level) bool { return true }
+func (f told) Handle(_ context.Context, r slog.Record) error {
+	f(r.Level, r.Message)
+	return nil
+}
+func (f told) WithAttrs([]slog.Attr) slog.Handler { return f }
+func (f told) WithGroup(string) slog.Handler      { return f }
+
+// An event that a post is applying just then is waited for, and is no failure.
+func TestInWorkIsNoFailure(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(1)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	posted := make(chan error, 1)
+	go func() {
+		_, err := b.rcv.Apply(t.Context(), receiver.Trusted[*sql.Tx]{Body: b.feed.events[0]}, receiver.State(func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+			close(entered)
+			<-leave
+			return effect(ctx, tx, ev)
+		}))
+		posted <- err
+	}()
+	<-entered
+	free := sync.OnceFunc(func() { close(leave) })
+	defer free()
+	log := slog.New(told(func(level slog.Level, text string) {
+		free() // it has met the event in work
+		if level != slog.LevelDebug {
+			t.Error(level, text)
+		}
+	}))
+	report, err := b.catchup(effect, catchup.Config{Logger: log, Hooks: catchup.Hooks{Retry: func(_ context.Context, _ string, err error, _ time.Duration) {
+		t.Error("no failure:", err)
+	}}}).Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.NoError(t, <-posted)
+	require.Equal(t, catchup.Report{Seen: 1, Duplicates: 1, Next: "at 1"}, report)
 	require.Equal(t, ids, b.effects())
 }
 

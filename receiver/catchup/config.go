@@ -63,7 +63,8 @@ type Hooks struct {
 	Gap func(ctx context.Context, g Gap)
 
 	// Retry is called before each pause after a failure. event is the id of the event
-	// that could not be applied, or "" if the feed could not be read.
+	// that could not be applied, or "" if the feed could not be read. An event that a post
+	// is applying just then is no failure.
 	Retry func(ctx context.Context, event string, err error, pause time.Duration)
 
 	// Refused is called for each event that is passed over, before the cursor moves past

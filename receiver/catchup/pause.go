@@ -2,11 +2,13 @@ package catchup
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/receiver"
 )
 
 // pause waits before the next try, and returns false if ctx has ended. try counts
@@ -24,9 +26,13 @@ func (c *Catchup[Tx]) pause(ctx context.Context, try int, event string, err erro
 		d *= 2
 	}
 	d = max(backoff.Equal().Apply(d, rand.Float64()), min(atLeast, maxRetryAfter))
-	c.log().LogAttrs(ctx, slog.LevelWarn, "catchup: it failed, and will be tried again",
+	level, text, hook := slog.LevelWarn, "catchup: it failed, and will be tried again", c.cfg.Hooks.Retry
+	if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Reason == receiver.ReasonInWork {
+		level, text, hook = slog.LevelDebug, "catchup: the event is being applied already, and is looked at again", nil
+	}
+	c.log().LogAttrs(ctx, level, text,
 		slog.String("feed", c.cfg.Name), slog.String("event_id", event), slog.Duration("pause", d), slog.Any("error", err))
-	if hook := c.cfg.Hooks.Retry; hook != nil {
+	if hook != nil {
 		c.hook(ctx, func() { hook(ctx, event, err, d) })
 	}
 	return sleep(ctx, d)
