@@ -35,7 +35,10 @@ type Event struct {
 // version: returning nil commits all of them, an error rolls all of them back. It must not
 // commit or roll back tx itself, nor keep it. [State] or [Fact] makes a Work of it.
 //
-// An error is answered with 500, or with 503 if it comes from a database that is
-// away; a serialization failure has the whole transaction run again. See
+// An error is answered with 500, or with 503 if it comes from a database that is away. One
+// of a transaction that lost against another one has the whole transaction run again, the
+// function with it: a serialization failure, a deadlock, a lock that could not be had, or
+// dedup.ErrRetryTx. It runs four times at most, with some milliseconds between; then the
+// answer is 503. For that the database's error must be returned as it is, or wrapped. See
 // [Permanent] for one that no retry can mend.
 type HandlerFunc[Tx any] func(ctx context.Context, tx Tx, ev Event) error

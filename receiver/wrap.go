@@ -18,6 +18,10 @@ import (
 // some give up on 4xx. If next writes nothing, the answer is Handler's. Events for which
 // no function would run, such as duplicate and stale ones, are answered without next.
 //
+// A status does not say that the transaction lost against another one, as the error of a
+// [HandlerFunc] does. So next is not run again when its statements fail for that, and the
+// sender has to repeat. It is when the marker or the commit fails for that.
+//
 // next may write up to 64 KiB; more is an error of Write and answered with 500
 // after a rollback. Flush, Hijack and deadlines are not available to it, and
 // informational (1xx) statuses are dropped.
