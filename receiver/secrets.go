@@ -187,14 +187,16 @@ func strangersECDSA() (signing.Secret, error) {
 	return signing.ParseECDSAPublicKey(base64.StdEncoding.EncodeToString(der))
 }
 
-// NameInPath takes the last segment of the URL's path as the name, as in POST
-// /webhooks/{name}.
+// NameInPath takes the last segment of the URL's path as the name, unescaped, as in POST
+// /webhooks/{name}. A slash in a name is escaped in its URL (url.PathEscape).
 func NameInPath(m signing.Message) string {
 	u, err := url.ParseRequestURI(m.URL)
 	if err != nil {
 		return ""
 	}
-	return u.Path[strings.LastIndexByte(u.Path, '/')+1:]
+	escaped := u.EscapedPath()
+	name, _ := url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:]) // what was parsed is well-formed
+	return name
 }
 
 // NameInHeader takes a header's value as the name. A header that is there several times

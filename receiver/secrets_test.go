@@ -149,6 +149,8 @@ func TestNameInHeader(t *testing.T) {
 	require.Empty(t, name(snd.Request(newEvent(1)).Header("X-Key-Id", "acme").Repeated("X-Key-Id").Message()))
 	require.Empty(t, name(snd.Request(newEvent(1)).Message()))
 	require.Equal(t, "a b", receiver.NameInPath(signing.Message{URL: "http://host/x/a%20b?c=/d"}))
+	require.Equal(t, "a/b", receiver.NameInPath(signing.Message{URL: "/x/a%2Fb"}))
+	require.Empty(t, receiver.NameInPath(signing.Message{URL: "/x/a/"}))
 	require.Empty(t, receiver.NameInPath(signing.Message{URL: "%zz"}))
 }
 
