@@ -57,12 +57,14 @@ func plain(given string) (sc trace.SpanContext, ok bool) {
 	return trace.NewSpanContext(c), true
 }
 
-// verified puts what the signature covers into the span.
-func verified(ctx context.Context, ev receiver.Event) {
+// describe puts what an event says of itself into the span, once: when its signature was
+// verified, or, if it was not posted, with its end.
+func describe(ctx context.Context, ev receiver.Event) {
 	r, ok := ctx.Value(requestKey{}).(*request)
-	if !ok || !r.span.IsRecording() {
+	if !ok || r.described || !r.span.IsRecording() {
 		return
 	}
+	r.described = true
 	r.span.SetName("process " + ev.Type)
 	r.span.SetAttributes(destination.String(ev.Type), messageID.String(ev.ID), bodySize.Int(len(ev.Body)))
 	if ev.Attempt > 0 {

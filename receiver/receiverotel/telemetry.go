@@ -70,12 +70,15 @@ func New(cfg *Config) (*Telemetry, error) {
 func (t *Telemetry) Hooks() receiver.Hooks {
 	taken := func(result string) func(context.Context, receiver.Event) {
 		as := endOf(end{result: result})
-		return func(ctx context.Context, _ receiver.Event) { t.ended(ctx, as) }
+		return func(ctx context.Context, ev receiver.Event) {
+			describe(ctx, ev)
+			t.ended(ctx, as)
+		}
 	}
 	dead := taken(string(receiver.DeadLettered))
 	return receiver.Hooks{
 		Start:        t.start,
-		Verified:     verified,
+		Verified:     describe,
 		Applied:      taken(string(receiver.Applied)),
 		Duplicate:    taken(string(receiver.Duplicate)),
 		Stale:        taken(string(receiver.Stale)),
@@ -85,7 +88,8 @@ func (t *Telemetry) Hooks() receiver.Hooks {
 		Challenged:   taken("challenged"),
 		DeadLettered: func(ctx context.Context, ev receiver.Event, _ error) { dead(ctx, ev) },
 		Rejected:     func(ctx context.Context, err *receiver.Error) { t.ended(ctx, t.endOf("rejected", err.Reason)) },
-		Failed: func(ctx context.Context, _ receiver.Event, err *receiver.Error) {
+		Failed: func(ctx context.Context, ev receiver.Event, err *receiver.Error) {
+			describe(ctx, ev)
 			t.ended(ctx, t.endOf("failed", err.Reason))
 		},
 	}
@@ -93,10 +97,11 @@ func (t *Telemetry) Hooks() receiver.Hooks {
 
 type requestKey struct{}
 
-// request is what Start knows of it.
+// request is what Start knows of it, or of an event that was not posted.
 type request struct {
-	began time.Time
-	span  trace.Span
+	began     time.Time
+	span      trace.Span
+	described bool
 }
 
 // startOptions are those of all spans, without room for more: whoever appends copies them.
@@ -121,7 +126,7 @@ func (t *Telemetry) start(ctx context.Context, header http.Header) context.Conte
 			span.AddLink(trace.Link{SpanContext: other})
 		}
 	}
-	return context.WithValue(ctx, requestKey{}, &request{began, span})
+	return context.WithValue(ctx, requestKey{}, &request{began: began, span: span})
 }
 
 // end is how a request ended.
@@ -157,8 +162,8 @@ func (t *Telemetry) endOf(result string, reason receiver.Reason) *ended {
 	return made
 }
 
-// ended counts a result and ends the span. A result that no request has begun, such as
-// that of a recorded event which is applied later, has neither a span nor a duration.
+// ended counts a result and ends the span, unless a hook beside ours has lost the context of
+// Start.
 func (t *Telemetry) ended(ctx context.Context, as *ended) {
 	t.results.Add(ctx, 1, as.add...)
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {

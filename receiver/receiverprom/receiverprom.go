@@ -92,8 +92,8 @@ func (c *Collector) Hooks() receiver.Hooks {
 	}
 }
 
-// ended counts a result. A result that no request has begun, such as that of a recorded
-// event which is applied later, has no duration.
+// ended counts a result. If a hook beside ours has lost the context of Start, there is no
+// duration.
 func (c *Collector) ended(ctx context.Context, result, reason string) {
 	c.results.WithLabelValues(result, reason).Inc()
 	if began, ok := ctx.Value(startKey{}).(time.Time); ok {

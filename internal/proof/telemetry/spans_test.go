@@ -1,6 +1,9 @@
 package telemetry_test
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -8,9 +11,15 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/surehook/surehook"
+	dedup "github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/receiver"
+	"github.com/surehook/surehook/receiver/receiverotel"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/signing"
 )
 
 func order(id string) sender.Event {
@@ -60,6 +69,32 @@ func TestSpans(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An event that was not posted, such as one of an inbox or of catch-up, has a span that names
+// it, too, whether it was applied or not.
+func TestSpansOfEventsThatWereNotPosted(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	telemetry, err := receiverotel.New(&receiverotel.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))})
+	require.NoError(t, err)
+	store := dedup.New()
+	hooks, err := surehook.NewReceiver(store.InTx, store, "shop", signing.GenerateSecret().Reveal(), &surehook.ReceiverConfig{
+		Receive: receiver.Config{Hooks: telemetry.Hooks(), Logger: slog.New(slog.DiscardHandler)},
+	})
+	require.NoError(t, err)
+	event := receiver.Trusted[*dedup.Tx]{Body: []byte(`{"id":"evt_1","type":"order.paid","object":{"type":"order","id":"1"},"version":1}`)}
+	for _, c := range []struct {
+		fails  error
+		result string
+	}{{errors.New("it cannot be applied now"), "failed"}, {nil, "applied"}} {
+		_, err := hooks.Apply(t.Context(), event, receiver.Fact(func(context.Context, *dedup.Tx, receiver.Event) error { return c.fails }))
+		require.ErrorIs(t, err, c.fails)
+		ended := spans.Ended()
+		span := ended[len(ended)-1]
+		require.Equal(t, "process order.paid", span.Name())
+		has(t, span, "messaging.message.id", "evt_1", "messaging.destination.name", "order.paid", "surehook.result", c.result)
+	}
+	require.Len(t, spans.Ended(), 2)
 }
 
 // A failure says how, by a word of the library's, and without a text.
