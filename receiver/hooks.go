@@ -12,7 +12,8 @@ import (
 // verified, Verified is called before that one.
 type Hooks struct {
 	// Start is called before anything is checked. Its context goes to everything
-	// that follows. The header is not verified.
+	// that follows. The header is not verified. It is nil for an event that was not posted,
+	// such as one of catch-up or of an inbox.
 	Start func(ctx context.Context, header http.Header) context.Context
 
 	// Verified is called for every event that was signed rightly: ev.Verified has the ID
