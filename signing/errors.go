@@ -17,8 +17,8 @@ var (
 	// next one for this error and for no other.
 	ErrNotSigned = fmt.Errorf("%w: the request carries no signature of this scheme", ErrMissingHeader)
 
-	// ErrRepeatedHeader: a header is there more than once, in any spelling of its name.
-	// The package never guesses which value counts.
+	// ErrRepeatedHeader: a header is there more than once. The package never guesses which
+	// value counts. For the spellings of its name see [OnlyHeader].
 	ErrRepeatedHeader = errors.New("signing: header repeated")
 
 	// ErrMalformedHeader: a header's value does not have its form.
