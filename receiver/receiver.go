@@ -79,7 +79,7 @@ func (r *Receiver[Tx]) checkScope() error {
 }
 
 // Timeout returns Config.Timeout, or its default. A caller that leases an event while the
-// receiver applies it must hold the lease for longer.
+// receiver applies it must hold the lease for longer than that, or than Trusted.Timeout.
 func (r *Receiver[Tx]) Timeout() time.Duration { return r.cfg.Timeout }
 
 func (r *Receiver[Tx]) log() *slog.Logger {

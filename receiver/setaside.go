@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/surehook/surehook/internal/ident"
 )
@@ -32,7 +31,7 @@ var ErrNotKept = errors.New("receiver: the event cannot be kept as a dead letter
 // bytes can take it for another one. An event that cannot be kept is an error that
 // matches [ErrNotKept], and nothing was changed.
 //
-// The error is always an [*Error]. ctx ending does not end the work: Config.Timeout does.
+// The error is always an [*Error]. ctx ending does not end the work: Trusted.Timeout does.
 func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], w Work[Tx], cause error) (Result, error) {
 	ctx = r.begin(ctx, nil)
 	ev, decoded, failure := r.toSetAside(t)
@@ -46,7 +45,7 @@ func (r *Receiver[Tx]) SetAside(ctx context.Context, t Trusted[Tx], w Work[Tx], 
 	if !decoded { // its type says nothing
 		w = Work[Tx]{all: task[Tx]{kind: refuseTask}}
 	}
-	res, _, failure := r.take(ctx, ev, time.Now().Add(r.cfg.Timeout), order[Tx]{
+	res, _, failure := r.take(ctx, ev, r.deadlineOf(t), order[Tx]{
 		work: w, then: t.Then, aside: Permanent(errors.New(cause.Error())),
 	})
 	if failure != nil {

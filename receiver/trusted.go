@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,11 @@ type Trusted[Tx any] struct {
 	// them: an ID that differs is refused, and Type is ignored.
 	ID, Type string
 
+	// Timeout bounds the work, with all retries of the transaction. Nobody waits for an answer,
+	// so it may be longer than that of a request.
+	// Defaults to Config.Timeout.
+	Timeout time.Duration
+
 	// Then runs in the transaction that takes the event, after the event's own work, with
 	// every result: applied, duplicate, stale or dead letter. For an ignored event it
 	// runs in a transaction of its own. Its error rolls everything back. It may be nil.
@@ -41,7 +47,7 @@ type Trusted[Tx any] struct {
 // [Receiver.SetAside] keeps such an event.
 //
 // The event that w gets has no Verified. The error is always an [*Error]. As with
-// Handler, ctx ending does not end the work: Config.Timeout does.
+// Handler, ctx ending does not end the work: Trusted.Timeout does.
 func (r *Receiver[Tx]) Apply(ctx context.Context, t Trusted[Tx], w Work[Tx]) (Result, error) {
 	res, err := r.passTrusted(ctx, t, order[Tx]{work: w, then: t.Then})
 	if err != nil {
@@ -57,13 +63,17 @@ func (r *Receiver[Tx]) passTrusted(ctx context.Context, t Trusted[Tx], todo orde
 		r.rejected(ctx, err)
 		return "", err
 	}
-	res, cause, err := r.take(ctx, ev, time.Now().Add(r.cfg.Timeout), todo)
+	res, cause, err := r.take(ctx, ev, r.deadlineOf(t), todo)
 	if err != nil {
 		r.failed(ctx, ev, err)
 		return "", err
 	}
 	r.taken(ctx, ev, res, cause)
 	return res, nil
+}
+
+func (r *Receiver[Tx]) deadlineOf(t Trusted[Tx]) time.Time {
+	return time.Now().Add(cmp.Or(t.Timeout, r.cfg.Timeout))
 }
 
 func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {

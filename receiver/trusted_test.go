@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/receivertest"
 	"github.com/surehook/surehook/signing"
@@ -27,6 +28,34 @@ func trusted(ev string) receiver.Trusted[*sql.Tx] {
 		_, err := tx.ExecContext(ctx, "INSERT INTO notes VALUES (1)")
 		return err
 	}}
+}
+
+// Work for which no sender waits may have more time than a request.
+func TestTrustedHasATimeOfItsOwn(t *testing.T) {
+	b := onMemory()
+	var left time.Duration
+	rcv := newReceiver(t, func(ctx context.Context, fn func(*memory.Tx) error) error {
+		ends, _ := ctx.Deadline()
+		left = time.Until(ends)
+		return b.inTx(ctx, fn)
+	}, b.store, &receiver.Config{Timeout: time.Minute})
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		event := func(version int64) receiver.Trusted[*memory.Tx] {
+			return receiver.Trusted[*memory.Tx]{Body: bodyOf(t, newEvent(version)), Timeout: timeout}
+		}
+		had := func() {
+			t.Helper()
+			require.Equal(t, timeout == 0, left <= time.Minute)
+			require.LessOrEqual(t, left, time.Hour)
+			left = 0
+		}
+		_, err := rcv.Apply(t.Context(), event(1), receiver.Fact(b.effect))
+		require.NoError(t, err)
+		had()
+		_, err = rcv.SetAside(t.Context(), event(2), receiver.Fact(b.effect), errors.New("given up"))
+		require.NoError(t, err)
+		had()
+	}
 }
 
 func TestApplyTrusted(t *testing.T) {

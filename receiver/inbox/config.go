@@ -23,9 +23,14 @@ type Config struct {
 	// change does not move what is in the inbox.
 	Ordered bool
 
+	// Timeout bounds an attempt: the function's context ends with it. No sender waits, so it
+	// may be longer than the receiver's Config.Timeout, which bounds a request.
+	// Defaults to 30 s, or to the receiver's Config.Timeout if that is longer.
+	Timeout time.Duration
+
 	// Lease is how long an event is kept from others while it is being applied. It must
-	// exceed the receiver's Config.Timeout, which bounds the work: New checks it. After a
-	// process was killed, its events wait until their leases end.
+	// exceed Timeout: New checks it. After a process was killed, its events wait until their
+	// leases end.
 	// Defaults to 1 min.
 	Lease time.Duration
 
@@ -69,6 +74,7 @@ type Hooks struct {
 
 const (
 	defaultWorkers     = 8
+	defaultTimeout     = 30 * time.Second
 	defaultLease       = time.Minute
 	defaultPoll        = time.Second
 	defaultMaxAttempts = 100
@@ -104,7 +110,7 @@ func (c *Config) validate() error {
 	for _, span := range []struct {
 		name  string
 		value time.Duration
-	}{{"Lease", c.Lease}, {"Poll", c.Poll}} {
+	}{{"Timeout", c.Timeout}, {"Lease", c.Lease}, {"Poll", c.Poll}} {
 		if span.value < 0 {
 			errs = append(errs, fmt.Errorf("inbox: %s is %v: it must be positive", span.name, span.value))
 		}

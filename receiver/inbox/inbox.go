@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,9 +48,12 @@ func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store
 			errs = append(errs, errors.New("inbox: "+need.what))
 		}
 	}
+	if rcv != nil {
+		in.cfg.Timeout = cmp.Or(in.cfg.Timeout, max(defaultTimeout, rcv.Timeout()))
+	}
 	// A negative lease is reported already.
-	if rcv != nil && in.cfg.Lease >= 0 && in.cfg.Lease <= rcv.Timeout() {
-		errs = append(errs, fmt.Errorf("inbox: Lease is %v and the receiver's Timeout %v: it must be longer, or others apply an event that is still being applied", in.cfg.Lease, rcv.Timeout()))
+	if in.cfg.Lease >= 0 && in.cfg.Lease <= in.cfg.Timeout {
+		errs = append(errs, fmt.Errorf("inbox: Lease is %v and Timeout %v: it must be longer, or others apply an event that is still being applied", in.cfg.Lease, in.cfg.Timeout))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 const storing = 10 * time.Second
 
 // Run applies the recorded events until ctx ends. Then it finishes the events in work,
-// which the receiver's Config.Timeout bounds, and returns nil. A failure is tried again.
+// which Config.Timeout bounds, and returns nil. A failure is tried again.
 // The only error is ErrRunning.
 func (in *Inbox[Tx]) Run(ctx context.Context) error {
 	if in.running.Swap(true) {

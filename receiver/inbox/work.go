@@ -54,7 +54,7 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 
 func (in *Inbox[Tx]) trusted(c Claim) receiver.Trusted[Tx] {
 	return receiver.Trusted[Tx]{
-		Body: c.Body, Scope: c.Scope, ID: c.ID, Type: c.Type,
+		Body: c.Body, Scope: c.Scope, ID: c.ID, Type: c.Type, Timeout: in.cfg.Timeout,
 		Then: func(ctx context.Context, tx Tx) error { return in.store.FinishTx(ctx, tx, c) },
 	}
 }
