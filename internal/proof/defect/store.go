@@ -116,4 +116,29 @@ var ofStores = []Defect{
 		File: "sender/jobs/attempt.go", Tests: []string{"./sender/jobs"},
 		Old: "r.Status != Running || r.Token != t.claimed.Token", New: "r.Status != Running",
 	},
+	{
+		Name: "another subscriber takes over the id of a subscription, in memory",
+		File: "sender/memory/registry.go", Tests: []string{"./sender/memory"}, Run: "^TestStore$/^registry$",
+		Old: "if s.subscription[n.ID] != nil {", New: "if was := s.subscription[n.ID]; was != nil && was.owner == owner {",
+	},
+	{
+		Name: "who names another's subscription is shown it",
+		File: "sender/subscribe.go", Tests: []string{"./sender"}, Run: "^TestSubscribeWithID$",
+		Old: "was.Subscriber == s.Subscriber && ", New: "",
+	},
+	{
+		Name: "two customers' forms make the same id",
+		File: "sender/portal/endpoint.go", Tests: []string{"./sender/portal"}, Run: "^TestAddAnEndpointTwice$",
+		Old: "[]byte(subscriber + \".\" + e.mark()", New: "[]byte(e.mark()",
+	},
+	{
+		Name: "a page of attempts has one of the page before, on SQLite",
+		File: "sender/sqlite/delivery.go", Tests: []string{"./sender/sqlite"}, Run: "^TestStore$/^immediate$/^history$",
+		Old: "attemptsOf + `< ?3", New: "attemptsOf + `<= ?3",
+	},
+	{
+		Name: "notices that were put off come in the order of their numbers, on SQLite",
+		File: "sender/sqlite/notices.go", Tests: []string{"./sender/sqlite"}, Run: "^TestStore$/^immediate$/^notifier$",
+		Old: "ORDER BY notify_due, no LIMIT", New: "ORDER BY no LIMIT",
+	},
 }
