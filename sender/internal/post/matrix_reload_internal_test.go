@@ -32,9 +32,6 @@ func reloadRows(m *matrix) {
 				"clear": {url: loopback("http", clear)}, "TLS": {url: loopback("https", secure)}, "HTTP2": {url: loopback("https", secure), second: true},
 			} {
 				r.name, r.url, r.record, r.reload = over, r.url+"/ok", seen, reload
-				// nginx and Apache reset some HTTP/2 connections that were just made. They do not
-				// say whether they have processed the request.
-				r.spared = !r.second
 				r.callers, r.posts, r.pause = 4, 100, around(5*time.Millisecond, 5*time.Millisecond)
 				m.races(r)
 			}
