@@ -48,7 +48,7 @@ type SenderConfig struct {
 	Client *http.Client
 }
 
-// NewSender makes a Sender. A Path that is none, and an event that cannot be signed, end the
+// NewSender makes a Sender. A malformed Path, and an event that cannot be signed, end the
 // test t.
 func NewSender(t testing.TB, secret signing.Secret, cfg *SenderConfig) *Sender {
 	t.Helper()

@@ -116,7 +116,7 @@ type Store interface {
 	Kinds(ctx context.Context, id string, object sender.Object) ([]FoundKind, error)
 
 	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost
-	// does not grow with the backlog. Of the attempts it has the first one, the first that
+	// does not grow with the backlog. Its attempts are the first one, the first that
 	// succeeded and the last one, each once, oldest first.
 	Facts(ctx context.Context, id string) (Facts, error)
 }

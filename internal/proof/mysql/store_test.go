@@ -31,7 +31,7 @@ func testStore(t *testing.T, s server) {
 		"snapshot isolation": {opts: repeatableRead, settings: []string{"innodb_snapshot_isolation=1"}, maria: true},
 		// Every wait is an error at once.
 		"without waiting": {settings: []string{"innodb_lock_wait_timeout=0"}, maria: true},
-		// What could spoil a value or an answer.
+		// Settings that could spoil a value or an answer.
 		"odd settings": {settings: []string{
 			"interpolateParams=true", "clientFoundRows=true", "sql_mode=''", "charset=latin1", "parseTime=true",
 			"time_zone='-11:00'", "autocommit=0", "sql_safe_updates=1",
@@ -156,8 +156,8 @@ func testMigrations(t *testing.T, s server) {
 	require.EqualError(t, mysql.Migrate(ctx, db), "migrate: dedup: the database is at version 3, for releases that know version 2, and this one knows 1: run a newer release")
 }
 
-// An operator asks with one statement, as the package's comment says. What would cover
-// everything, or nothing, by a mistake is refused.
+// An operator asks with one statement, as the package's comment says. A row that would
+// cover everything, or nothing, by a mistake is refused.
 func testReapplyByHand(t *testing.T, s server) {
 	ctx, store, obj := t.Context(), mysql.New(), dedup.Object{Type: "invoice", ID: "17"}
 	_, db := s.migrated(t, "time_zone='-11:00'")

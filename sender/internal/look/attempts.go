@@ -40,8 +40,8 @@ func DeliveryWithAttempts(number string, read func(q history.AttemptQuery) (send
 	return d, attemptsPage(d.Attempts, chosen, newer, count), nil
 }
 
-// attemptsPage is the page of attempts, which are the oldest first, of so many, after those that
-// are newer.
+// attemptsPage is the page of some attempts, which are the oldest first. There are count in
+// all, and newer of them come before it.
 func attemptsPage(attempts []sender.Attempt, chosen, newer, count int) (p AttemptsPage) {
 	p.List = slices.Clone(attempts)
 	slices.Reverse(p.List)

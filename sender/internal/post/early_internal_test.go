@@ -19,7 +19,7 @@ import (
 )
 
 // A server may answer before it has read the event, and with more than is read of an answer.
-// What it has promised to take is sent to its end all the same.
+// A body that it has promised to take is sent to its end all the same.
 func TestLongAnswerBeforeTheEventIsRead(t *testing.T) {
 	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
