@@ -135,6 +135,7 @@ func TestPolicyDeadLetterNotice(t *testing.T) {
 		detail string // "": no notice
 	}{
 		{"answered", atHorizon, failed, "it is not attempted any more: 11 attempts without a success, the last one: status, answered 500"},
+		{"the only one", told(func(l *dispatch.Live) { l.Number = 1 }), failed, "it is not attempted any more: 1 attempt without a success, the last one: status, answered 500"},
 		{"not answered", atHorizon, dispatch.Result{Class: sender.ClassTimeout}, "it is not attempted any more: 11 attempts without a success, the last one: timeout"},
 		{"the operator's proxy", told(func(l *dispatch.Live) { l.Stood = 144 * h; l.First = l.First.Add(-144 * h) }), proxyFailed, "it is not attempted any more: 11 attempts without a success, the last one: connect, the proxy cannot be reached"},
 		{"interrupted", atHorizon, interrupted, "it is not attempted any more: 11 attempts without a success, the last one: interrupted"},

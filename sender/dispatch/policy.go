@@ -91,7 +91,7 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 	// on without end. Warnings come to an end.
 	if d.Status == sender.StatusDeadLettered && !l.Notice {
 		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Detail: fmt.Sprintf(
-			"it is not attempted any more: %d attempts without a success, the last one: %s", l.Number, failure(r))})
+			"it is not attempted any more: %s without a success, the last one: %s", attempts(l.Number), failure(r))})
 	}
 	if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted && !ours {
 		p.warn(&d, r, now)
@@ -170,6 +170,14 @@ func failure(r Result) string {
 		return fmt.Sprintf("%s, %s", r.Class, r.Error)
 	}
 	return string(r.Class)
+}
+
+// attempts counts them in words.
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
 }
 
 func (p Policy) fastAnswer() time.Duration { return cmp.Or(p.FastAnswer, defaultFastAnswer) }
