@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 
 // Frames of HTTP/2: RFC 9113, section 6.
 const (
-	frameData, frameHeaders, frameReset, frameSettings, framePing, frameGoAway, frameWindowUpdate = 0, 1, 3, 4, 6, 7, 8
+	frameData, frameHeaders, framePriority, frameReset, frameSettings, framePing, frameGoAway, frameWindowUpdate = 0, 1, 2, 3, 4, 6, 7, 8
 
 	endStream, endHeaders = 1, 4
 )
@@ -275,15 +276,24 @@ func postAndTakeLittle(ctx context.Context, c http.RoundTripper, url string, bod
 	return answer, string(little), answer.Body.(interface{ Taken() error }).Taken()
 }
 
+// counter counts what is written.
+type counter struct{ n atomic.Int64 }
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	c.n.Add(1)
+	return len(p), nil
+}
+
 // A server that goes on sending what is no answer is not read any more, whether an answer
 // is waited for or not.
 func TestServerThatSendsTooMuch(t *testing.T) {
-	before := log.Writer()
-	log.SetOutput(io.Discard) // net/http writes of each frame that it does not know
+	before, lines := log.Writer(), new(counter)
+	log.SetOutput(lines) // net/http writes of each frame for which it has no use
 	t.Cleanup(func() { log.SetOutput(before) })
 	const most = 16 << 20 // much more than the sockets' buffers take
 	for name, what := range map[string][]byte{
-		"PING": frame(framePing, 0, 0, make([]byte, 8)...), "empty DATA": frame(frameData, 0, 1), "unknown": frame(99, 0, 0, make([]byte, 1<<10)...),
+		"PING": frame(framePing, 0, 0, make([]byte, 8)...), "PRIORITY": frame(framePriority, 0, 3, make([]byte, 5)...), "empty DATA": frame(frameData, 0, 1), "unknown": frame(99, 0, 0, make([]byte, 1<<10)...),
 	} {
 		for when, answer := range map[string][][]byte{
 			"instead of an answer": {settings},
@@ -311,6 +321,7 @@ func TestServerThatSendsTooMuch(t *testing.T) {
 					require.ErrorIs(t, err, http2.ErrTooMuch)
 				}
 				require.Less(t, <-sent, most)
+				require.Less(t, lines.n.Swap(0), int64(500), "lines in the log: one read brings hundreds of frames")
 			})
 		}
 	}

@@ -15,8 +15,8 @@ const (
 	// frameCost is counted for each frame that a server sends, besides its bytes: there is
 	// something to do for it. A PING of 17 bytes has to be answered.
 	frameCost = 256
-	// unknownCost is counted for one of a type that RFC 9113 does not have, for which
-	// net/http writes a line to the log.
+	// unknownCost is counted for a PRIORITY, and for one of a type that RFC 9113 does not have:
+	// net/http writes a line to the log for each.
 	unknownCost = 16 << 10
 	// closesWithin is the time for TLS to end in good order.
 	closesWithin = 250 * time.Millisecond
@@ -27,6 +27,7 @@ const (
 const (
 	headSize     = 9
 	typeAt       = 3
+	priority     = 2 // section 6.3
 	continuation = 9 // the last of the types (section 6.10)
 )
 
@@ -85,7 +86,7 @@ func (m *meter) cost(p []byte) int64 {
 		}
 		m.have, m.rest = 0, int(binary.BigEndian.Uint32(m.head[:])>>8)
 		cost += frameCost
-		if m.head[typeAt] > continuation {
+		if kind := m.head[typeAt]; kind == priority || kind > continuation {
 			cost += unknownCost
 		}
 	}
