@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +41,8 @@ func TestDrain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
-				j := b.jobs(config{DrainTimeout: 20 * time.Second}, work(c.fn))
+				var log lockedLog
+				j := b.jobs(config{DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}, work(c.fn))
 				stop := b.start(j)
 				job := b.submit(j, jobs.Submission{})
 				synctest.Wait()
@@ -62,7 +64,9 @@ func TestDrain(t *testing.T) {
 				if c.status == jobs.Queued {
 					require.Zero(t, got.Tries, "the try is not counted")
 					require.Empty(t, got.Error)
+					require.Contains(t, log.String(), `level=INFO msg="a job's try was stopped"`)
 				}
+				require.NotContains(t, log.String(), "level=WARN", "nothing has failed")
 				require.Equal(t, jobs.Queued, b.get(j, waits.ID).Status, "nothing is claimed any more")
 				time.Sleep(2 * time.Hour) // for the function that ignores its context
 			})

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 )
 
 // started calls the hook, and returns the context for the function.
@@ -21,9 +23,13 @@ func (j *Jobs[Tx]) started(ctx context.Context, job Job) context.Context {
 
 func (j *Jobs[Tx]) ended(ctx context.Context, t Try) {
 	if t.Err != nil {
+		level, message := slog.LevelWarn, "a job's try failed"
+		if !t.Lost && (t.Job.Status == Cancelled || t.Job.Status == Queued && errors.Is(context.Cause(ctx), ErrDraining)) {
+			level, message = slog.LevelInfo, "a job's try was stopped"
+		}
 		// The error's text comes from the kind. It may contain the owner's
 		// data, so it is not logged.
-		j.cfg.Logger.WarnContext(ctx, "a job's try failed", "kind", t.Job.Kind, "job", t.Job.ID, "status", t.Job.Status,
+		j.cfg.Logger.Log(ctx, level, message, "kind", t.Job.Kind, "job", t.Job.ID, "status", t.Job.Status,
 			"tries", t.Job.Tries, "lost", t.Lost, "error", fmt.Sprintf("%T", t.Err))
 	}
 	if hook := j.cfg.Hooks.Ended; hook != nil {

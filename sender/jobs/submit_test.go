@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -171,7 +172,8 @@ func TestCancel(t *testing.T) {
 			return nil, errors.New("gave up")
 		})
 		var finished noted[jobs.Job]
-		j := b.jobs(config{Hooks: jobs.Hooks{Finished: func(_ context.Context, j jobs.Job) { finished.add(j) }}}, k)
+		var log lockedLog
+		j := b.jobs(config{Hooks: jobs.Hooks{Finished: func(_ context.Context, j jobs.Job) { finished.add(j) }}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, k)
 		queued := b.submit(j, jobs.Submission{})
 		got, err := j.Cancel(t.Context(), jobs.Key{ID: queued.ID})
 		require.NoError(t, err)
@@ -216,6 +218,7 @@ func TestCancel(t *testing.T) {
 			require.ErrorIs(t, err, jobs.ErrCancelled, "no step is begun any more")
 		}
 		require.Len(t, steps.list(), 3)
+		require.NotContains(t, log.String(), "level=WARN", "nothing has failed")
 	})
 }
 
