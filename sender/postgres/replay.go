@@ -100,14 +100,8 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bound
 	r.Status = replay.Running
 	r.Admitted, r.Skipped, r.TooOld, r.FinishedAt = 0, 0, 0, time.Time{}
 	err = c.write(ctx, func(w *work) error {
-		if b.Unfinished > 0 {
-			unfinished := 0
-			if err := w.row(countUnfinished, r.Filter.Subscriber, b.Unfinished).Scan(&unfinished); err != nil {
-				return err
-			}
-			if err := b.Room(unfinished); err != nil {
-				return err
-			}
+		if err := w.roomForReplay(r.Filter.Subscriber, b); err != nil {
+			return err
 		}
 		r.CreatedAt = w.now.time()
 		r.ID = newid.New("rpl_", r.CreatedAt)
@@ -133,6 +127,18 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bound
 	}
 	c.Wake()
 	return r, nil
+}
+
+// roomForReplay returns the error of Bounds.Room, if there is a bound.
+func (w *work) roomForReplay(subscriber string, b replay.Bounds) error {
+	if b.Unfinished <= 0 {
+		return nil
+	}
+	unfinished := 0
+	if err := w.row(countUnfinished, subscriber, b.Unfinished).Scan(&unfinished); err != nil {
+		return err
+	}
+	return b.Room(unfinished)
 }
 
 // heldTable says what to do if a replay was not created because its lock of a table had to wait.
