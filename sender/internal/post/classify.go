@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -86,10 +87,19 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		// These reach a kept-alive connection too, when our own network goes.
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN):
 		return sender.ClassConnect, connectText(err)
-	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
+	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), endedForNetHTTP(err):
 		return sender.ClassReset, "the connection was closed before the answer was whole"
 	}
 	return sender.ClassProtocol, notHTTP(err)
+}
+
+// endedForNetHTTP reports whether an error of net/http's transport, which can be the
+// unguarded one, says that the server has ended the connection or the stream. Such errors have
+// neither exported names nor exported types.
+func endedForNetHTTP(err error) bool {
+	return slices.ContainsFunc([]string{"server closed idle connection", "GOAWAY", "received from peer"}, func(says string) bool {
+		return strings.Contains(err.Error(), says)
+	})
 }
 
 // exhausted reports whether no connection could be made because this machine had no

@@ -80,6 +80,8 @@ func http2Rows(m *matrix) {
 				for n := range 3 {
 					result := c.attempt(t.Context(), eventID(t, c, n), to, 0)
 					require.Zero(t, result.StatusCode, c.name)
+					require.Equal(t, sender.ClassReset, result.Class, "%s: %s", c.name, result.Error)
+					require.Equal(t, c == ours && refuse.code == 0, result.ClosedIdle, "%s: %s", c.name, result.Error)
 					require.EqualValues(t, n+1, streams.Load(), "%s: one stream an attempt: %s %s", c.name, result.Class, result.Error)
 				}
 			}
