@@ -95,6 +95,8 @@ type Registry[Tx any] struct {
 	limits     settingsLimits
 	challenger Challenger
 	now        func() time.Time
+
+	inReadTx func(ctx context.Context, fn func(tx Tx) error) error // for what only reads
 }
 
 // NewRegistry returns a Registry on a store, which seals the secrets with keys.
@@ -141,6 +143,10 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	}
 	if r.now == nil {
 		r.now = time.Now
+	}
+	r.inReadTx = store.InTx
+	if reader, ok := store.(Reader[Tx]); ok {
+		r.inReadTx = reader.InReadTx
 	}
 	return r, nil
 }
@@ -195,7 +201,7 @@ func canSign(secret signing.Secret, now time.Time) error {
 
 // Subscriber returns a subscriber, or ErrNotFound.
 func (r *Registry[Tx]) Subscriber(ctx context.Context, id string) (s Subscriber, err error) {
-	err = r.store.InTx(ctx, func(tx Tx) error {
+	err = r.inReadTx(ctx, func(tx Tx) error {
 		s, err = r.store.SubscriberTx(ctx, tx, id)
 		return err
 	})
@@ -205,7 +211,7 @@ func (r *Registry[Tx]) Subscriber(ctx context.Context, id string) (s Subscriber,
 // Keyring opens a subscriber's secrets, or returns ErrNotFound or ErrSealed.
 func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing.Keyring, error) {
 	var sealed SealedKeyring
-	err := r.store.InTx(ctx, func(tx Tx) (err error) {
+	err := r.inReadTx(ctx, func(tx Tx) (err error) {
 		sealed, err = r.store.SubscriberKeyringTx(ctx, tx, subscriber)
 		return err
 	})
@@ -217,7 +223,7 @@ func (r *Registry[Tx]) Keyring(ctx context.Context, subscriber string) (*signing
 
 // Subscription returns a subscription, or ErrNotFound.
 func (r *Registry[Tx]) Subscription(ctx context.Context, id string) (s Subscription, err error) {
-	err = r.store.InTx(ctx, func(tx Tx) error {
+	err = r.inReadTx(ctx, func(tx Tx) error {
 		s, err = r.store.SubscriptionTx(ctx, tx, SubscriptionKey{ID: id})
 		return err
 	})
@@ -237,7 +243,7 @@ func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after stri
 	if err := errors.Join(append(ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: subscriber}, ident.Text{Name: "after", Text: after}), err)...); err != nil {
 		return nil, err
 	}
-	err = r.store.InTx(ctx, func(tx Tx) error {
+	err = r.inReadTx(ctx, func(tx Tx) error {
 		list = nil
 		from := after
 		// Pages grow, since there may be a thousand implicit ones for each other.

@@ -49,55 +49,60 @@ func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	return rewrapped, errors.Join(r.keys.missing(names), failed.err())
 }
 
-// batchwise calls fn in one transaction after the other, each time with what last
-// was, until it returns no last, and adds up what it has done. An error is the end;
-// what could not be opened is not.
-func (r *Registry[Tx]) batchwise(ctx context.Context, failed *unopened,
-	fn func(tx Tx, after string) (done int, last string, errs []error, err error),
-) (rewrapped int, err error) {
+// rewrapSettings does so for what is sealed of subscriptions' settings. It looks at all
+// of them: few have any such thing. So it only reads, except where it has found some.
+func (r *Registry[Tx]) rewrapSettings(ctx context.Context, failed *unopened) (rewrapped int, err error) {
 	for after := ""; ; {
-		var done int
-		var last string
-		var errs []error
-		err := r.store.InTx(ctx, func(tx Tx) (err error) {
-			done, last, errs, err = fn(tx, after)
+		var page []Subscription
+		err := r.inReadTx(ctx, func(tx Tx) (err error) {
+			page, err = r.store.SubscriptionsTx(ctx, tx, "", after, rewrapAtOnce)
 			return err
 		})
+		if err != nil || len(page) == 0 {
+			return rewrapped, err
+		}
+		var due []string
+		for _, s := range page {
+			n, unopened := r.keys.renewSettings(s.ID, &s.Settings)
+			failed.add(unopened)
+			if n > 0 {
+				due = append(due, s.ID)
+			}
+		}
+		n, err := r.rewrapSubscriptions(ctx, due, failed)
+		rewrapped += n
 		if err != nil {
 			return rewrapped, err
 		}
-		rewrapped += done
-		failed.add(errs)
-		if last == "" {
-			return rewrapped, nil
-		}
-		after = last
+		after = page[len(page)-1].ID
 	}
 }
 
-// rewrapSettings does so for what is sealed of subscriptions' settings. It looks at all
-// of them: few have any such thing.
-func (r *Registry[Tx]) rewrapSettings(ctx context.Context, failed *unopened) (rewrapped int, err error) {
-	return r.batchwise(ctx, failed, func(tx Tx, after string) (done int, last string, errs []error, err error) {
-		page, err := r.store.SubscriptionsTx(ctx, tx, "", after, rewrapAtOnce)
-		for _, s := range page {
-			last = s.ID
-			n, unopened := r.keys.renewSettings(s.ID, &s.Settings)
-			errs = append(errs, unopened...)
-			if n == 0 {
-				continue
-			}
-			n, err := r.rewrapSubscription(ctx, tx, s.ID)
+// rewrapSubscriptions does so for the settings of some subscriptions.
+func (r *Registry[Tx]) rewrapSubscriptions(ctx context.Context, ids []string, failed *unopened) (done int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	var errs []error
+	err = r.store.InTx(ctx, func(tx Tx) error {
+		done, errs = 0, nil
+		for _, id := range ids {
+			n, err := r.rewrapSubscription(ctx, tx, id)
 			switch {
 			case errors.Is(err, errUnreadTypes):
 				errs = append(errs, err)
 			case err != nil:
-				return 0, "", nil, err
+				return err
 			}
 			done += n
 		}
-		return done, last, errs, err
+		return nil
 	})
+	if err != nil {
+		return 0, err
+	}
+	failed.add(errs)
+	return done, nil
 }
 
 // rewrapSubscription does so for one of them, as it is now: others may have changed or
@@ -146,17 +151,35 @@ func (k *Keys) renewSettings(subscription string, s *Settings) (done int, unopen
 
 // rewrapSecrets does so for all secrets that are sealed with a key.
 func (r *Registry[Tx]) rewrapSecrets(ctx context.Context, key string, failed *unopened) (rewrapped int, err error) {
-	return r.batchwise(ctx, failed, func(tx Tx, after string) (done int, last string, errs []error, err error) {
-		keyrings, err := r.store.KeyringsTx(ctx, tx, key, after, rewrapAtOnce)
-		for _, k := range keyrings {
-			n, unopened, err := r.rewrapKeyring(ctx, tx, key, k)
+	for after := ""; ; {
+		var done int
+		var last string
+		var errs []error
+		err := r.store.InTx(ctx, func(tx Tx) error {
+			done, last, errs = 0, "", nil
+			keyrings, err := r.store.KeyringsTx(ctx, tx, key, after, rewrapAtOnce)
 			if err != nil {
-				return 0, "", nil, err
+				return err
 			}
-			done, last, errs = done+n, k.Subscriber, append(errs, unopened...)
+			for _, k := range keyrings {
+				n, unopened, err := r.rewrapKeyring(ctx, tx, key, k)
+				if err != nil {
+					return err
+				}
+				done, last, errs = done+n, k.Subscriber, append(errs, unopened...)
+			}
+			return nil
+		})
+		if err != nil {
+			return rewrapped, err
 		}
-		return done, last, errs, err
-	})
+		rewrapped += done
+		failed.add(errs)
+		if last == "" {
+			return rewrapped, nil
+		}
+		after = last
+	}
 }
 
 func (r *Registry[Tx]) rewrapKeyring(ctx context.Context, tx Tx, key string, k SealedKeyring) (done int, unopened []error, err error) {

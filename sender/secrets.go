@@ -325,7 +325,7 @@ type SubscriberSecret struct {
 // services that show what a rotation has come to. ErrNotFound: no such subscriber.
 // ErrSealed: one cannot be opened.
 func (r *Registry[Tx]) Secrets(ctx context.Context, subscriber string) (list []SubscriberSecret, err error) {
-	err = r.store.InTx(ctx, func(tx Tx) error {
+	err = r.inReadTx(ctx, func(tx Tx) error {
 		list, err = r.secretsTx(ctx, tx, subscriber)
 		return err
 	})
@@ -364,7 +364,7 @@ func (r *Registry[Tx]) secretsTx(ctx context.Context, tx Tx, subscriber string) 
 // one signature, for services that show it again to whom it belongs, and for the
 // operator's own. ErrNotFound: no such subscriber. ErrSealed: it cannot be opened.
 func (r *Registry[Tx]) SigningSecret(ctx context.Context, subscriber string) (secret signing.Secret, err error) {
-	err = r.store.InTx(ctx, func(tx Tx) error {
+	err = r.inReadTx(ctx, func(tx Tx) error {
 		k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
 		if err != nil {
 			return err

@@ -156,6 +156,16 @@ type Store[Tx any] interface {
 	RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed SealedSecret) (bool, error)
 }
 
+// Reader is an optional part of a Store whose InTx waits for other writers, on a database
+// where reading does not. A Registry reads through it, and so does jobs.Jobs if the Store of
+// jobs has it. A status is then read while somebody else writes for long.
+type Reader[Tx any] interface {
+	// InReadTx runs fn once, in a transaction that only reads, and ends it. It waits for no
+	// transaction that writes. fn sees what was committed when it began to read, and must
+	// not write.
+	InReadTx(ctx context.Context, fn func(tx Tx) error) error
+}
+
 // SubscriptionKey names a subscription by its ID, or the implicit one of a subscriber by
 // its origin.
 type SubscriptionKey struct {

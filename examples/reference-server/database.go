@@ -142,28 +142,6 @@ func (d *database) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	})
 }
 
-// readTx runs fn in a transaction that only reads. On SQLite it waits for no writer, and
-// writes nothing to the disk.
-func (d *database) readTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	tx, err := d.sql.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	return fn(tx)
-}
-
-// jobsToRead is the store of jobs for what only reads.
-type jobsToRead struct {
-	jobsStore
-	db *database
-}
-
-// InTx implements jobs.Store.
-func (j jobsToRead) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	return j.db.readTx(ctx, fn)
-}
-
 // away tells whether an error says that the database cannot be used just now, so
 // that the same request can succeed later.
 func away(err error) bool {

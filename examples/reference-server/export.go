@@ -174,7 +174,7 @@ type exportAnswer struct {
 }
 
 func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAnswer, error) {
-	j, err := s.jobReader.Get(ctx, c.key(in.ID))
+	j, err := s.jobs.Get(ctx, c.key(in.ID))
 	if err == nil && j.Kind != "export_events" {
 		err = jobs.ErrNotFound
 	}

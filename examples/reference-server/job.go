@@ -115,7 +115,7 @@ func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.jobReader.List(ctx, jobs.Query{Owner: c.id, Cursor: cursor, Limit: in.Limit})
+	page, next, err := s.jobs.List(ctx, jobs.Query{Owner: c.id, Cursor: cursor, Limit: in.Limit})
 	if errors.Is(err, jobs.ErrInvalid) { // all but the cursor was looked at
 		return nil, invalid("query.cursor", "it must be the next_cursor of a page of the same list")
 	}
@@ -129,7 +129,7 @@ func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List
 func (c caller) key(id string) jobs.Key { return jobs.Key{ID: id, Owner: c.scope()} }
 
 func (s *server) getJob(ctx context.Context, c caller, in *jobID) (*answer[Job], error) {
-	j, err := s.jobReader.Get(ctx, c.key(in.ID))
+	j, err := s.jobs.Get(ctx, c.key(in.ID))
 	if err != nil {
 		return nil, jobRefusal(err)
 	}

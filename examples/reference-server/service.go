@@ -47,7 +47,6 @@ type service struct {
 	feed       *feed.Reader
 	dispatcher *dispatch.Dispatcher
 	jobs       *jobs.Jobs[*sql.Tx]
-	jobReader  *jobs.Jobs[*sql.Tx] // for what only reads
 }
 
 func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, err error) {
@@ -158,9 +157,6 @@ const jobsDrain = time.Second
 func (s *service) assembleJobs() error {
 	callbacks, err := jobs.NewCallbacks(s.registry, s.publisher, &jobs.CallbacksConfig{Logger: s.log})
 	if err != nil {
-		return err
-	}
-	if s.jobReader, err = jobs.New[*sql.Tx](jobsToRead{s.db.jobs, s.db}, s.jobKinds(), nil); err != nil {
 		return err
 	}
 	hooks := jobs.Hooks{Finished: func(ctx context.Context, j jobs.Job) {

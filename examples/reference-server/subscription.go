@@ -207,22 +207,21 @@ func (s *server) listSubscriptions(ctx context.Context, c caller, in *listSubscr
 // another's.
 func (s *service) own(ctx context.Context, tx *sql.Tx, c caller, key sender.SubscriptionKey) (sender.Subscription, error) {
 	sub, err := s.db.sender.SubscriptionTx(ctx, tx, key)
-	if err == nil && !c.owns(sub.Subscriber) {
-		err = sender.ErrNotFound
-	}
-	if errors.Is(err, sender.ErrNotFound) {
-		err = notFound("subscription")
-	}
-	return sub, err
+	return sub, c.foundOwn(sub, err)
 }
 
 // readOwn reads a subscription of the caller's.
-func (s *service) readOwn(ctx context.Context, c caller, id string) (sub sender.Subscription, err error) {
-	err = s.db.readTx(ctx, func(tx *sql.Tx) (err error) {
-		sub, err = s.own(ctx, tx, c, sender.SubscriptionKey{ID: id})
-		return err
-	})
-	return sub, err
+func (s *service) readOwn(ctx context.Context, c caller, id string) (sender.Subscription, error) {
+	sub, err := s.registry.Subscription(ctx, id)
+	return sub, c.foundOwn(sub, err)
+}
+
+// foundOwn answers for another's subscription as for one that is not there.
+func (c caller) foundOwn(sub sender.Subscription, err error) error {
+	if err == nil && !c.owns(sub.Subscriber) || errors.Is(err, sender.ErrNotFound) {
+		return notFound("subscription")
+	}
+	return err
 }
 
 func (s *server) getSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*answer[Subscription], error) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/sender"
 )
 
 // Jobs accepts jobs, runs them, and reads them. It is safe for concurrent use.
@@ -15,6 +16,7 @@ type Jobs[Tx any] struct {
 	kinds map[string]*Kind[Tx]
 	cfg   Config[Tx]
 	inTx  func(ctx context.Context, fn func(tx Tx) error) error
+	read  func(ctx context.Context, fn func(tx Tx) error) error // is inTx for what only reads
 	woken chan struct{}
 
 	running  atomic.Bool
@@ -26,7 +28,8 @@ type Jobs[Tx any] struct {
 // gives the same kinds and does not call Run. A job stays queued while no process runs
 // its kind.
 //
-// If the configuration has an Announcer, all transactions are run by its InTx.
+// If the configuration has an Announcer, its InTx runs all transactions. If the store is a
+// sender.Reader, that runs those that only read.
 func New[Tx any](store Store[Tx], kinds []Kind[Tx], cfg *Config[Tx]) (*Jobs[Tx], error) {
 	var c Config[Tx]
 	if cfg != nil {
@@ -48,6 +51,10 @@ func New[Tx any](store Store[Tx], kinds []Kind[Tx], cfg *Config[Tx]) (*Jobs[Tx],
 	j.inTx = store.InTx
 	if c.Announcer != nil {
 		j.inTx = c.Announcer.InTx
+	}
+	j.read = j.inTx
+	if reader, ok := store.(sender.Reader[Tx]); ok {
+		j.read = reader.InReadTx
 	}
 	return j, nil
 }

@@ -30,7 +30,7 @@ type Query struct {
 
 // Get returns a job as it is now, or ErrNotFound.
 func (j *Jobs[Tx]) Get(ctx context.Context, k Key) (job Job, err error) {
-	err = j.inTx(ctx, func(tx Tx) error {
+	err = j.read(ctx, func(tx Tx) error {
 		job, err = j.GetTx(ctx, tx, k)
 		return err
 	})
@@ -71,7 +71,7 @@ func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, 
 	}
 	var rs []Record
 	var before int64
-	err = j.inTx(ctx, func(tx Tx) error {
+	err = j.read(ctx, func(tx Tx) error {
 		rs, before, err = j.store.ListTx(ctx, tx, sq)
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 // method that works in a caller's transaction never begins, ends or savepoints it, and
 // keeps no reference to it. If the database aborts a transaction because of a conflict,
 // the error matches sender.ErrRetryTx. After any error the transaction must be rolled
-// back.
+// back. A store on a database where writers wait for each other should be a sender.Reader, too.
 type Store[Tx any] interface {
 	// Check returns an error that matches sender.ErrUnfit unless the database is
 	// migrated and its commits are durable.

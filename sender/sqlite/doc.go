@@ -29,7 +29,8 @@
 // the same store and does not take its transaction, such as Publish: it would wait for
 // itself. Inside the function of InTx, on its goroutine, such a call is refused at once. On
 // another goroutine for which the function waits, and between WaitToWrite and done, nothing
-// can tell, and the call waits until its context ends.
+// can tell, and the call waits until its context ends. Methods that only read wait for no
+// writer.
 //
 // # Many processes
 //

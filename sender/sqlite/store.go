@@ -70,12 +70,13 @@ type Store struct {
 }
 
 var (
-	_ sender.Store[*sql.Tx] = (*Store)(nil)
-	_ dispatch.Store        = (*Store)(nil)
-	_ dispatch.ReplayPauses = (*Store)(nil)
-	_ history.Store         = (*Store)(nil)
-	_ replay.Store          = (*Store)(nil)
-	_ feed.Store            = (*Store)(nil)
+	_ sender.Store[*sql.Tx]  = (*Store)(nil)
+	_ sender.Reader[*sql.Tx] = (*Store)(nil)
+	_ dispatch.Store         = (*Store)(nil)
+	_ dispatch.ReplayPauses  = (*Store)(nil)
+	_ history.Store          = (*Store)(nil)
+	_ replay.Store           = (*Store)(nil)
+	_ feed.Store             = (*Store)(nil)
 )
 
 // New returns a store in db. The tables must be there before it is used: see

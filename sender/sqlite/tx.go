@@ -11,6 +11,7 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/damage"
+	"github.com/surehook/surehook/sender/internal/inside"
 )
 
 const (
@@ -44,6 +45,15 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 		}
 	}
 	return err
+}
+
+// InReadTx implements sender.Reader. Inside fn of InTx, on its goroutine, it is refused as InTx
+// is: it would not see what that fn has written.
+func (s *Store) InReadTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	if s.inTx.Called() {
+		return inside.ErrInTx
+	}
+	return s.read(ctx, func(w *work) error { return fn(w.tx) })
 }
 
 func (s *Store) runInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
@@ -145,7 +155,7 @@ type work struct {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	}
-	tx       *sql.Tx              // nil if it only reads
+	tx       *sql.Tx
 	prepared map[string]*sql.Stmt // on the database, by their text
 	bound    map[string]*sql.Stmt // the same on tx; nil: a text that was run once and is not prepared
 	damage   *damage.Log

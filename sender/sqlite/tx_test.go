@@ -86,6 +86,7 @@ func TestCallsInsideInTxAreRefused(t *testing.T) {
 			"Publish":        func() error { _, err := pub.Publish(ctx, event); return err },
 			"another's ctx":  func() error { _, err := pub.Publish(derived, event); return err },
 			"InTx":           func() error { return pub.InTx(ctx, func(*sql.Tx) error { return nil }) },
+			"InReadTx":       func() error { return s.InReadTx(ctx, func(*sql.Tx) error { return nil }) },
 			"another method": func() error { return s.Redeliver(ctx, "dlv_x_1", time.Time{}) },
 			"WaitToWrite":    func() error { _, err := s.WaitToWrite(ctx); return err },
 		} {

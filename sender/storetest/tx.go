@@ -20,6 +20,7 @@ func txRules[Tx any]() []rule[Tx] {
 		{"rolls back on a panic", "InTx rolls back if its function panics, and the panic goes on, or ends its goroutine, as t.FailNow does; the store can be used.", txPanics[Tx]},
 		{"runs again", "InTx runs a function again whose error matches ErrRetryTx, after rolling back, a few times.", txRetries[Tx]},
 		{"takes turns", "On a database with a single writer, a transaction does not wait longer because others keep coming.", txTurns[Tx]},
+		{"reads", "If those who read need not wait for those who write, as Reader says, no call that only reads waits for the end of a transaction that has changed what it reads.", txReads[Tx]},
 		{"signals", "Woken is signalled after Wake, after InTx with an event, whatever else commits meanwhile, and after a redelivery, once for any number of them.", txWoken[Tx]},
 		{"check", "Check finds nothing wrong with a store that the suite runs on.", txCheck[Tx]},
 		{"ended contexts", "A method whose context has ended returns an error and changes nothing.", txContext[Tx]},

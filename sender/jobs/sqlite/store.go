@@ -28,7 +28,10 @@ type Store struct {
 	clock func() time.Time
 }
 
-var _ jobs.Store[*sql.Tx] = (*Store)(nil)
+var (
+	_ jobs.Store[*sql.Tx]    = (*Store)(nil)
+	_ sender.Reader[*sql.Tx] = (*Store)(nil)
+)
 
 // New returns a store in db. The tables must be there before it is used: see
 // [Store.Migrate].
@@ -48,11 +51,10 @@ func (s *Store) now() int64 { return s.clock().UnixMicro() }
 
 // Check implements jobs.Store.
 func (s *Store) Check(ctx context.Context) error {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return fail("beginning to read", err)
-	}
-	defer func() { _ = tx.Rollback() }()
+	return s.InReadTx(ctx, func(tx *sql.Tx) error { return check(ctx, tx) })
+}
+
+func check(ctx context.Context, tx *sql.Tx) error {
 	l, err := migrate.ReadSQLite(migrationSet, func(query string, args ...any) migrate.Row { return tx.QueryRowContext(ctx, query, args...) })
 	if err != nil {
 		return fail("reading the ledger", err)

@@ -38,6 +38,16 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return err
 }
 
+// InReadTx implements sender.Reader.
+func (s *Store) InReadTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return fail("beginning to read", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	return fn(tx)
+}
+
 func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
