@@ -37,8 +37,8 @@ type Retention struct {
 	// Events is how long events are kept, for those who pull them, and with them the
 	// idempotency keys of their publishing. One of which a delivery is live, held or
 	// dead-lettered, or has a record, stays for as long as that does. A subscription that
-	// was deleted is known for as long, once there is no record of it any more. The default
-	// is 30 days.
+	// was deleted is known for as long, once there is no record of it any more, and so is a
+	// replay, once it is finished or cancelled. The default is 30 days.
 	Events time.Duration
 
 	// Objects is how long the last version of an object is remembered once its last event

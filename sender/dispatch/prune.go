@@ -92,7 +92,7 @@ func (g *pruning) batch(ctx context.Context, d *Dispatcher) (over bool, err erro
 	}
 	g.began = false
 	d.cfg.Logger.DebugContext(ctx, "pruned", "deliveries", g.sum.Deliveries, "dead_letters", g.sum.DeadLetters,
-		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscription_rollups", g.sum.SubscriptionRollups, "subscriptions", g.sum.Subscriptions, "objects", g.sum.Objects)
+		"events", g.sum.Events, "notices", g.sum.Notices, "rollups", g.sum.Rollups, "subscription_rollups", g.sum.SubscriptionRollups, "subscriptions", g.sum.Subscriptions, "replays", g.sum.Replays, "objects", g.sum.Objects)
 	if hook := d.cfg.Hooks.Pruned; hook != nil && g.worked {
 		d.guarded(ctx, "Pruned", func() { hook(ctx, g.sum) })
 	}
@@ -151,6 +151,7 @@ type Pruned struct {
 	SubscriptionRollups int // hours of subscriptions, each once for every process
 
 	Subscriptions int
+	Replays       int
 	Objects       int // objects whose last versions are forgotten
 
 	Cursor string // of the batch that follows; "": the pass is over
@@ -160,6 +161,6 @@ func (p Pruned) plus(q Pruned) Pruned {
 	return Pruned{
 		Deliveries: p.Deliveries + q.Deliveries, DeadLetters: p.DeadLetters + q.DeadLetters, Events: p.Events + q.Events,
 		Notices: p.Notices + q.Notices, Rollups: p.Rollups + q.Rollups, SubscriptionRollups: p.SubscriptionRollups + q.SubscriptionRollups, Subscriptions: p.Subscriptions + q.Subscriptions,
-		Objects: p.Objects + q.Objects, Cursor: q.Cursor,
+		Replays: p.Replays + q.Replays, Objects: p.Objects + q.Objects, Cursor: q.Cursor,
 	}
 }

@@ -201,6 +201,7 @@ type Store interface {
 	//     the next version that is assigned, to such an object or to any other, is above
 	//     them;
 	//   - notices that were acknowledged before p.Notices;
+	//   - replays that were finished or cancelled before p.Events;
 	//   - figures of minutes before p.Rollups, and of the hours that they make up, and figures of subscriptions in hours before
 	//     p.SubscriptionRollups;
 	//   - deleted subscriptions that had nothing live any more when they were swept before

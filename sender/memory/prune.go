@@ -31,6 +31,9 @@ func (s *Store) Prune(ctx context.Context, p dispatch.PruneParams) (out dispatch
 			more = w.lookAtNotices()
 		}
 		if !more {
+			more = w.removeReplays()
+		}
+		if !more {
 			more = w.removeRollups()
 		}
 		if !more {
@@ -77,7 +80,7 @@ type pruning struct {
 }
 
 func (w *pruning) full() bool {
-	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.SubscriptionRollups+w.out.Subscriptions+w.out.Objects >= w.Limit
+	return len(w.events)+len(w.deliveries)+len(w.notices)+w.out.Rollups+w.out.SubscriptionRollups+w.out.Subscriptions+w.out.Replays+w.out.Objects >= w.Limit
 }
 
 // look finds old deliveries and events, from the event with a number on. It returns the
@@ -172,6 +175,24 @@ func (w *pruning) removeSubscriptionRollups() (more bool) {
 		w.out.SubscriptionRollups++
 	}
 	return false
+}
+
+// removeReplays removes the replays that ended long ago.
+func (w *pruning) removeReplays() (more bool) {
+	tx, s := w.tx, w.tx.store
+	gone := map[*replayRow]struct{}{}
+	for _, r := range s.replays {
+		if r.endedAt.IsZero() || !r.endedAt.Before(w.PruneParams.Events) {
+			continue
+		}
+		if more = w.full(); more {
+			break
+		}
+		gone[r] = struct{}{}
+		w.out.Replays++
+	}
+	set(tx, &s.replays, without(s.replays, gone))
+	return more
 }
 
 // removeSubscriptions removes old subscriptions. Their numbers stay taken: the store's

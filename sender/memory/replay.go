@@ -23,6 +23,7 @@ type replayRow struct {
 	notBefore time.Time   // as it was created with
 	rateAt    time.Time   // as rules.TakeRate takes it
 	turn      int64       // when it was served last
+	endedAt   time.Time   // when it was finished or cancelled; zero: it was neither
 }
 
 // CreateReplay implements replay.Store.
@@ -54,10 +55,11 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, b replay.Boun
 				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
 				Status: replay.Running, CreatedAt: now,
 			},
-			no: int64(len(s.replays)) + 1, upTo: s.ends, notBefore: b.NotBefore,
+			no: s.lastReplay + 1, upTo: s.ends, notBefore: b.NotBefore,
 			members: filter(all, func(d *delivery) bool { return n.Filter.Selects(d.candidate()) }),
 		}
 		counted.Counted(&r.Replay)
+		set(tx, &s.lastReplay, r.no)
 		set(tx, &s.replays, append(s.replays, r))
 		tx.wake = true
 		out = r.Replay
@@ -153,16 +155,16 @@ func (s *Store) replay(id string) (*replayRow, error) {
 // Replays implements replay.Store.
 func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Replay, err error) {
 	err = s.inTx(ctx, func(*Tx) error {
-		older := s.replays
+		before := s.lastReplay + 1
 		if q.After != "" {
 			last, err := s.replay(q.After)
 			if err != nil {
 				return err
 			}
-			older = older[:last.no-1]
+			before = last.no
 		}
-		for _, r := range slices.Backward(older) {
-			if len(page) < q.Limit && (q.Subscriber == "" || r.Filter.Subscriber == q.Subscriber) {
+		for _, r := range slices.Backward(s.replays) {
+			if r.no < before && len(page) < q.Limit && (q.Subscriber == "" || r.Filter.Subscriber == q.Subscriber) {
 				page = append(page, r.Replay)
 			}
 		}
@@ -183,8 +185,12 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status
 		if err != nil {
 			return err
 		}
-		if _, err := r.Status.Become(to); err != nil {
+		changes, err := r.Status.Become(to)
+		if err != nil {
 			return err
+		}
+		if changes && to == replay.Cancelled {
+			set(tx, &r.endedAt, s.now())
 		}
 		set(tx, &r.Status, to)
 		tx.wake = true

@@ -138,6 +138,7 @@ func (w *batch) finish(r *replayRow, out *dispatch.ReplayStep) error {
 	now := r.Replay
 	now.Finish(w.now)
 	set(w.tx, &r.Replay, now)
+	set(w.tx, &r.endedAt, w.now)
 	out.Finished = append(out.Finished, now)
 	return w.notify(now.FinishedNotice())
 }

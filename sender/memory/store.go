@@ -69,9 +69,10 @@ type Store struct {
 	halted        []*delivery     // the firsts of lines that halt, or did so since the last sweep
 	deliveries    map[dispatch.DeliveryKey]*delivery
 	lanes         [sender.Lanes]queue[*head]
-	served        int64 // turns taken in claims
-	ends          int64 // of deliveries so far
-	replays       []*replayRow
+	served        int64        // turns taken in claims
+	ends          int64        // of deliveries so far
+	replays       []*replayRow // the oldest first
+	lastReplay    int64        // the number of the last one that was made
 	notices       []*notice
 	noticed       int64                         // the number of the last of them
 	rollups       map[time.Time]*history.Rollup // by minute

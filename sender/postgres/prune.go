@@ -12,6 +12,9 @@ const (
 	selectOldNotices = `SELECT no FROM surehook_notices WHERE acknowledged_at IS NOT NULL AND acknowledged_at < $1 ORDER BY acknowledged_at LIMIT $2`
 	deleteNotices    = `DELETE FROM surehook_notices WHERE no = ANY($1)`
 
+	selectOldReplays = `SELECT no FROM surehook_replays WHERE ended_at IS NOT NULL AND ended_at < $1 ORDER BY ended_at LIMIT $2`
+	deleteReplays    = `DELETE FROM surehook_replays WHERE no = ANY($1)`
+
 	selectOldRollups = `SELECT minute, shard FROM surehook_rollups WHERE minute < $1 ORDER BY minute, shard LIMIT $2`
 	deleteRollups    = `DELETE FROM surehook_rollups r USING unnest($1::timestamptz[], $2::bigint[]) AS u(minute, shard)
 		WHERE r.minute = u.minute AND r.shard = u.shard`
@@ -45,7 +48,7 @@ func (c *core) Prune(ctx context.Context, params dispatch.PruneParams) (dispatch
 	}
 	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), SubscriptionRollups: at(p.hours), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
+		Events: at(p.events), Notices: at(p.notices), Replays: at(p.replays), Rollups: at(p.rollups), SubscriptionRollups: at(p.hours), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})
 	return out, fail("pruning", err)
 }
@@ -61,16 +64,25 @@ func (p *pruning) remove(query string, args ...any) (n int, err error) {
 }
 
 func (p *pruning) notices(before timestamp) (more bool, err error) {
+	return p.numbered(selectOldNotices, deleteNotices, before, &p.Out.Notices)
+}
+
+func (p *pruning) replays(before timestamp) (more bool, err error) {
+	return p.numbered(selectOldReplays, deleteReplays, before, &p.Out.Replays)
+}
+
+// numbered removes rows by their numbers. Those that are old cannot become anything else.
+func (p *pruning) numbered(selectOld, deleteThem string, before timestamp, removed *int) (more bool, err error) {
 	var all []int64
 	err = p.dispatching().read(p.ctx, func(w *work) (err error) {
-		all, err = w.numbers(selectOldNotices, before, p.Limit)
+		all, err = w.numbers(selectOld, before, p.Limit)
 		return err
 	})
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	n, err := p.remove(deleteNotices, all)
-	p.Out.Notices += n
+	n, err := p.remove(deleteThem, all)
+	*removed += n
 	return len(all) == p.Limit, err
 }
 

@@ -24,7 +24,7 @@ const (
 	selectReplay    = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.id = $1`
 	selectReplays   = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.no < $1 ORDER BY r.no DESC LIMIT $2`
 	selectReplaysOf = `SELECT ` + replayColumns + ` FROM surehook_replays r WHERE r.subscriber = $3 AND r.no < $1 ORDER BY r.no DESC LIMIT $2`
-	updateReplay    = `UPDATE surehook_replays SET status = $2, next_at = $3, blocked_at = NULL WHERE no = $1`
+	updateReplay    = `UPDATE surehook_replays SET status = $2, next_at = $3, blocked_at = NULL, ended_at = $4 WHERE no = $1`
 )
 
 // replay is a row of surehook_replays.
@@ -216,7 +216,11 @@ func (c *core) SetReplayStatus(ctx context.Context, id string, to replay.Status)
 		}
 		if changes {
 			r.Status = to
-			err = w.execs(updateReplay, r.no, string(to), w.now)
+			endedAt := none
+			if r.ended() {
+				endedAt = w.now
+			}
+			err = w.execs(updateReplay, r.no, string(to), w.now, endedAt)
 		}
 		if err == nil && changes && r.ended() {
 			err = w.forgetLate([]*replayRow{&r})

@@ -35,7 +35,7 @@ const (
 			SELECT no FROM surehook_replays WHERE status = 'running' AND blocked_at IS NOT NULL ORDER BY no FOR UPDATE SKIP LOCKED)`
 
 	moveReplays = `UPDATE surehook_replays r SET at = u.at, at_subscription = u.at_subscription, rate_at = u.rate_at, next_at = u.next_at, blocked_at = u.blocked_at,
-			turn = u.turn, status = u.status, matched = u.matched, more = u.more, admitted = u.admitted, skipped = u.skipped, too_old = u.too_old, finished_at = u.finished_at
+			turn = u.turn, status = u.status, matched = u.matched, more = u.more, admitted = u.admitted, skipped = u.skipped, too_old = u.too_old, finished_at = u.finished_at, ended_at = u.finished_at
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::bigint[], $8::text[],
 			$9::bigint[], $10::boolean[], $11::bigint[], $12::bigint[], $13::bigint[], $14::timestamptz[])
 		AS u(no, at, at_subscription, rate_at, next_at, blocked_at, turn, status, matched, more, admitted, skipped, too_old, finished_at) WHERE r.no = u.no`

@@ -36,7 +36,7 @@ func parameterStatements() map[string]string {
 		"deleteSubscriptions": deleteSubscriptions, "deleteHeads": deleteHeads, "deleteAllSkipped": deleteAllSkipped, "deleteTurns": deleteTurns, "selectOldEnds": selectOldEnds, "deleteOldEnds": deleteOldEnds, "deleteAttempts": deleteAttempts,
 		"holdHeads": holdHeads, "fewerDead": fewerDead, "selectOldRecords": selectOldRecords, "selectStillOld": selectStillOld,
 		"selectOldEvents": selectOldEvents, "selectLiveEvents": selectLiveEvents, "deleteKeys": deleteKeys, "deleteFeed": deleteFeed, "deleteEvents": deleteEvents,
-		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups, "deleteHourRollups": deleteHourRollups, "selectOldHours": selectOldHours, "deleteHours": deleteHours,
+		"selectOldNotices": selectOldNotices, "deleteNotices": deleteNotices, "selectOldReplays": selectOldReplays, "deleteReplays": deleteReplays, "selectOldRollups": selectOldRollups, "deleteRollups": deleteRollups, "deleteHourRollups": deleteHourRollups, "selectOldHours": selectOldHours, "deleteHours": deleteHours,
 		"selectEventRange": selectEventRange, "selectEventsOf": selectEventsOf, "removeBodies": removeBodies, "unaddress": unaddress,
 		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "redactAttempts": redactAttempts,
 	}

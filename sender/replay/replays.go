@@ -125,7 +125,8 @@ func (r *Replays) PreviewSome(ctx context.Context, f Filter) (Preview, error) {
 	return r.store.PreviewReplay(ctx, f.withDefaults(), MaxPreviewed)
 }
 
-// Get returns a replay, or ErrNotFound.
+// Get returns a replay, or ErrNotFound. One that was finished or cancelled is known for
+// Retention.Events from then on.
 func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r.store.Replay(ctx, id) }
 
 // List lists replays, newest first. ErrInvalid: the subscriber or the limit is malformed.

@@ -19,7 +19,7 @@ import (
 // Batch by batch, a pass takes each step to its end, deliveries before their events, and
 // then it is over. It skips a step whose time is zero.
 func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
-	names := []string{"dead letters", "cancelled deliveries", "delivered deliveries", "events", "notices", "figures", "figures of subscriptions", "subscriptions", "objects"}
+	names := []string{"dead letters", "cancelled deliveries", "delivered deliveries", "events", "notices", "replays", "figures", "figures of subscriptions", "subscriptions", "objects"}
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(label string) time.Time {
 			return rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0), time.Unix(2, 0)}).Draw(t, label)
@@ -28,9 +28,9 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 			Delivered: at("delivered"), DeadLetters: at("dead letters"), Events: at("events"), Notices: at("notices"), Rollups: at("rollups"), SubscriptionRollups: at("rollups of subscriptions"), Objects: at("objects"),
 			Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
 		}
-		times := []time.Time{params.DeadLetters, params.Delivered, params.Delivered, params.Events, params.Notices, params.Rollups, params.SubscriptionRollups, params.Events, params.Objects}
-		broken := rapid.SliceOfNDistinct(rapid.IntRange(0, 8), 0, 3, rapid.ID[int]).Draw(t, "broken")
-		left := rapid.SliceOfN(rapid.IntRange(0, 12), 9, 9).Draw(t, "left")
+		times := []time.Time{params.DeadLetters, params.Delivered, params.Delivered, params.Events, params.Notices, params.Events, params.Rollups, params.SubscriptionRollups, params.Events, params.Objects}
+		broken := rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 0, 3, rapid.ID[int]).Draw(t, "broken")
+		left := rapid.SliceOfN(rapid.IntRange(0, 12), 10, 10).Draw(t, "left")
 		want := 0
 		for i, n := range left {
 			if !times[i].IsZero() && !slices.Contains(broken, i) {
@@ -64,7 +64,7 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 				}
 			}
 			before := removed
-			out, err := p.Run(rules.PruneSteps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Rollups: step(5), SubscriptionRollups: step(6), Subscriptions: step(7), Objects: step(8)})
+			out, err := p.Run(rules.PruneSteps{DeadLetters: step(0), Cancelled: step(1), Delivered: step(2), Events: step(3), Notices: step(4), Replays: step(5), Rollups: step(6), SubscriptionRollups: step(7), Subscriptions: step(8), Objects: step(9)})
 			if err != nil {
 				require.ErrorIs(t, err, errBroken)
 				kind, _, _ := strings.Cut(err.Error(), ":")
@@ -110,7 +110,7 @@ func TestPruneFails(t *testing.T) {
 }
 
 func TestNoPassCursor(t *testing.T) {
-	for _, text := range []string{"0", "0.0.0", "0.0.", "9.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
+	for _, text := range []string{"0", "0.0.0", "0.0.", "10.0.0.", "-1.0.0.", "0.0.0.0.", "00.0.0.", "0.-1.0.", "0.0.+1.", "0.0.0.\n", "\x00"} {
 		_, err := rules.NewPrunePass(dispatch.PruneParams{Limit: 1, Cursor: text})
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}

@@ -25,9 +25,9 @@ type PruneStep func(before time.Time) (more bool, err error)
 
 // PruneSteps are a pass. Those of deliveries come before that of their events: nothing that
 // is kept belongs to what is gone.
-type PruneSteps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Rollups, SubscriptionRollups, Subscriptions, Objects PruneStep }
+type PruneSteps struct{ DeadLetters, Cancelled, Delivered, Events, Notices, Replays, Rollups, SubscriptionRollups, Subscriptions, Objects PruneStep }
 
-const pruneSteps = 9
+const pruneSteps = 10
 
 // NewPrunePass goes on at the cursor. The error matches sender.ErrInvalid.
 func NewPrunePass(params dispatch.PruneParams) (*PrunePass, error) {
@@ -57,6 +57,7 @@ func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 		{"delivered deliveries", p.Delivered, steps.Delivered},
 		{"events", p.Events, steps.Events},
 		{"notices", p.Notices, steps.Notices},
+		{"replays", p.Events, steps.Replays},
 		{"figures", p.Rollups, steps.Rollups},
 		{"figures of subscriptions", p.PruneParams.SubscriptionRollups, steps.SubscriptionRollups},
 		{"subscriptions", p.Events, steps.Subscriptions},
@@ -91,5 +92,5 @@ func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 func (p *PrunePass) next() { p.step, p.At = p.step+1, dispatch.DeliveryKey{} }
 
 func (p *PrunePass) removed() int {
-	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.SubscriptionRollups + p.Out.Subscriptions + p.Out.Objects
+	return p.Out.Deliveries + p.Out.DeadLetters + p.Out.Events + p.Out.Notices + p.Out.Rollups + p.Out.SubscriptionRollups + p.Out.Subscriptions + p.Out.Replays + p.Out.Objects
 }

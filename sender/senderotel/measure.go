@@ -157,7 +157,7 @@ func (i *instruments) stepped(ctx context.Context, s dispatch.Stepped) {
 func (i *instruments) prunedRecords(ctx context.Context, p dispatch.Pruned) {
 	for record, n := range map[string]int{
 		"delivery": p.Deliveries, "dead_letter": p.DeadLetters, "event": p.Events, "notice": p.Notices, "rollup": p.Rollups,
-		"subscription_rollup": p.SubscriptionRollups, "subscription": p.Subscriptions, "object": p.Objects,
+		"subscription_rollup": p.SubscriptionRollups, "subscription": p.Subscriptions, "replay": p.Replays, "object": p.Objects,
 	} {
 		if n > 0 {
 			i.pruned.Add(ctx, int64(n), metric.WithAttributes(recordKey.String(record)))

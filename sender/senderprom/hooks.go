@@ -104,7 +104,7 @@ func (m *Collector) stepped(s *dispatch.Stepped) {
 func (m *Collector) prunedRecords(p *dispatch.Pruned) {
 	for record, n := range map[string]int{
 		"delivery": p.Deliveries, "dead_letter": p.DeadLetters, "event": p.Events, "notice": p.Notices, "rollup": p.Rollups,
-		"subscription_rollup": p.SubscriptionRollups, "subscription": p.Subscriptions, "object": p.Objects,
+		"subscription_rollup": p.SubscriptionRollups, "subscription": p.Subscriptions, "replay": p.Replays, "object": p.Objects,
 	} {
 		m.pruned.WithLabelValues(record).Add(float64(n))
 	}

@@ -185,7 +185,7 @@ func TestHooks(t *testing.T) {
 		"surehook_step_failures_total": "surehook_step_failures_total 1",
 		"surehook_attempts_in_flight":  `surehook_attempts_in_flight{lane="proven"} 4`,
 		"surehook_pruned_records_total": "surehook_pruned_records_total{record=\"event\"} 3\nsurehook_pruned_records_total{record=\"notice\"} 0\nsurehook_pruned_records_total{record=\"object\"} 0\n" +
-			"surehook_pruned_records_total{record=\"rollup\"} 0\nsurehook_pruned_records_total{record=\"subscription\"} 0\nsurehook_pruned_records_total{record=\"subscription_rollup\"} 5",
+			"surehook_pruned_records_total{record=\"replay\"} 0\nsurehook_pruned_records_total{record=\"rollup\"} 0\nsurehook_pruned_records_total{record=\"subscription\"} 0\nsurehook_pruned_records_total{record=\"subscription_rollup\"} 5",
 	} {
 		text, err := testutil.CollectAndFormat(metrics, expfmt.TypeTextPlain, name)
 		require.NoError(t, err)

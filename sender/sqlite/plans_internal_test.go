@@ -181,7 +181,7 @@ func TestPlans(t *testing.T) {
 		selectCounts, selectStatus, selectOldestDue, selectRollup, selectRollups, selectHourRollups, selectUnmerged, deleteHourRollups,
 		selectFacts, selectLease, pendingBefore, pendingDue, waitingDue, resumedBefore, waitingOne, pendingOne)
 	queries = append(queries, selectOldEnds, deleteOldEnds, deleteAttempts, selectOldRecords, selectStillOld, selectOldEvents,
-		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldRollups, deleteRollups,
+		deleteKeys, deleteEvents, selectOldNotices, deleteNotices, selectOldReplays, deleteReplays, selectOldRollups, deleteRollups,
 		selectEventsOf, removeBodies, selectExposing, redactAttempts, selectLiveOf, selectNotInFlight, lastEvent)
 	queries = append(queries, selectLiveEvents...)
 	queries = append(queries, upsertHour, selectHours, selectNumberOf, selectOldHours, deleteHour, selectLanes, selectNamed, selectFailing,

@@ -50,6 +50,9 @@ const (
 	selectOldNotices = `SELECT no FROM surehook_notices WHERE acknowledged_at > 0 AND acknowledged_at < ? ORDER BY acknowledged_at LIMIT ? + 0`
 	deleteNotices    = `DELETE FROM surehook_notices WHERE no IN (SELECT value FROM json_each(?))`
 
+	selectOldReplays = `SELECT no FROM surehook_replays WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT ? + 0`
+	deleteReplays    = `DELETE FROM surehook_replays WHERE no IN (SELECT value FROM json_each(?))`
+
 	selectOldRollups = `SELECT minute, shard FROM surehook_rollups WHERE minute < ? ORDER BY minute, shard LIMIT ? + 0`
 	selectOldHours   = `SELECT subscription, hour, shard FROM surehook_subscription_rollups WHERE hour < ? ORDER BY hour LIMIT ? + 0`
 	deleteHour       = `DELETE FROM surehook_subscription_rollups WHERE subscription = ? AND hour = ? AND shard = ?`
@@ -79,7 +82,7 @@ func (s *Store) Prune(ctx context.Context, params dispatch.PruneParams) (dispatc
 	}
 	out, err := p.Run(rules.PruneSteps{
 		DeadLetters: at(p.deadLetters), Cancelled: at(p.cancelled), Delivered: at(p.delivered),
-		Events: at(p.events), Notices: at(p.notices), Rollups: at(p.rollups), SubscriptionRollups: at(p.hours), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
+		Events: at(p.events), Notices: at(p.notices), Replays: at(p.replays), Rollups: at(p.rollups), SubscriptionRollups: at(p.hours), Subscriptions: at(p.subscriptions), Objects: at(p.objects),
 	})
 	return out, fail("pruning", err)
 }
@@ -274,13 +277,22 @@ func (p *pruning) removeEvents(old []int64) error {
 }
 
 func (p *pruning) notices(before int64) (more bool, err error) {
-	all, more, err := p.found(selectOldNotices, before)
+	return p.numbered(selectOldNotices, deleteNotices, before, &p.Out.Notices)
+}
+
+func (p *pruning) replays(before int64) (more bool, err error) {
+	return p.numbered(selectOldReplays, deleteReplays, before, &p.Out.Replays)
+}
+
+// numbered removes rows by their numbers. Those that are old cannot become anything else.
+func (p *pruning) numbered(selectOld, deleteThem string, before int64, removed *int) (more bool, err error) {
+	all, more, err := p.found(selectOld, before)
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
 	err = p.s.write(p.ctx, func(w *work) error {
-		n, err := w.count(deleteNotices, list(all))
-		p.Out.Notices += n
+		n, err := w.count(deleteThem, list(all))
+		*removed += n
 		return err
 	})
 	return more, err

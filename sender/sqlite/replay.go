@@ -16,13 +16,13 @@ const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, sta
 
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
-			boundary, position, position_in, not_before, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0)`
+			boundary, position, position_in, not_before, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at, ended_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0, 0)`
 	countUnfinished  = `SELECT count(*) FROM (SELECT 1 FROM surehook_replays WHERE subscriber = ? AND status IN ('running', 'paused') LIMIT ? + 0)`
 	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
 	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
 	selectReplaysOf  = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE subscriber = ? AND no < ? ORDER BY no DESC LIMIT ? + 0`
-	updateReplay     = `UPDATE surehook_replays SET status = ?, finished_at = ?, next_at = ?, blocked_at = 0 WHERE no = ?`
+	updateReplay     = `UPDATE surehook_replays SET status = ?, finished_at = ?, ended_at = ?, next_at = ?, blocked_at = 0 WHERE no = ?`
 	deleteReplayLate = `DELETE FROM surehook_replay_late WHERE replay = ?`
 )
 
@@ -209,11 +209,13 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status
 // endReplay stores a replay's status. If the replay has ended, it forgets what was needed
 // until then. If it runs, it may go on now.
 func (w *work) endReplay(r *replayRow, now int64) error {
-	if err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), now, r.no); err != nil {
-		return err
+	endedAt := int64(0)
+	if r.Status != replay.Running && r.Status != replay.Paused {
+		endedAt = now
 	}
-	if r.Status == replay.Running || r.Status == replay.Paused || r.Filter.Status != sender.StatusDelivered {
-		return nil
+	err := w.execs(updateReplay, string(r.Status), micros(r.FinishedAt), endedAt, now, r.no)
+	if err != nil || endedAt == 0 || r.Filter.Status != sender.StatusDelivered {
+		return err
 	}
 	if err := w.execs(deleteReplayLate, r.no); err != nil {
 		return err

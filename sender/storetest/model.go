@@ -47,10 +47,11 @@ type model[Tx any] struct {
 	byKey      map[dispatch.DeliveryKey]*modelDelivery
 	turns      int // entries and claims of all lines
 	byPair     map[pair]*modelDelivery
-	convert    sender.Convert     // of the last expansion
-	passed     map[pair]bool      // an expansion that left some may have decided that there is no delivery
-	claims     []dispatch.Claimed // all that were ever made
-	replays    []*modelReplay     // that are not at their end
+	convert    sender.Convert       // of the last expansion
+	passed     map[pair]bool        // an expansion that left some may have decided that there is no delivery
+	claims     []dispatch.Claimed   // all that were ever made
+	replays    []*modelReplay       // that are not at their end
+	over       map[string]time.Time // when replays ended that are not pruned, by their ids
 	trace      []string
 	saw        map[string]int // how often something happened, for TestRandomHistoriesReach
 
@@ -126,7 +127,7 @@ func runModel[Tx any](w *world[Tx], seed uint64) *model[Tx] {
 	m := &model[Tx]{
 		world: w, rand: rand.New(rand.NewPCG(seed, 1)), ages: rand.New(rand.NewPCG(seed, 2)), clock: w.now(), convert: modelConvert,
 		byKey: map[dispatch.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{}, passed: map[pair]bool{}, saw: map[string]int{},
-		given: map[dispatch.DeliveryKey]dispatch.Live{}, announced: map[string]sender.Draft{},
+		given: map[dispatch.DeliveryKey]dispatch.Live{}, announced: map[string]sender.Draft{}, over: map[string]time.Time{},
 	}
 	w.Cleanup(func() {
 		if w.Failed() {

@@ -22,6 +22,7 @@ func (m *model[Tx]) pruneBefore(p dispatch.PruneParams) {
 	got, _ := m.pruneBy(p)
 	m.prunedDeliveries(p, got)
 	m.prunedEvents(p, got)
+	m.prunedReplays(p, got)
 	m.equal(got.Notices, 0, "notices pruned that nobody has acknowledged")
 }
 
@@ -98,6 +99,29 @@ func (m *model[Tx]) prunedEvents(p dispatch.PruneParams, got dispatch.Pruned) {
 		}
 	}
 	m.equal(got.Events, gone, "events that Pruned counts")
+}
+
+// prunedReplays does the same with replays.
+func (m *model[Tx]) prunedReplays(p dispatch.PruneParams, got dispatch.Pruned) {
+	want := map[string]bool{}
+	for _, r := range m.replays {
+		want[r.ID] = true
+	}
+	gone := 0
+	for id, at := range m.over {
+		if at.Before(p.Events) {
+			gone++
+			delete(m.over, id)
+		} else {
+			want[id] = true
+		}
+	}
+	there := map[string]bool{}
+	for _, r := range m.allReplays() {
+		there[r.ID] = true
+	}
+	m.equal(there, want, "replays after a pass that prunes what is older than %v", p.Events)
+	m.equal(got.Replays, gone, "replays that Pruned counts")
 }
 
 // listEvents lists the events that there are, and compares what was redacted.

@@ -162,6 +162,7 @@ func (m *model[Tx]) compareReplays(step dispatch.ReplayStep, limit int) {
 			continue
 		}
 		sum.Finished = append(sum.Finished, r.Replay)
+		m.over[r.ID] = m.clock
 		m.equal([]any{before.Status, r.Admitted + r.Skipped}, []any{replay.Running, r.Matched}, "status of a replay before it has finished, and what it has admitted and skipped")
 		r.Status = replay.Running // so that nothing is left that it would send
 		for d := range r.members {
@@ -182,6 +183,7 @@ func (m *model[Tx]) changeReplay() {
 	m.setReplay(r.ID, []replay.Status{replay.Paused, replay.Running, replay.Running, replay.Cancelled}[m.rand.IntN(4)])
 	if r.Replay = m.readReplay(r.ID); r.Status == replay.Cancelled {
 		m.replays = append(m.replays[:at:at], m.replays[at+1:]...)
+		m.over[r.ID] = m.clock
 	}
 }
 

@@ -22,6 +22,7 @@ func pruneRules[Tx any]() []rule[Tx] {
 		{"objects", "An object's last version is forgotten once its event was removed longer ago than its time, if nothing was published about it since; what is published about it then gets a version above all that it had.", pruneObjects[Tx]},
 		{"objects for ever", "Without a time for objects, and of those with high versions, the last version is remembered when the event is removed.", pruneNoObjects[Tx]},
 		{"notices", "Acknowledged notices go once that is older than their time; others stay.", pruneNotices[Tx]},
+		{"ended replays", "A replay goes once it was finished or cancelled longer ago than events are kept; its id is that of no replay then. One that is running or paused stays.", pruneReplays[Tx]},
 		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes[Tx]},
 		{"bounded", "A batch removes up to Limit, and passes over a few times Limit; a pass goes on where the last batch ended.", pruneBounded[Tx]},
 		{"malformed", "A malformed cursor and a limit below 1 are ErrInvalid.", pruneMalformed[Tx]},
@@ -63,7 +64,7 @@ func (w *world[Tx]) pruneBy(p dispatch.PruneParams) (sum dispatch.Pruned, batche
 	for batches = 1; batches < plenty; batches++ {
 		got, err := w.Store.Prune(w.ctx, p)
 		w.noError(err, "pruning")
-		n := got.Deliveries + got.DeadLetters + got.Events + got.Notices + got.Rollups + got.Subscriptions + got.Objects
+		n := got.Deliveries + got.DeadLetters + got.Events + got.Notices + got.Rollups + got.Subscriptions + got.Replays + got.Objects
 		w.check(n <= p.Limit, "a batch of up to %d has removed %d", p.Limit, n)
 		sum.Deliveries += got.Deliveries
 		sum.DeadLetters += got.DeadLetters
@@ -71,6 +72,7 @@ func (w *world[Tx]) pruneBy(p dispatch.PruneParams) (sum dispatch.Pruned, batche
 		sum.Notices += got.Notices
 		sum.Rollups += got.Rollups
 		sum.Subscriptions += got.Subscriptions
+		sum.Replays += got.Replays
 		sum.Objects += got.Objects
 		if got.Cursor == "" {
 			return sum, batches

@@ -15,11 +15,11 @@ import (
 // retentionBreakages break pruning and redaction.
 var retentionBreakages = []breakage{
 	{"pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Delivered = p.Delivered.Add(2 * time.Hour) }), checks{"retention/delivered", "retention/cancelled", "random/seed 1"}},
-	{"events pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Events = p.Events.Add(2 * time.Hour) }), checks{"retention/events", "random/seed 2"}},
+	{"events pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Events = p.Events.Add(2 * time.Hour) }), checks{"retention/events", "retention/ended replays", "random/seed 2"}},
 	{"notices pruned too early", onPrune(func(p *dispatch.PruneParams) { p.Notices = p.Notices.Add(2 * time.Hour) }), checks{"retention/notices"}},
 	{"dead letters are not set apart", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = p.Delivered }), checks{"retention/dead letters", "retention/times apart"}},
 	{"dead letters for ever", onPrune(func(p *dispatch.PruneParams) { p.DeadLetters = time.Time{} }), checks{"retention/dead letters", "random/seed 3"}},
-	{"events for ever", onPrune(func(p *dispatch.PruneParams) { p.Events = time.Time{} }), checks{"retention/events", "retention/held backlogs"}},
+	{"events for ever", onPrune(func(p *dispatch.PruneParams) { p.Events = time.Time{} }), checks{"retention/events", "retention/held backlogs", "retention/ended replays"}},
 	{"limit of pruning ignored", onPrune(func(p *dispatch.PruneParams) {
 		if p.Limit > 0 {
 			p.Limit = 1 << 20

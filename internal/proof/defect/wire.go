@@ -207,6 +207,11 @@ var ofWire = []Defect{
 		Old: "return w.execs(liftFloor, floor)", New: "return nil",
 	},
 	{
+		Name: "a replay is pruned although it is only paused",
+		File: "sender/sqlite/replay.go", Tests: []string{"./sender/sqlite"}, Run: "TestStore/immediate/retention/ended_replays",
+		Old: "if r.Status != replay.Running && r.Status != replay.Paused {", New: "if r.Status != replay.Running {",
+	},
+	{
 		Name: "a filter is asked whatever an event is addressed to",
 		File: "sender/rules/filter.go", Tests: []string{"./sender/storetest"}, Run: "TestSuite/filter",
 		Old: "if addressed || a.Filter == nil {", New: "if a.Filter == nil {",

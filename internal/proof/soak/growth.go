@@ -50,7 +50,7 @@ var keeps = map[string]func(w *witness, rows map[string]int64) int64{
 	"surehook_subscriptions": func(w *witness, _ map[string]int64) int64 { return w.made["surehook_subscriptions"] },
 	"surehook_heads":         func(_ *witness, rows map[string]int64) int64 { return rows["surehook_subscriptions"] },
 	"surehook_turns":         func(_ *witness, rows map[string]int64) int64 { return sender.Lanes * rows["surehook_subscribers"] },
-	// Operators' acts stay on record.
+	// They are kept for as long as events once they have ended.
 	"surehook_replays": func(w *witness, _ map[string]int64) int64 { return w.made["surehook_replays"] },
 }
 

@@ -469,12 +469,14 @@ CREATE TABLE surehook_replays (
 	skipped bigint NOT NULL DEFAULT 0,
 	too_old bigint NOT NULL DEFAULT 0, -- of those skipped
 	created_at timestamptz NOT NULL,
-	finished_at timestamptz
+	finished_at timestamptz,
+	ended_at timestamptz           -- when it was finished or cancelled
 );
 CREATE INDEX surehook_replays_running ON surehook_replays (next_at, turn) WHERE status = 'running';
 CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
 CREATE INDEX surehook_replays_unfinished ON surehook_replays (subscriber) WHERE status IN ('running', 'paused');
+CREATE INDEX surehook_replays_ended ON surehook_replays (ended_at) WHERE ended_at IS NOT NULL;
 
 -- Deliveries that became delivered since a replay of delivered ones was created, and lie
 -- between its position and its boundary.

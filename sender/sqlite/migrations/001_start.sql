@@ -399,12 +399,14 @@ CREATE TABLE surehook_replays (
 	skipped INTEGER NOT NULL,
 	too_old INTEGER NOT NULL DEFAULT 0, -- of those skipped
 	created_at INTEGER NOT NULL,
-	finished_at INTEGER NOT NULL
+	finished_at INTEGER NOT NULL,
+	ended_at INTEGER NOT NULL      -- when it was finished or cancelled; 0: it was neither
 );
 CREATE INDEX surehook_replays_running ON surehook_replays (next_at, turn) WHERE status = 'running';
 CREATE INDEX surehook_replays_delivered ON surehook_replays (no) WHERE status_of = 'delivered' AND status IN ('running', 'paused');
 CREATE INDEX surehook_replays_subscriber ON surehook_replays (subscriber, no);
 CREATE INDEX surehook_replays_unfinished ON surehook_replays (subscriber) WHERE status IN ('running', 'paused');
+CREATE INDEX surehook_replays_ended ON surehook_replays (ended_at) WHERE ended_at > 0;
 
 -- Deliveries that became delivered since a replay of delivered ones was created, and lie
 -- between its position and its boundary. No time of an attempt could tell that exactly:
