@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -323,6 +324,15 @@ func TestReplayJob(t *testing.T) {
 		require.Equal(t, []string{"1"}, each(t, p.open(t), "SELECT count(*) FROM surehook_replays WHERE status = 'running'"))
 		require.Equal(t, "cancelled", s.post(operatorToken, "/jobs/"+slow+"/cancel", nil).is(http.StatusAccepted)["status"])
 		require.Equal(t, []string{"0"}, each(t, p.open(t), "SELECT count(*) FROM surehook_replays WHERE status = 'running'"))
+
+		// If that process was lost between the job's end and the replay's, another one ends it.
+		s.stop()
+		db := p.open(t)
+		_, err := db.ExecContext(t.Context(), "UPDATE surehook_replays SET status = 'running' WHERE asked_by = '"+slow+"'")
+		require.NoError(t, err)
+		start(t, p)
+		eventually(t, "it is ended", func() []string { return each(t, db, "SELECT status FROM surehook_replays WHERE asked_by = '"+slow+"'") },
+			func(status []string) bool { return slices.Equal(status, []string{"cancelled"}) })
 	})
 }
 

@@ -172,6 +172,36 @@ func (s *service) endReplayOf(ctx context.Context, j jobs.Job) {
 	}
 }
 
+// endLeftReplays cancels the replays of cancelled jobs that go on: the process in which endReplayOf
+// was to be called was lost before.
+func (s *service) endLeftReplays(ctx context.Context) error {
+	for q := (replay.Query{Limit: 200}); ; {
+		page, err := s.replays.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			if r.Status == replay.Finished || r.Status == replay.Cancelled {
+				continue
+			}
+			j, err := s.jobs.Get(ctx, jobs.Key{ID: r.By})
+			if errors.Is(err, jobs.ErrNotFound) { // somebody else has asked for it
+				continue
+			}
+			if err == nil && j.Status == jobs.Cancelled {
+				_, err = s.replays.Cancel(ctx, r.ID)
+			}
+			if err != nil && !errors.Is(err, sender.ErrStatus) { // it has come to its end
+				return err
+			}
+		}
+		if len(page) < q.Limit {
+			return nil
+		}
+		q.After = page[len(page)-1].ID
+	}
+}
+
 func (s *service) followReplay(ctx context.Context, own replays, run *jobs.Run[*sql.Tx], state replayState) (json.RawMessage, error) {
 	tick := time.NewTicker(replayLook)
 	defer tick.Stop()

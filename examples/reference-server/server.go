@@ -134,7 +134,8 @@ func (s *server) work(ctx context.Context) error {
 	return err
 }
 
-// tidy removes, at intervals, the service's own records that are kept for a time only.
+// tidy removes, at intervals, the service's own records that are kept for a time only, and ends
+// what a lost process has left.
 func (s *server) tidy(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
@@ -150,6 +151,9 @@ func (s *server) tidy(ctx context.Context) error {
 		}
 		if err := s.forgetExports(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error("removing old exports", "error", err)
+		}
+		if err := s.endLeftReplays(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("ending the replays of cancelled jobs", "error", err)
 		}
 		select {
 		case <-ctx.Done():
