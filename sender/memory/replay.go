@@ -26,6 +26,12 @@ type replayRow struct {
 	endedAt   time.Time   // when it was finished or cancelled; zero: it was neither
 }
 
+// copiedReplay returns a replay that shares no slice with the given one.
+func copiedReplay(r replay.Replay) replay.Replay {
+	r.Filter.Groups = slices.Clone(r.Filter.Groups)
+	return r
+}
+
 // CreateReplay implements replay.Store.
 func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, b replay.Bounds) (out replay.Replay, err error) {
 	err = s.inTx(ctx, func(tx *Tx) error {
@@ -51,10 +57,10 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, b replay.Boun
 		}
 		now := s.now()
 		r := &replayRow{
-			Replay: replay.Replay{
+			Replay: copiedReplay(replay.Replay{
 				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
 				Status: replay.Running, CreatedAt: now,
-			},
+			}),
 			no: s.lastReplay + 1, upTo: s.ends, notBefore: b.NotBefore,
 			members: filter(all, func(d *delivery) bool { return n.Filter.Selects(d.candidate()) }),
 		}
@@ -62,7 +68,7 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, b replay.Boun
 		set(tx, &s.lastReplay, r.no)
 		set(tx, &s.replays, append(s.replays, r))
 		tx.wake = true
-		out = r.Replay
+		out = copiedReplay(r.Replay)
 		return nil
 	})
 	return out, err
@@ -136,7 +142,7 @@ func (s *Store) Replay(ctx context.Context, id string) (out replay.Replay, err e
 	err = s.inTx(ctx, func(*Tx) error {
 		r, err := s.replay(id)
 		if err == nil {
-			out = r.Replay
+			out = copiedReplay(r.Replay)
 		}
 		return err
 	})
@@ -165,7 +171,7 @@ func (s *Store) Replays(ctx context.Context, q replay.Query) (page []replay.Repl
 		}
 		for _, r := range slices.Backward(s.replays) {
 			if r.no < before && len(page) < q.Limit && (q.Subscriber == "" || r.Filter.Subscriber == q.Subscriber) {
-				page = append(page, r.Replay)
+				page = append(page, copiedReplay(r.Replay))
 			}
 		}
 		return nil
@@ -194,7 +200,7 @@ func (s *Store) SetReplayStatus(ctx context.Context, id string, to replay.Status
 		}
 		set(tx, &r.Status, to)
 		tx.wake = true
-		out = r.Replay
+		out = copiedReplay(r.Replay)
 		return nil
 	})
 	return out, err

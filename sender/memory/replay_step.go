@@ -139,6 +139,6 @@ func (w *batch) finish(r *replayRow, out *dispatch.ReplayStep) error {
 	now.Finish(w.now)
 	set(w.tx, &r.Replay, now)
 	set(w.tx, &r.endedAt, w.now)
-	out.Finished = append(out.Finished, now)
+	out.Finished = append(out.Finished, copiedReplay(now))
 	return w.notify(now.FinishedNotice())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // spoil changes all bytes that a slice has.
@@ -162,4 +163,30 @@ func (w *world[Tx]) copied(owner, subscription string, c dispatch.Claimed, deliv
 			}, err
 		}},
 	}
+}
+
+func replayCopies[Tx any](w *world[Tx]) {
+	sub := w.subscribe(w.subscriber(), "*")
+	groups := func() []replay.Group {
+		return []replay.Group{{Subscription: sub, ErrorClass: sender.ClassStatus, StatusCode: 500}}
+	}
+	given := replay.Replay{Filter: replay.Filter{Status: sender.StatusDeadLettered, Groups: groups()}}
+	r, err := w.Store.CreateReplay(w.ctx, given, replay.Bounds{})
+	w.noError(err, "creating a replay")
+	spoil := func(what string, some replay.Replay, err error) {
+		w.noError(err, "%s", what)
+		w.equal(some.Filter.Groups, groups(), "groups of %s", what)
+		some.Filter.Groups[0].Subscription = "spoilt"
+		w.equal(w.readReplay(r.ID).Filter.Groups, groups(), "groups of a replay after those of %s were changed", what)
+	}
+	spoil("CreateReplay", r, nil)
+	given.Filter.Groups[0].Subscription = "spoilt"
+	w.equal(w.readReplay(r.ID).Filter.Groups, groups(), "groups of a replay after those that it was created from were changed")
+	got, err := w.Store.Replay(w.ctx, r.ID)
+	spoil("Replay", got, err)
+	page, err := w.Store.Replays(w.ctx, replay.Query{Limit: 1})
+	spoil("Replays", page[0], err)
+	got, err = w.Store.SetReplayStatus(w.ctx, r.ID, replay.Running)
+	spoil("SetReplayStatus", got, err)
+	spoil("StepReplays", w.step(plenty).Finished[0], nil)
 }

@@ -29,6 +29,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
 		{"the same twice", "Of several replays of the same deliveries one sends each, and the others skip it.", replayTwice[Tx]},
 		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted[Tx]},
+		{"copies", "A store keeps no slice of what a replay was created from, and gives none that it keeps.", replayCopies[Tx]},
 		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
 	}, replayStepRules[Tx](), replayBoundRules[Tx]())
 }
