@@ -41,10 +41,10 @@ func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Dec
 		if d.single && !dec.Spared && r.Class != sender.ClassInterrupted {
 			w.violated("I6", "%s was delivered, and awaits a retry after it was sent again", d.name)
 		}
-		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon && !dec.Spared && !d.sub.stops(r) {
+		// While a schedule stands still, its age does not matter.
+		if age := w.now.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && age >= horizon && !dec.Spared && dec.Stands == 0 && !d.sub.stops(r) {
 			w.violated("I1", "%s is tried on after %v, past its horizon, %v", d.name, age, horizon)
 		}
-		// While a schedule stands still, its age does not matter.
 		if next := dec.Due.Sub(d.firstMost) - d.stood; !d.firstMost.IsZero() && next > horizon+time.Microsecond && !dec.Spared && dec.Stands == 0 && !d.sub.stops(r) {
 			w.violated("I1", "%s is tried again %v after its first attempt, past its horizon, %v", d.name, next, horizon)
 		}
