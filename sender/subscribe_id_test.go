@@ -12,7 +12,7 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// countedChallenger refuses if it is told to.
+// countedChallenger counts its calls, and refuses with its error if it has one.
 type countedChallenger struct {
 	calls int
 	err   error

@@ -30,9 +30,5 @@ func Migrate(ctx context.Context, db *sql.DB) error {
 // They record themselves in surehook_migrations. Each statement bears to be run again, and
 // ends with a semicolon at the end of a line.
 func Migrations() fs.FS {
-	sub, err := fs.Sub(files, "migrations")
-	if err != nil { // only a malformed path, and this one is constant
-		panic(err)
-	}
-	return sub
+	return migrate.Files(files)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/dedup/deduptest"
+	"github.com/surehook/surehook/dedup/internal/niltest"
 	"github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/internal/pgtest"
 )
@@ -302,37 +303,9 @@ func TestNilTransaction(t *testing.T) {
 	require.NoError(t, err)
 	sqlStore, err := postgres.NewSQL(nil)
 	require.NoError(t, err)
-	refusesNil(t, pgxStore)
-	refusesNil(t, sqlStore)
+	niltest.Refused(t, pgxStore)
+	niltest.Refused(t, sqlStore)
 }
-
-func refusesNil[Tx any](t *testing.T, s *postgres.Store[Tx]) {
-	t.Helper()
-	var tx Tx
-	ctx, obj := t.Context(), dedup.Object{Type: "subscriber", ID: "1"}
-	_, _, both := s.MarkAndAdvance(ctx, tx, "test", "a", time.Now(), obj, 1)
-	for what, err := range map[string]error{
-		"Mark":            second(s.Mark(ctx, tx, "test", "a", time.Now())),
-		"Advance":         second(s.Advance(ctx, tx, "test", obj, 1)),
-		"MarkAndAdvance":  both,
-		"Version":         second(s.Version(ctx, tx, "test", obj)),
-		"Prune":           second(s.Prune(ctx, tx, time.Now(), 1)),
-		"SetAside":        s.SetAside(ctx, tx, dedup.DeadLetter{Scope: "test", ID: "a", Type: "x", At: time.Now()}),
-		"DeadLetter":      second(s.DeadLetter(ctx, tx, "test", "a")),
-		"ListDeadLetters": second(s.ListDeadLetters(ctx, tx, "test", "", 1)),
-		"Discard":         s.Discard(ctx, tx, "test", "a"),
-		"AskReapply":      second(s.AskReapply(ctx, tx, dedup.Reapply{Scope: "test", ID: "a", At: time.Now()})),
-		"ListReapplies":   second(s.ListReapplies(ctx, tx, "test", 0, 1)),
-		"CancelReapply":   s.CancelReapply(ctx, tx, "test", 1),
-		"TakeReapply":     second(s.TakeReapply(ctx, tx, "test", "a", obj)),
-		"AdvanceAgain":    second(s.AdvanceAgain(ctx, tx, "test", obj, 1)),
-	} {
-		require.ErrorIs(t, err, dedup.ErrInvalid, what)
-		require.ErrorContains(t, err, "the transaction is nil", what)
-	}
-}
-
-func second[T any](_ T, err error) error { return err }
 
 // Without the tables the error says which one is missing.
 func TestNotMigrated(t *testing.T) {

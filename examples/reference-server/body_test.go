@@ -30,7 +30,7 @@ func TestBodyThatStalls(t *testing.T) {
 	require.True(t, res.Close)
 }
 
-// A client may ask before it sends a body. If the body is too large it is told so at once.
+// A client may ask before it sends a body. The server refuses one that is too large at once.
 func TestBodyThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(bounded(http.NotFoundHandler(), 20*time.Second))

@@ -83,7 +83,7 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// A reader who comes back after unread events were pruned is told so, and with what to go
+// A reader comes back after unread events were pruned: the answer says so, and with what to go
 // on.
 func TestExpiredCursor(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestLongPolling(t *testing.T) {
 		empty := s.get(c.token, "/events?wait=1&after="+url.QueryEscape(page["next_cursor"].(string))).is(http.StatusOK)
 		require.Empty(t, empty["data"])
 
-		// A subscriber that is deleted meanwhile is told so, and nothing else.
+		// The answer to a subscriber that is deleted meanwhile says so, and nothing else.
 		gone := s.customer("gone")
 		s.pulled(gone.token, "", 50, 2)
 		_, next = s.pull(gone.token, "", 50)

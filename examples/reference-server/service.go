@@ -148,8 +148,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 	return errors.Join(errs...)
 }
 
-// jobsDrain is how long jobs go on when the program is told to end: enough for a short one to
-// end. The others go on from their last step in the next process. A replay waits for most of
+// jobsDrain is how long jobs go on after a signal to end: a short one can end in that time. The others go on from their last step in the next process. A replay waits for most of
 // its time, and would keep the program from its end for nothing.
 const jobsDrain = time.Second
 

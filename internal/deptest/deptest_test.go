@@ -38,7 +38,7 @@ var (
 		"sender/jobs", "sender/jobs/...", "sender/storetest", "sender/sendertest", "sender/senderprom", "sender/senderotel", "sender/internal/...",
 	})
 	programs = []string{"examples/...", "internal/proof/..."}
-	kits     = []string{"dedup/deduptest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/internal/bedtest", "sender/internal/takeovertest", "sender/jobs/jobstest", "sender/postgres/postgrestest"}
+	kits     = []string{"dedup/deduptest", "dedup/internal/niltest", "receiver/receivertest", "receiver/inbox/inboxtest", "sender/storetest", "sender/sendertest", "sender/internal/bedtest", "sender/internal/takeovertest", "sender/jobs/jobstest", "sender/postgres/postgrestest"}
 )
 
 var rules = []rule{

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"embed"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -16,6 +17,15 @@ type file struct {
 }
 
 var fileName = regexp.MustCompile(`^([0-9]{3,6})_[a-z0-9_]+\.sql$`)
+
+// Files are those of a package that embeds its folder "migrations".
+func Files(files embed.FS) fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil { // only a malformed path, and this one is constant
+		panic(err)
+	}
+	return sub
+}
 
 // read returns the files in order; the one at index i is version i+1.
 func read(fsys fs.FS) ([]file, error) {

@@ -60,7 +60,7 @@ func TestOneObjectAtASlowEndpoint(t *testing.T) {
 }
 
 // A dead letter holds back later versions. Those that it has held back for longer than the reach
-// are not sent once it holds them back no more, and somebody is told. The same run sends the
+// are not sent once it holds them back no more, and their owner gets a notice. The same run sends the
 // younger ones.
 func TestHeldBackForTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -127,7 +127,7 @@ func TestAddAnEndpointTwice(t *testing.T) {
 	require.NotEqual(t, first, once(p))
 }
 
-// roomForOne is a registry that takes one new endpoint, and more if it is told to.
+// roomForOne is a registry that takes one new endpoint, and as many others as more says.
 type roomForOne struct {
 	portal.Registry
 	mu   sync.Mutex

@@ -189,8 +189,8 @@ func TestSecretFormsTwiceAtOnce(t *testing.T) {
 	require.Equal(t, list[1].ValidUntil.Add(24*time.Hour), extended[1].ValidUntil)
 }
 
-// A rotation shows the new secret once, signs with the old one until it is told to, and
-// ends the old one.
+// A rotation shows the new secret once, signs with the old one until the customer
+// switches, and ends the old one.
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

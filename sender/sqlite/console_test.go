@@ -29,8 +29,8 @@ import (
 )
 
 // Every page of the console reads a bounded number of rows, however many there are.
-// SUREHOOK_CONSOLE_ROWS sets the number of deliveries, and the time of each page is told,
-// too: go test -run TestConsoleReadsFewRows -v ./sender/sqlite.
+// SUREHOOK_CONSOLE_ROWS sets the number of deliveries. With -v the test logs the time of each
+// page, too: go test -run TestConsoleReadsFewRows -v ./sender/sqlite.
 func TestConsoleReadsFewRows(t *testing.T) {
 	t.Parallel()
 	n := 100_000

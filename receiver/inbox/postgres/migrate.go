@@ -39,9 +39,5 @@ func MigratePool(ctx context.Context, pool *pgxpool.Pool, cfg *Config) error {
 // released one never changes.
 // They record themselves in surehook_migrations.
 func Migrations() fs.FS {
-	sub, err := fs.Sub(files, "migrations")
-	if err != nil { // only a malformed path, and this one is constant
-		panic(err)
-	}
-	return sub
+	return migrate.Files(files)
 }

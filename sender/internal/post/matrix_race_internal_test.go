@@ -147,7 +147,7 @@ func (y *tally) check(t *testing.T, posts int, r record) {
 	r.check(t, y.results, false)
 }
 
-// compare fails if ours has failed more often than net/http's, of so many posts each.
+// compare fails if ours has failed more often than net/http's. posts is how many each has made.
 func (y *tally) compare(t *testing.T, posts int) {
 	t.Helper()
 	chance := chanceOfWorse(posts, y.ours, y.peer)

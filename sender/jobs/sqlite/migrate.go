@@ -28,9 +28,5 @@ func (s *Store) Migrate(ctx context.Context) error {
 // have a migration tool. They only ever go forward, and a released one never changes.
 // They record themselves in surehook_migrations.
 func Migrations() fs.FS {
-	sub, err := fs.Sub(files, "migrations")
-	if err != nil { // only a malformed path, and this one is constant
-		panic(err)
-	}
-	return sub
+	return migrate.Files(files)
 }
