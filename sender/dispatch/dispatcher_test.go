@@ -13,12 +13,10 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
@@ -397,79 +395,6 @@ func TestDrainTimeout(t *testing.T) {
 		require.Equal(t, sender.StatusDelivered, d.Status)
 		require.Equal(t, []sender.Class{sender.ClassInterrupted, sender.ClassNone}, []sender.Class{d.Attempts[0].Class, d.Attempts[1].Class})
 		require.Len(t, endpoint.Requests(), 2)
-	})
-}
-
-// If a start hook returns no context, the attempt keeps its own. The end of one that it
-// returns is not the attempt's.
-func TestContextOfAStartHook(t *testing.T) {
-	for name, hook := range map[string]func(context.Context) context.Context{
-		"none": func(context.Context) context.Context { return nil },
-		"that has ended": func(ctx context.Context) context.Context {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel()
-			return ctx
-		},
-		"whose time is over": func(ctx context.Context) context.Context {
-			ctx, cancel := context.WithDeadline(ctx, time.Unix(1, 0))
-			cancel()
-			return ctx
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ep := sendertest.NewEndpoint(t)
-			b := bedtest.New(t)
-			b.Subscribe("sub_a", ep.URL())
-			b.Publish("sub_a")
-			d := b.Dispatcher(dispatch.Config{
-				Hooks: dispatch.Hooks{AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context { return hook(ctx) }},
-			})
-			defer d.CloseIdle()
-			_, err := d.RunOnce(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
-		})
-	}
-}
-
-func TestHooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type span struct{}
-		b := bedtest.New(t)
-		endpoint := sendertest.NewRoundTripper(sendertest.Status(500), sendertest.Status(200))
-		b.Subscribe("sub_a", "http://endpoint/")
-		var calls []string
-		var seen atomic.Bool
-		d := b.Dispatcher(dispatch.Config{
-			UnguardedTransport: bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
-				seen.Store(r.Context().Value(span{}) == "s")
-				return endpoint.RoundTrip(r)
-			}),
-			Hooks: dispatch.Hooks{
-				AttemptStart: func(ctx context.Context, c *dispatch.Claimed) context.Context {
-					calls = append(calls, "start "+strconv.Itoa(c.Number))
-					return context.WithValue(ctx, span{}, "s")
-				},
-				AttemptEnd: func(ctx context.Context, c *dispatch.Claimed, r *dispatch.Result) {
-					calls = append(calls, "end "+strconv.Itoa(r.StatusCode))
-					panic("contained")
-				},
-				Recorded: func(ctx context.Context, r *dispatch.Recorded) {
-					calls = append(calls, "recorded "+string(r.Decision.Status)+" "+r.Event.Type+" "+r.Target.Subscriber)
-				},
-			},
-		})
-		b.Publish("sub_a")
-		for range 2 {
-			_, err := d.RunOnce(t.Context())
-			require.NoError(t, err)
-			time.Sleep(2 * time.Minute)
-		}
-		require.True(t, seen.Load(), "the attempt's context is the hook's")
-		require.Empty(t, cmp.Diff([]string{
-			"start 1", "end 500", "recorded awaiting_retry thing.changed sub_a",
-			"start 2", "end 200", "recorded delivered thing.changed sub_a",
-		}, calls))
 	})
 }
 
