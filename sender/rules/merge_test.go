@@ -42,6 +42,18 @@ func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
 	})
 }
 
+// The first subscription may have more behind its 4. So what the others have behind it waits.
+func TestMergeStopsWhereMoreMayCome(t *testing.T) {
+	of := [][]int{{1, 4}, {2, 9}, {3, 5}}
+	merged, more := rules.Merge(of, 2, 10, cmp.Compare[int])
+	require.Equal(t, []int{1, 2, 3, 4}, merged)
+	require.True(t, more)
+
+	merged, more = rules.Merge(of, 3, 10, cmp.Compare[int]) // they are all
+	require.Equal(t, []int{1, 2, 3, 4, 5, 9}, merged)
+	require.False(t, more)
+}
+
 // A step reads no more of a replay than it may look at, gets on, and reads little in vain: the
 // deliveries that the replay may admit, or at most four times as many as it has looked at.
 func TestPropertyReplayLook(t *testing.T) {

@@ -193,7 +193,7 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "a replay of a subscriber passes over what comes between others' deliveries",
-		File: "sender/rules/merge.go", Tests: []string{"./sender/rules"}, Run: "TestPropertyMerge",
+		File: "sender/rules/merge.go", Tests: []string{"./sender/rules"}, Run: "TestMerge",
 		Old: "for len(bound) > 0 && compare(merged[n-1], bound[0]) > 0 {", New: "for false {",
 	},
 	{
