@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +120,23 @@ type hasty[Tx any] struct {
 
 func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, _ time.Duration) ([]inbox.Claim, error) {
 	return h.Store.ClaimTx(ctx, tx, limit, h.lease)
+}
+
+// hastyOnce is a store whose first lease is short.
+type hastyOnce[Tx any] struct {
+	inbox.Store[Tx]
+	claimed *atomic.Bool
+}
+
+func (h hastyOnce[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+	if !h.claimed.Load() {
+		lease = time.Millisecond
+	}
+	claims, err := h.Store.ClaimTx(ctx, tx, limit, lease)
+	if len(claims) > 0 {
+		h.claimed.Store(true)
+	}
+	return claims, err
 }
 
 // ends counts events by their results.

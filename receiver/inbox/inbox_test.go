@@ -1,11 +1,13 @@
 package inbox_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -323,6 +325,39 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 	require.Equal(t, 1, lost)
 	require.Equal(t, []string{ev.ID}, b.effects(t))
 	require.Zero(t, b.status().Events)
+}
+
+// Nothing is wrong with an event that this process is applying already: it is looked at
+// again, and no warning is logged.
+func TestEventInWork(t *testing.T) {
+	open := onSQLite(t)
+	open.store = hastyOnce[*sql.Tx]{open.store, new(atomic.Bool)}
+	ev := receivertest.NewEvent("thing", "a", 1)
+	var log bytes.Buffer
+	var once sync.Once
+	refused := make(chan struct{})
+	b := newBedOf(t, open, receiver.Config{}, receiver.Thin(
+		func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[string], error) { // outside of transactions: SQLite has one writer
+			select {
+			case <-refused:
+			case <-ctx.Done():
+			}
+			return receiver.Snapshot[string]{Version: ev.Version}, ctx.Err()
+		},
+		func(ctx context.Context, tx *sql.Tx, ev receiver.Event, _ receiver.Snapshot[string]) error {
+			return open.effect(ctx, tx, ev)
+		},
+	), inbox.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Hooks: inbox.Hooks{Retry: func(context.Context, inbox.Claim, error, time.Duration) {
+			once.Do(func() { close(refused) })
+		}},
+	})
+	b.post(ev)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+	require.Contains(t, log.String(), `level=INFO msg="inbox: an event is being applied already`)
+	require.NotContains(t, log.String(), "could not be applied")
 }
 
 // stealLine claims a line as soon as its lease has ended.

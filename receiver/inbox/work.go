@@ -80,8 +80,12 @@ func (in *Inbox[Tx]) retry(ctx context.Context, c Claim, err error, after time.D
 		return
 	}
 	level, text := slog.LevelWarn, "inbox: an event could not be applied, and will be tried again"
-	if errors.Is(err, receiver.ErrNotKept) {
+	failed, ok := errors.AsType[*receiver.Error](err)
+	switch {
+	case errors.Is(err, receiver.ErrNotKept):
 		level, text = slog.LevelError, "inbox: an event can never be applied, and stays in the inbox, as no dead letter can be kept"
+	case ok && failed.Reason == receiver.ReasonInWork: // nothing is wrong with that
+		level, text = slog.LevelInfo, "inbox: an event is being applied already, and will be looked at again"
 	}
 	in.log().LogAttrs(ctx, level, text,
 		append(attrs(c), slog.Duration("after", after), slog.Any("error", err))...)
