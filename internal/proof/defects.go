@@ -40,7 +40,11 @@ func defects(o options) func(ctx context.Context, b *bench, during time.Duration
 				case err != nil:
 					r.fail(fmt.Sprintf("%s (%s) could not be tried: %v", d.Name, d.File, err), "")
 				case !out.Caught:
-					r.fail(fmt.Sprintf("%s (%s) was not caught: %s", d.Name, d.File, out.Problem), "go test "+strings.Join(d.Tests, " "))
+					again := "go test " + strings.Join(d.Tests, " ")
+					if d.Module != "" {
+						again = "cd " + d.Module + " && GOWORK=off " + again
+					}
+					r.fail(fmt.Sprintf("%s (%s) was not caught: %s", d.Name, d.File, out.Problem), again)
 				default:
 					caught++
 				}

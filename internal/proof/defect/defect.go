@@ -29,8 +29,9 @@ type Defect struct {
 	Old  string // it occurs once in File
 	New  string // it replaces Old
 
-	Tests []string // the tests of these packages must catch it
-	Run   string   // the tests of these packages to run, as in go test -run; empty: all
+	Module string   // the folder of the module that has the tests, if it is none of the workspace; empty: the root
+	Tests  []string // the tests of these packages of it must catch the defect
+	Run    string   // the tests of these packages to run, as in go test -run; empty: all
 }
 
 // Outcome is the result of trying a defect.
@@ -77,7 +78,10 @@ func (d Defect) Try(ctx context.Context, root string) (Outcome, error) {
 		args = append(args, "-run", d.Run)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, d.Tests...)...)
-	cmd.Dir, cmd.WaitDelay = root, 10*time.Second
+	cmd.Dir, cmd.WaitDelay = filepath.Join(root, filepath.FromSlash(d.Module)), 10*time.Second
+	if d.Module != "" {
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	began := time.Now()

@@ -32,7 +32,7 @@ func TestDefectsAreUpToDate(t *testing.T) {
 		require.NoError(t, err, d.Name)
 		require.NotEmpty(t, d.Tests, d.Name)
 		for _, folder := range d.Tests {
-			require.True(t, hasTest(t, folder, d.Run), "defect %q: no test in %s has a name that matches %q", d.Name, folder, d.Run)
+			require.True(t, hasTest(t, filepath.Join(d.Module, folder), d.Run), "defect %q: no test in %s has a name that matches %q", d.Name, folder, d.Run)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func hasTest(t *testing.T, folder, run string) bool {
 	return false
 }
 
-// The module has two functions, and a test for only one of them.
+// The module has two functions, and a test for only one of them. Another module has one for the other.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,6 +95,18 @@ func TestTry(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, out.Caught)
 	require.Equal(t, []string{"example.com/m TestDouble/two, which did not end"}, out.By)
+
+	// The test of a module beside it.
+	for name, text := range map[string]string{
+		"go.mod":    "module example.com/beside\n\ngo 1.26\n\nrequire example.com/m v0.0.0\n\nreplace example.com/m => ..\n",
+		"b_test.go": "package beside\n\nimport (\n\t\"testing\"\n\n\t\"example.com/m\"\n)\n\nfunc TestOne(t *testing.T) {\n\tif m.Untested() != 1 {\n\t\tt.Fatal(\"not 1\")\n\t}\n}\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "beside"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "beside", name), []byte(text), 0o600))
+	}
+	out, err = defect.Defect{Name: "d", File: "m.go", Old: "return 1", New: "return 2", Module: "beside", Tests: []string{"."}}.Try(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"example.com/beside TestOne"}, out.By)
 
 	_, err = try("not there", "")
 	require.ErrorContains(t, err, "0 times")

@@ -80,6 +80,16 @@ var ofDedup = []Defect{
 		Old: "WHERE excluded.version > v.version\nRETURNING ` + pgtx.Durable\n", New: "WHERE excluded.version <> v.version\nRETURNING ` + pgtx.Durable\n",
 	},
 	{
+		Name: "an equal version is newer, on MySQL",
+		File: "dedup/mysql/store.go", Module: "internal/proof/mysql", Tests: []string{"."}, Run: "^TestMySQL$/^store$/^read_committed$",
+		Old: "LAST_INSERT_ID(version >= ?)", New: "LAST_INSERT_ID(version > ?)",
+	},
+	{
+		Name: "a transaction that has ended before its commit passes for committed, on MySQL",
+		File: "dedup/mysql/intx.go", Module: "internal/proof/mysql", Tests: []string{"."}, Run: "^TestMySQL$/^ended_transactions$",
+		Old: "_, err = tx.ExecContext(ctx, releaseSavepoint)", New: "err = nil",
+	},
+	{
 		Name: "the marker stays after a rollback",
 		File: "dedup/memory/tx.go", Tests: []string{"./dedup/memory"},
 		Old: "if commit {\n\t\tmerge(s.markers, tx.markers)", New: "merge(s.markers, tx.markers)\n\tif commit {",
