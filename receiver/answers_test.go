@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -275,18 +276,89 @@ func TestSchemeThatFails(t *testing.T) {
 
 type failingScheme struct {
 	signing.TimestampBody
-	at string
+	at     string
+	panics any
+}
+
+func (f failingScheme) fail() error {
+	if f.panics != nil {
+		panic(f.panics)
+	}
+	return errors.New("the secrets cannot be reached")
 }
 
 func (f failingScheme) Precheck(http.Header, time.Time, time.Duration) error {
 	if f.at == "precheck" {
-		return errors.New("the secrets cannot be reached")
+		return f.fail()
 	}
 	return nil
 }
 
 func (f failingScheme) Verify(signing.Message, *signing.Keyring, time.Time, time.Duration) (signing.Verified, error) {
-	return signing.Verified{}, errors.New("the secrets cannot be reached")
+	return signing.Verified{}, f.fail()
+}
+
+// CheckKeys panics at the keys of the tenant, and not at those of nobody.
+func (f failingScheme) CheckKeys(keys *signing.Keyring) error {
+	if f.at == "keys" && keys.Only("key_1", time.Now()) != nil {
+		return f.fail()
+	}
+	return nil
+}
+
+// A panic in a scheme of one's own is logged with its stack, and ends nothing but its request.
+func TestSchemeThatPanics(t *testing.T) {
+	keys, err := signing.NewKeyring(signing.Key{ID: "key_1", Secret: testSecret})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		at       string
+		secrets  bool
+		envelope *receiver.Envelope
+		status   int
+		reason   receiver.Reason
+	}{
+		{"precheck", false, nil, 500, receiver.ReasonPanic},
+		{"verify", false, nil, 500, receiver.ReasonPanic},
+		{"verify", false, &receiver.Envelope{}, 500, receiver.ReasonPanic},
+		{"precheck", true, nil, 500, receiver.ReasonPanic},
+		{"verify", true, nil, 500, receiver.ReasonPanic},
+		{"keys", true, nil, 503, receiver.ReasonSecrets}, // in the goroutine of a lookup
+	} {
+		t.Run(fmt.Sprint(c.at, c.secrets, c.envelope != nil), func(t *testing.T) {
+			b, _ := onSQLite(t)
+			cfg := signing.VerifierConfig{Schemes: []signing.Scheme{failingScheme{at: c.at, panics: "at the disco"}}}
+			scope, verifier := "default", receiver.Verifier(nil)
+			if c.secrets {
+				scope = ""
+				verifier, err = receiver.NewSecrets(func(signing.Message) string { return "tenant" }, func(context.Context, string) (receiver.Keyholder, error) {
+					return receiver.Keyholder{Scope: "default", Keys: keys}, nil
+				}, &receiver.SecretsConfig{Verifier: cfg})
+				require.NoError(t, err)
+			} else {
+				verifier = newVerifier(t, &cfg)
+			}
+			var reason receiver.Reason
+			log := new(buffer)
+			rcv, err := receiver.New(verifier, b.inTx, b.store, scope, &receiver.Config{
+				Logger: log.logger(), Envelope: c.envelope,
+				Hooks: receiver.Hooks{Rejected: func(_ context.Context, err *receiver.Error) { reason = err.Reason }},
+			})
+			require.NoError(t, err)
+			for range 2 {
+				answer := newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect)))
+				require.Equal(t, c.status, answer.Status)
+				require.Equal(t, c.reason, reason)
+			}
+			require.Contains(t, log.String(), "answers_test.go", "the stack")
+			require.NotContains(t, log.String(), "disco")
+			require.Zero(t, b.rows(t))
+		})
+	}
+	b, _ := onSQLite(t)
+	verifier := newVerifier(t, &signing.VerifierConfig{Schemes: []signing.Scheme{failingScheme{at: "verify", panics: http.ErrAbortHandler}}})
+	rcv, err := receiver.New(verifier, b.inTx, b.store, "default", &receiver.Config{Logger: new(buffer).logger()})
+	require.NoError(t, err)
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { newSender(t).Request(newEvent(1)).Serve(rcv.Handler(receiver.State(b.effect))) })
 }
 
 // If a scheme covers the id, the header and the body must agree. If it does not, nobody

@@ -47,7 +47,7 @@ const (
 
 	ReasonApply  Reason = "apply"   // 500: the function returned an error, or there is none
 	ReasonTooOld Reason = "too_old" // 500: a fact that is older than markers are kept, and the store keeps no dead letters (see Fact)
-	ReasonPanic  Reason = "panic"   // 500: the function panicked
+	ReasonPanic  Reason = "panic"   // 500: the function panicked, or the verifier, or the Envelope
 )
 
 // Error says why an event was not taken. Nothing was changed, unless the reason is

@@ -350,7 +350,11 @@ func (s *Secrets) ask(ctx context.Context, name string) (*keyholder, error) {
 	if err := ident.Scope(found.Scope); err != nil {
 		return nil, fmt.Errorf("%w: the Scope that it returned: %w", ErrLookup, err)
 	}
-	verifier, err := signing.NewVerifier(found.Keys, &s.cfg.Verifier)
+	var verifier *signing.Verifier
+	err = contain(func() (err error) { // of a scheme of one's own; nobody else would catch it here
+		verifier, err = signing.NewVerifier(found.Keys, &s.cfg.Verifier)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: the keyring that it returned: %w", ErrLookup, err)
 	}

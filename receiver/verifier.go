@@ -12,7 +12,8 @@ import (
 // request. It must be safe for concurrent use.
 //
 // An error that matches none of package signing's is answered with 503: a verifier
-// that cannot find out says neither yes nor no.
+// that cannot find out says neither yes nor no. A panic is logged and answered with 500,
+// except http.ErrAbortHandler, which is passed on.
 type Verifier interface {
 	// Precheck refuses what can be refused before the body is read.
 	Precheck(h http.Header) error
@@ -39,13 +40,17 @@ func isNil(v Verifier) bool {
 // envelope needs them.
 func (r *Receiver[Tx]) checkSignature(ctx context.Context, in incoming, body []byte) (v signing.Verified, f signing.Facts, scope string, err error) {
 	m := signing.Message{Method: in.method, URL: in.url, Header: in.header, Body: body}
-	if s, ok := r.verifier.(*Secrets); ok {
-		ctx, cancel := context.WithDeadline(ctx, in.deadline)
-		defer cancel()
-		return s.verify(ctx, m, r.cfg.Envelope != nil)
-	}
-	v, f, err = verifyFacts(r.verifier, m, r.cfg.Envelope != nil)
-	return v, f, "", err
+	err = contain(func() (err error) {
+		if s, ok := r.verifier.(*Secrets); ok {
+			ctx, cancel := context.WithDeadline(ctx, in.deadline)
+			defer cancel()
+			v, f, scope, err = s.verify(ctx, m, r.cfg.Envelope != nil)
+			return err
+		}
+		v, f, err = verifyFacts(r.verifier, m, r.cfg.Envelope != nil)
+		return err
+	})
+	return v, f, scope, err
 }
 
 // verifyFacts reads the facts only if they are wanted, since that goes through the body.

@@ -37,7 +37,8 @@ func (r *Receiver[Tx]) verify(ctx context.Context, in incoming) (ev Event, answe
 	if failure = r.cfg.Envelope.checkContent(in.header); failure != nil {
 		return ev, "", failure
 	}
-	if err := r.verifier.Precheck(in.header); err != nil {
+	// A verifier and its schemes may be the application's own, and so may panic.
+	if err := contain(func() error { return r.verifier.Precheck(in.header) }); err != nil {
 		return ev, "", r.diagnose(fail(reasonOf(err), err), in, nil)
 	}
 	body := in.body
@@ -95,6 +96,8 @@ func reasonOf(err error) Reason {
 	switch {
 	case errors.Is(err, ErrLookup): // whatever the lookup's own error is
 		return ReasonSecrets
+	case isPanic(err):
+		return ReasonPanic
 	case errors.Is(err, signing.ErrMissingHeader), errors.Is(err, signing.ErrRepeatedHeader), errors.Is(err, signing.ErrMalformedHeader):
 		return ReasonHeader
 	case errors.Is(err, signing.ErrTimestampOutsideWindow):
