@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -189,8 +190,8 @@ func looseTime(text string) time.Time {
 		return time.Unix(unix, 0).UTC()
 	}
 	if _, ok := parseMillis(text); ok {
-		t, _ := time.ParseDuration(text + "ms")
-		return time.Unix(0, 0).Add(t).UTC()
+		millis, _ := strconv.ParseInt(text, 10, 64) // of 14 digits at most
+		return time.UnixMilli(millis).UTC()
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -35,6 +35,7 @@ func TestFacts(t *testing.T) {
 		{signing.Meta(), `{"object":"page","entry":[{"id":"1"}]}`, signing.Facts{Type: "page"}},
 		{signing.Zendesk(), `{"id":"2b24ef10","type":"zen:event-type:user.active_changed","time":"2024-03-20T10:07:35.590857Z","event":{"id":1}}`, signing.Facts{ID: "2b24ef10", Type: "zen:event-type:user.active_changed", Time: day}},
 		{signing.TimestampBody{}, `{"id":"evt_1","type":"subscriber.updated","occurred_at":"2024-03-20T12:07:35.590857+02:00"}`, signing.Facts{ID: "evt_1", Type: "subscriber.updated", Time: day}},
+		{signing.TimestampBody{}, `{"id":"evt_1","occurred_at":99999999999999}`, signing.Facts{ID: "evt_1", Time: time.Date(5138, time.November, 16, 9, 46, 39, 999_000_000, time.UTC)}},
 		{signing.Hook0Body(), `{}`, signing.Facts{UnsignedID: "guid-4"}},
 	} {
 		got := c.scheme.Facts(signing.Message{Header: unsigned, Body: []byte(c.body)}, signing.Verified{})
