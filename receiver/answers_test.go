@@ -241,6 +241,16 @@ func (s brokenStore[Tx]) Advance(ctx context.Context, tx Tx, scope string, obj d
 	return s.Store.Advance(ctx, tx, scope, obj, version)
 }
 
+func TestContentTypes(t *testing.T) {
+	b := onMemory()
+	h := b.receiver(t, nil).Handler(receiver.State(b.effect))
+	for _, text := range []string{
+		"application/json", "Application/JSON", "application/json;", "application/json; profile=x", `application/json ; charset="UTF-8"`, "application/json;charset=utf8",
+	} {
+		require.Equal(t, 200, newSender(t).Request(newEvent(1)).Header("Content-Type", text).Serve(h).Status, text)
+	}
+}
+
 // The window ends after 300 s on both sides, to the second.
 func TestWindow(t *testing.T) {
 	b, _ := onSQLite(t)

@@ -175,11 +175,16 @@ func (e *Envelope) checkContent(h http.Header) *Error {
 			return nil
 		}
 		media, params, err := mime.ParseMediaType(types[0])
-		if err == nil && slices.Contains(accepted, media) && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8")) {
+		if err == nil && slices.Contains(accepted, media) && isUTF8(params["charset"]) {
 			return nil
 		}
 	}
 	return fail(ReasonContentType, fmt.Errorf("the content type must be %s, in UTF-8", strings.Join(accepted, " or ")))
+}
+
+// isUTF8 also takes the name that IANA does not have and senders use.
+func isUTF8(charset string) bool {
+	return charset == "" || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
 
 var ownContentTypes = []string{mediaJSON}
