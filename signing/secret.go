@@ -114,6 +114,9 @@ func parseSecret(text string) (Secret, error) {
 	if strings.HasPrefix(text, "v1,wh") || strings.HasPrefix(text, "v1a,wh") {
 		return Secret{}, errors.New("it begins with a signature's version: give the part after the comma")
 	}
+	if strings.ContainsAny(text[:1], "\"'`") && strings.HasPrefix(text[1:], "wh") {
+		return Secret{}, errors.New("it is in quotation marks: give what is between them")
+	}
 	for _, c := range []struct {
 		prefix string
 		make   func(text string, raw []byte) (Secret, error)

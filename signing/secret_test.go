@@ -71,6 +71,8 @@ func TestParseSecret(t *testing.T) {
 		"not UTF-8":                "correct-horse\xffbattery-staple",
 		"equal bytes":              strings.Repeat("a", 32),
 		"equal decoded bytes":      "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)),
+		"quotation marks":          `"` + publishedHMAC + `"`,
+		"single quotation marks":   "'" + publishedPublic + "'",
 		"signature's version":      "v1," + publishedHMAC,
 		"signature's version a":    "v1a," + publishedPublic,
 		"URL alphabet":             "whsec_" + strings.Repeat("-_", 20),
