@@ -25,11 +25,6 @@ const (
 	// begun.
 	expansionState = `CASE WHEN h.position IS NULL THEN 'false' WHEN h.begun = '{}' THEN 'true' ELSE '` + somethingBegun + `' END`
 
-	// selectUnexpanded finds the events that are begun, and up to $1 others.
-	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') <> 'false' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
-		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
-			WHERE current_setting('surehook.expanding') <> 'false' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= $2 ORDER BY seq LIMIT $1)`
 	outboxColumns = `seq, event, patterns, subscriber, subscription, xid::text, coalesce(position, 0), after, created_at, notice, bytes, about`
 
 	updateFeedHead = `UPDATE surehook_feed_head SET position = $1, newest = $2, begun = $3`
@@ -39,6 +34,11 @@ const (
 )
 
 var (
+	// selectUnexpanded finds the events that are begun, and up to $1 others.
+	selectUnexpanded = `(SELECT ` + outboxColumns + ` FROM surehook_outbox
+			WHERE current_setting('surehook.expanding') <> 'false' AND seq = ANY ((SELECT begun FROM surehook_feed_head)::bigint[]))
+		UNION ALL (SELECT ` + outboxColumns + ` FROM surehook_outbox
+			WHERE current_setting('surehook.expanding') <> 'false' AND seq <> ALL ((SELECT begun FROM surehook_feed_head)::bigint[]) AND seq >= ` + fromBound("$2", "$3") + ` ORDER BY seq LIMIT $1)`
 	insertPending = overRows(`INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due)
 		SELECT s, e, n, x, b, $6 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::int[]) AS u(s, e, n, x, b)`)
 	// insertPendingSince is for those that came out of lines, and are due since before.
@@ -98,6 +98,7 @@ type expansion struct {
 
 	position int64     // the last one that is assigned
 	newest   timestamp // the latest time of an event up to it
+	open     []uint64  // transactions that were open before the events were read
 
 	found []unexpanded
 	all   *matches
@@ -119,17 +120,20 @@ type expansion struct {
 // expand finds events that are not expanded, and decides who gets them. It returns nil if
 // there are none, or if somebody else expands. A later statement sends its decisions.
 // claimAll keeps the deliveries themselves, leased or pending.
-func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *around) (*expansion, error) {
+func (b *batch) expand(p dispatch.ExpandParams, from bound, f turnsFrom, seen *around) (*expansion, error) {
 	if p.Events <= 0 {
 		return nil, nil
 	}
 	e := &expansion{batch: b, p: p}
 	plan := fanout.New(p)
 	all := &matches{limit: plan.Look(), by: map[pattern][]*match{}, one: map[int64]*match{}, lists: map[pattern]matchList{}}
-	var state string
+	var state, snapshot string
 	e.pipeline.queue(e.query(b.of(&lockFeedHead), lookArgs(&b.Claim, f, b.shared, sender.Operator)...).rows(func(r rows) error {
-		err := r.Scan(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, seen.columns()...)...)
+		err := r.Scan(append(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, seen.columns()...), &snapshot)...)
 		seen.now = b.now
+		if err == nil {
+			e.open, err = openIn(snapshot)
+		}
 		return err
 	}))
 	events, few := b.scanFrom.eventsFor(p), b.scanFrom.fewer() && all.limit > fewOfOne
@@ -159,17 +163,17 @@ func (b *batch) expand(p dispatch.ExpandParams, from int64, f turnsFrom, seen *a
 	if err := e.decide(found, all, plan); err != nil {
 		return nil, err
 	}
-	e.remember(from, found, plan.Waiting)
+	e.remember(found, plan.Waiting)
 	return e, nil
 }
 
 // remember notes for the next expansions what this one found, once it is committed.
-func (e *expansion) remember(from int64, found []unexpanded, waiting int) {
+func (e *expansion) remember(found []unexpanded, waiting int) {
 	least := slices.MinFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
 	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
 	e.after(func(committed bool) {
 		if committed {
-			e.scanFrom.outbox.found(from, least, e.core.now())
+			e.scanFrom.outbox.found(least, e.open, e.core.now())
 			e.scanFrom.expanded(e.whole, waiting, few)
 		}
 	})
@@ -177,7 +181,7 @@ func (e *expansion) remember(from int64, found []unexpanded, waiting int) {
 
 // find reads events that are not expanded: first those that are begun, in the order of
 // their positions, then a limited number of others, in the order of their numbers.
-func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
+func (e *expansion) find(events int, from bound) ([]unexpanded, error) {
 	found := make([]unexpanded, 0, events)
 	patterns := map[string][]string{} // they are few
 	var ev unexpanded
@@ -194,7 +198,7 @@ func (e *expansion) find(events int, from int64) ([]unexpanded, error) {
 		}
 		found = append(found, ev)
 		return true, err
-	}, selectUnexpanded, events, from)
+	}, selectUnexpanded, events, from.seq, from.xids())
 	slices.SortFunc(found, func(x, y unexpanded) int {
 		if (x.position == 0) != (y.position == 0) {
 			return cmp.Compare(y.position, x.position)

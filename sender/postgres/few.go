@@ -25,7 +25,7 @@ const (
 var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
 		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), coalesce(e.traceparent, ''), e.body,
 		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0), coalesce(a.filtered, 0)
-	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= $2 ORDER BY seq LIMIT $1) o
+	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= ` + fromBound("$2", "$4") + ` ORDER BY seq LIMIT $1) o
 	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
 	LEFT JOIN LATERAL (
 		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
@@ -53,10 +53,10 @@ type few struct {
 
 // findFew is find for a few events, none of which is begun. It keeps their matches where
 // these are plain.
-func (e *expansion) findFew(events int, from int64, all *matches) ([]unexpanded, error) {
+func (e *expansion) findFew(events int, from bound, all *matches) ([]unexpanded, error) {
 	f := few{expansion: e, all: all, resumed: map[int64][]*match{}, read: newPayloads(events)}
 	e.early = append(e.early, f.read)
-	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from, sender.Operator)
+	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from.seq, sender.Operator, from.xids())
 	if err == nil {
 		f.keep()
 		err = e.readSkips(f.resumed)

@@ -19,10 +19,11 @@ var (
 	selectIdle = shareableBy(9, func(due []string) string {
 		return `SELECT {now}, ` + lookAround(due) + `, $7 AND (SELECT seq FROM surehook_outbox WHERE seq >= $8 ORDER BY seq LIMIT 1) IS NOT NULL`
 	})
-	// lockFeedHead begins an expansion.
+	// lockFeedHead begins an expansion. Its snapshot is older than that of the statement that
+	// reads the events.
 	lockFeedHead = shareableBy(8, func(due []string) string {
 		return `SELECT {now}, set_config('surehook.expanding', ` + expansionState + `, true), coalesce(h.position, 0), coalesce(h.newest, '-infinity'), ` +
-			operatorNo + `, ` + lookAround(due) + ` FROM (SELECT 1) one LEFT JOIN LATERAL (` + expanding + `) h ON true`
+			operatorNo + `, ` + lookAround(due) + `, pg_current_snapshot()::text FROM (SELECT 1) one LEFT JOIN LATERAL (` + expanding + `) h ON true`
 	})
 	selectNextDue = shareableBy(7, func(due []string) string {
 		return `SELECT least(` + due[0] + `, ` + due[1] + `, ` + due[2] + `)`

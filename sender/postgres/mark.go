@@ -55,6 +55,12 @@ func parseSnapshot(text string) (s snapshot, err error) {
 	return s, nil
 }
 
+// openIn returns the transactions that were open in a snapshot.
+func openIn(text string) ([]uint64, error) {
+	s, err := parseSnapshot(text)
+	return s.running, err
+}
+
 func parseXID(text string) (uint64, error) {
 	xid, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

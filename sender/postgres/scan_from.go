@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,11 +14,12 @@ import (
 // PostgreSQL keeps deleted and changed rows until they are vacuumed, and a snapshot that
 // somebody holds open prevents that. A scan that begins at the lowest key passes over all
 // of them, each time. So scans begin where the last ones found something, and once in a
-// while at the beginning, for rows that were committed late.
+// while at the beginning, for rows that were committed late. A scan of the outbox does so
+// before it meets anything that was numbered after such a commit: see outboxFrom.
 const (
 	// rescanEvery is how often a scan begins at the beginning.
 	rescanEvery = time.Second
-	// How much later than others a transaction may commit: one of a producer, and one of
+	// How much later than others most transactions commit: those of producers, and those of
 	// the store.
 	producersLate = 5 * time.Second
 	stepsLate     = 2 * time.Second
@@ -34,36 +37,59 @@ type scanFrom struct {
 	few     bool    // a few events came lately, with a few deliveries
 }
 
-// outboxFrom is a lower bound of seq. A sequence is not in the order of the commits, so the
-// bound lags by producersLate.
+// outboxFrom is a lower bound of seq. A sequence is not in the order of the commits: below
+// the bound, rows can still come of the transactions that were open when it was raised, and of
+// no others. Once one of them has ended, scans begin at the beginning (see fromBound). So of two
+// events about one object, which have their numbers in the order of their commits, no scan
+// finds the second alone. The bound lags by producersLate, so that few are open.
 type outboxFrom struct {
 	mu       sync.Mutex
-	low      int64
+	low      bound
 	next     int64 // will be low, from nextAt on
 	nextAt   time.Time
 	rescanAt time.Time
 }
 
+// bound is where a scan of the outbox begins, unless one of the open transactions has ended.
+type bound struct {
+	seq  int64
+	open []uint64
+}
+
+// fromBound is the seq at which a scan begins, if the bound is in these parameters.
+func fromBound(seq, open string) string {
+	return `(SELECT CASE WHEN EXISTS (SELECT 1 FROM unnest(` + open + `::text[]) AS o(xid) WHERE pg_visible_in_snapshot(o.xid::xid8, pg_current_snapshot())) THEN 0 ELSE ` + seq + `::bigint END)`
+}
+
+// xids are the open transactions as a parameter.
+func (f *bound) xids() []string {
+	return column(f.open, func(xid uint64) string { return strconv.FormatUint(xid, 10) })
+}
+
 // from returns where to begin.
-func (f *outboxFrom) from(now time.Time) int64 {
+func (f *outboxFrom) from(now time.Time) bound {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.After(f.rescanAt) {
 		f.rescanAt = now.Add(rescanEvery)
-		return 0
+		return bound{}
 	}
 	return f.low
 }
 
-// found notes the first seq that a scan from somewhere found; 0: nothing.
-func (f *outboxFrom) found(from, first int64, now time.Time) {
+// found notes the first seq that a scan found, and which transactions were open before it.
+func (f *outboxFrom) found(first int64, open []uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if first != 0 && first < f.low {
-		f.low, f.next = first, first
+	if first < f.low.seq {
+		f.low.seq, f.next = first, first
 	}
 	if first > f.next && now.After(f.nextAt) {
-		f.low, f.next, f.nextAt = f.next, first, now.Add(producersLate)
+		f.low, f.next, f.nextAt = bound{f.next, open}, first, now.Add(producersLate)
+		return
+	}
+	if len(f.low.open) > 0 { // not in place: from has given it away
+		f.low.open = slices.DeleteFunc(slices.Clone(f.low.open), func(xid uint64) bool { return !slices.Contains(open, xid) })
 	}
 }
 

@@ -17,7 +17,7 @@ func (c *core) StepSize() int { return 1024 }
 // one commits.
 func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	f := c.turnsFrom()
-	from := int64(0)
+	var from bound
 	if !c.scanFrom.off {
 		from = c.scanFrom.outbox.from(c.now())
 	}
@@ -27,7 +27,7 @@ func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Ba
 		known = &around{}
 		to := append(append([]any{&known.now}, known.columns()...), &some)
 		shared := c.processes.Besides(in.Claim.By.Process)
-		if err := c.dispatching().readOne(ctx, selectIdle.Of(shared), lookArgs(&in.Claim, f, shared, p.Events > 0, from), to...); err != nil {
+		if err := c.dispatching().readOne(ctx, selectIdle.Of(shared), lookArgs(&in.Claim, f, shared, p.Events > 0, from.seq), to...); err != nil {
 			return dispatch.Expanded{}, dispatch.Claims{}, fail("looking for what is due", err)
 		}
 		if next := known.next(); next > known.now && !known.woken && !some {
@@ -59,7 +59,7 @@ func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Ba
 	return x, b.out, nil
 }
 
-func (b *batch) run(p dispatch.ExpandParams, from int64, f turnsFrom, known *around) (x dispatch.Expanded, err error) {
+func (b *batch) run(p dispatch.ExpandParams, from bound, f turnsFrom, known *around) (x dispatch.Expanded, err error) {
 	if p.Events > 0 {
 		known = &around{} // what the transaction itself sees
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/postgres"
 )
 
 // soon bounds the calls that must not wait for a transaction that stays open for the
@@ -166,4 +167,46 @@ func TestDisablingNeverWaitsForACaller(t *testing.T) {
 	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'paused'`))
 	require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE status = 'disabled'`))
 	p.consistent(t)
+}
+
+// Of two events about one object the first is expanded first, even if its transaction was open
+// for so long that scans of the outbox begin behind it, and the second is committed right after
+// it.
+func TestLateCommitsKeepTheOrderOfAnObject(t *testing.T) {
+	for name, others := range map[string]int{"few": 1, "many": 40} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			now := time.Now()
+			s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Now: func() time.Time { return now }})
+			require.NoError(t, err)
+			register(t, s, 1, 1, sender.Settings{Order: sender.OrderObject})
+			one := func() sender.Draft {
+				d := draft(subscriberID(0))
+				d.Object.ID = "one"
+				return d
+			}
+			first, second := one(), one()
+			tx := p.begin(t, pgx.ReadCommitted)
+			_, err = s.PublishTx(t.Context(), tx, []sender.Draft{first})
+			require.NoError(t, err)
+			for range 4 {
+				publish(t, s, others, 1)
+				require.Equal(t, others, expandAll(t, s))
+				require.Len(t, exchange(t, s, batchOf(exchange(t, s, batchOf(nil, 1000)).Claimed, 0)).Recorded, others)
+				now = now.Add(time.Minute)
+			}
+			require.Zero(t, expandAll(t, s), "the scan from the beginning")
+
+			require.NoError(t, tx.Commit(t.Context()))
+			require.NoError(t, publishInTx(t.Context(), s, second))
+			expandAll(t, s)
+			for _, next := range []string{first.ID, second.ID} {
+				c := exchange(t, s, batchOf(nil, 1000)).Claimed
+				require.Len(t, c, 1)
+				require.Equal(t, next, c[0].Event.ID)
+				exchange(t, s, batchOf(c, 0))
+			}
+			p.delivered(t)
+		})
+	}
 }

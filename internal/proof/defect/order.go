@@ -36,6 +36,11 @@ var ofOrder = []Defect{
 		Old: "created[event] = at\n", New: "created[event] = 0 * at\n",
 	},
 	{
+		Name: "what is committed late is expanded after later events about its object, on PostgreSQL",
+		File: "sender/postgres/scan_from.go", Tests: []string{"./sender/postgres"}, Run: "^TestLateCommitsKeepTheOrderOfAnObject$",
+		Old: "bound{f.next, open}", New: "bound{f.next, nil}",
+	},
+	{
 		Name: "a released delivery stands behind those that a resume has let go on, on SQLite",
 		File: "sender/sqlite/release.go", Tests: []string{"./sender/sqlite"}, Run: orderOn("immediate"),
 		Old: "l.number == 1 && h.resumedTo >= 0", New: "l.number == 1 && h.resumedTo < 0",
