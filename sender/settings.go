@@ -122,7 +122,8 @@ const (
 	OrderObject Order = "object"
 	// OrderLatest: a newer version ends the earlier ones of its object that are not in
 	// flight, as StatusSuperseded. So a backlog grows with the objects, and not with the
-	// events. It is for endpoints that need the newest state alone.
+	// events. It is for endpoints that need the newest state alone, and not for events of
+	// which each counts.
 	OrderLatest Order = "latest"
 )
 

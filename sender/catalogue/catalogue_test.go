@@ -169,6 +169,26 @@ func TestConvert(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
+// A converter that appends to its data changes nothing that others read.
+func TestConverterHasACopy(t *testing.T) {
+	example := json.RawMessage(`{"a":1}     `)
+	c := made(t, catalogue.Type{Name: "a.b", Object: "a", Kind: catalogue.State, Versions: []catalogue.Version{
+		{Examples: []catalogue.Example{{ObjectID: "1", Data: json.RawMessage(`{}`)}}},
+		{
+			Since: "2026-11-25", Examples: []catalogue.Example{{Name: "new", ObjectID: "1", Data: example}},
+			Down: func(data json.RawMessage) (json.RawMessage, error) {
+				return append(bytes.TrimSuffix(bytes.TrimSpace(data), []byte("}")), `,"b":2}`...), nil
+			},
+		},
+	}})
+	require.Equal(t, `{"a":1}     `, string(example))
+	body := []byte(`{"data":{"a":1}} and what follows`)
+	_, data, err := c.Convert("a.b", "2026-11-25", "", body[len(`{"data":`):len(`{"data":{"a":1}`)])
+	require.NoError(t, err)
+	require.Equal(t, `{"a":1,"b":2}`, string(data))
+	require.Equal(t, `{"data":{"a":1}} and what follows`, string(body))
+}
+
 func TestState(t *testing.T) {
 	state, err := json.Marshal(made(t, paid(), thin()))
 	require.NoError(t, err)

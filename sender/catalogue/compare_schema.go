@@ -64,6 +64,12 @@ func (c *comparison) schema(path string, before, after any) {
 	if len(c.changes) > mostFound || reflect.DeepEqual(before, true) {
 		return // nothing was said
 	}
+	if byHand(before) || byHand(after) {
+		if !c.same(before, after, false) {
+			c.found(true, path, "a reference that is not followed stands in it: compare by hand what it allows")
+		}
+		return
+	}
 	was, ok := before.(map[string]any)
 	if !ok { // false: nothing was allowed
 		if !reflect.DeepEqual(before, after) {
@@ -110,12 +116,37 @@ func resolved(root, schema any) any {
 	for range maxFollowed {
 		m, ok := schema.(map[string]any)
 		ref, isRef := m["$ref"].(string)
-		if !ok || !isRef || !isPointer(ref) {
+		if !ok || !isRef || byHand(m) {
 			return schema
 		}
 		schema = pointedTo(root, ref)
 	}
 	return true
+}
+
+// references are the keywords that lead to another schema.
+var references = map[string]bool{"$ref": true, "$dynamicRef": true, "$recursiveRef": true}
+
+// byHand tells of a schema with a reference that resolved does not follow: it does not lead into
+// its own schema by names, or other keywords that count stand beside it.
+func byHand(schema any) bool {
+	m, _ := schema.(map[string]any)
+	for key := range references {
+		ref, there := m[key]
+		if !there {
+			continue
+		}
+		text, isText := ref.(string)
+		if key != "$ref" || !isText || !isPointer(text) {
+			return true
+		}
+		for other := range m {
+			if other != key && !annotations[other] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isPointer tells whether a reference leads into its own schema by names.
@@ -228,13 +259,17 @@ func (c *comparison) properties(path string, was, is map[string]any) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if _, ok := old[name]; !ok {
-			closed := was["additionalProperties"] == false
-			what := "it is new"
-			if closed {
-				what = "it is new, and there were to be no others"
-			}
-			c.found(closed, path+"/"+name, "%s", what)
+		if _, ok := old[name]; ok {
+			continue
+		}
+		at, others := path+"/"+name, was["additionalProperties"]
+		if others == false {
+			c.found(true, at, "it is new, and there were to be no others")
+			continue
+		}
+		c.found(false, at, "it is new")
+		if others != nil {
+			c.schema(at, others, now[name])
 		}
 	}
 }
@@ -270,6 +305,9 @@ func (c *comparison) others(path string, was, is map[string]any) {
 // named are the keywords whose members are schemas by names that are no keywords.
 var named = map[string]bool{"properties": true, "patternProperties": true, "dependentSchemas": true}
 
+// defs are where schemas stand that are referred to.
+var defs = []string{"#/$defs", "#/definitions"}
+
 // same tells whether parts of the schemas that are not compared in detail say the same, and
 // so does all that they refer to. names: their members are schemas by names.
 func (c *comparison) same(before, after any, names bool) bool {
@@ -284,7 +322,8 @@ func (c *comparison) same(before, after any, names bool) bool {
 			continue
 		}
 		followed[ref] = true
-		if !reflect.DeepEqual(bare(pointedTo(c.before, ref), false, &refs), bare(pointedTo(c.after, ref), false, nil)) {
+		names := slices.Contains(defs, ref)
+		if !reflect.DeepEqual(bare(pointedTo(c.before, ref), names, &refs), bare(pointedTo(c.after, ref), names, nil)) {
 			return false
 		}
 	}
@@ -303,8 +342,11 @@ func bare(schema any, names bool, refs *[]string) any {
 			case !names && (key == "const" || key == "enum"):
 				out[key] = in
 				continue
-			case !names && key == "$ref" && isText && isPointer(ref) && refs != nil:
+			case names || !references[key] || refs == nil:
+			case key == "$ref" && isText && isPointer(ref):
 				*refs = append(*refs, ref)
+			default: // it can lead to any of these
+				*refs = append(*refs, defs...)
 			}
 			out[key] = bare(in, !names && named[key], refs)
 		}

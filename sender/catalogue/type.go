@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 )
@@ -58,7 +59,7 @@ type Version struct {
 
 	// Down makes the data of the version before from data of this one: see [Converter].
 	// Only the first version has none. It must be a pure function of the data: no clock, no
-	// chance, no database. Many goroutines call it at once. An error puts the delivery off; its text is not logged,
+	// chance, no database. Many goroutines call it at once, each with a copy of its own. An error puts the delivery off; its text is not logged,
 	// since it may quote the data.
 	Down func(data json.RawMessage) (json.RawMessage, error) `json:"-"`
 }
@@ -109,9 +110,11 @@ func (t *Type) at(date string) int {
 }
 
 // convert makes the data of version to from that of version from, which is not older. A
-// converter that panics has failed. If one fails, at is its version.
+// converter that panics has failed. If one fails, at is its version. The converter gets a copy:
+// one that appends to its data would write into what others still read, such as the body that
+// other subscriptions get.
 func (t *Type) convert(data json.RawMessage, from, to int) (_ json.RawMessage, at int, err error) {
-	at = from
+	at, data = from, bytes.Clone(data)
 	defer func() {
 		if v := recover(); v != nil {
 			err = errors.New("it panicked")
