@@ -82,9 +82,13 @@ func (l Line) Overtaken(order sender.Order, event int64) bool {
 func (l Line) Yields(event int64) bool { return l.First != 0 && l.First < event && !l.Dead }
 
 // Holds tells whether a dead letter of a subscription stays in its line, so that the later
-// versions of its object stay behind. One that is closing is to come to its end.
+// versions of its object stay behind. One that is closing is to come to its end. While the
+// settings cannot be read they may say so: nothing is attempted until they can.
 func Holds(s *sender.Settings, status sender.SubscriptionStatus) bool {
-	return s != nil && s.Order == sender.OrderObject && s.HoldDead && status != sender.SubscriptionClosing
+	if s == nil || status == sender.SubscriptionClosing {
+		return false
+	}
+	return s.Unreadable() != nil || s.Order == sender.OrderObject && s.HoldDead
 }
 
 // HoldsNothing is the error for passing over a delivery that holds nothing back. It matches

@@ -55,6 +55,9 @@ func TestHolds(t *testing.T) {
 	require.False(t, rules.Holds(held, sender.SubscriptionClosing), "it is to come to its end")
 	require.False(t, rules.Holds(&sender.Settings{Order: sender.OrderObject}, sender.SubscriptionActive))
 	require.False(t, rules.Holds(nil, sender.SubscriptionActive))
+	unreadable := sender.ReadSettings([]byte(`{"HoldDead":"always"}`))
+	require.True(t, rules.Holds(&unreadable, sender.SubscriptionActive), "nobody knows")
+	require.False(t, rules.Holds(&unreadable, sender.SubscriptionClosing))
 }
 
 func TestSettleSupersedes(t *testing.T) {
