@@ -39,7 +39,7 @@ func TestEveryBlock(t *testing.T) {
 // commands are what a block of shell may call: of what is not checked, others would be
 // typing errors.
 var commands = map[string]bool{
-	"go": true, "curl": true, "psql": true, "createdb": true, "createuser": true, "export": true, "cd": true, "mkdir": true, "openssl": true, "printf": true,
+	"go": true, "git": true, "curl": true, "psql": true, "createdb": true, "createuser": true, "export": true, "cd": true, "mkdir": true, "openssl": true, "printf": true,
 	"pg_dump": true, "pg_restore": true, "docker": true, "sqlite3": true,
 }
 

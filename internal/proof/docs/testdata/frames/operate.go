@@ -23,6 +23,7 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/signing"
 )
 
 var (
@@ -40,6 +41,7 @@ var (
 	customers           console.Customers
 	workers             *jobs.Jobs[pgx.Tx]
 	newKey, oldKey      []byte
+	oldSecret           string
 	key                 sender.SealingKey
 	types               *catalogue.Catalogue
 )
