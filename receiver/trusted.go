@@ -19,7 +19,8 @@ type Trusted[Tx any] struct {
 	Body []byte
 
 	// Scope is the scope of the marker and the version. It must be the one under which
-	// the sender's posts are taken, or each event has two effects.
+	// the sender's posts are taken, or each event has two effects: another one than the
+	// receiver's own is refused.
 	// Defaults to the receiver's own; with Config.ScopeOf or Secrets it must be given.
 	Scope string
 
@@ -92,7 +93,11 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 }
 
 func (r *Receiver[Tx]) trustedScope(scope string) (string, *Error) {
-	return r.scopeGiven("Trusted.Scope", scope)
+	scope, failure := r.scopeGiven("Trusted.Scope", scope)
+	if failure == nil && r.scope != "" && scope != r.scope {
+		return "", fail(ReasonScope, fmt.Errorf("Trusted.Scope is %q, and this receiver's is %q", scope, r.scope))
+	}
+	return scope, failure
 }
 
 // scopeGiven is the scope that a caller gives in the field, or else the receiver's own.

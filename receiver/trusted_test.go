@@ -133,6 +133,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"no event", nil, receiver.Trusted[*sql.Tx]{Body: []byte(`{"id":"evt_1"}`)}, receiver.ReasonDecode},
 		{"too large", &receiver.Config{MaxBodyBytes: 10}, receiver.Trusted[*sql.Tx]{Body: body}, receiver.ReasonTooLarge},
 		{"no scope", byKey, receiver.Trusted[*sql.Tx]{Body: body}, receiver.ReasonScope},
+		{"another scope than its own", nil, receiver.Trusted[*sql.Tx]{Body: body, Scope: "other"}, receiver.ReasonScope},
 		{"a scope that is none", nil, receiver.Trusted[*sql.Tx]{Body: body, Scope: "\x00"}, receiver.ReasonScope},
 		{"a challenge", nil, receiver.Trusted[*sql.Tx]{Body: []byte(`{"id":"evt_1","type":"webhook.challenge","object":{"type":"a","id":"b"},"version":1,"data":{"token":"x"}}`)}, receiver.ReasonDecode},
 	} {

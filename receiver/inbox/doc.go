@@ -42,6 +42,13 @@
 // Error, and Hooks.Retry is called. Other events go on, except those of the same object
 // with Config.Ordered.
 //
+// # One inbox, one set of tables
+//
+// Whatever is in the tables is one inbox, and every Run on them applies all of it. So two
+// inboxes that differ in their receiver or their work need tables of their own: a schema
+// each on PostgreSQL, a file each on SQLite. If a receiver with one scope claims an event of
+// another scope, it puts that back, and logs it at Warn. With Secrets every scope is its own.
+//
 // # Order
 //
 // Versions keep an older state from being applied over a newer one, by leaving the older
