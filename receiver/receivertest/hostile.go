@@ -17,6 +17,8 @@ import (
 // made by package receiver or by anybody else.
 type Subject struct {
 	// Handler gets all requests at the path of HostileConfig.Sender, so it may be a router.
+	// An inbox answers before it applies: give the Handler of its receiver, with the same
+	// work.
 	Handler http.Handler
 	Secret  signing.Secret
 

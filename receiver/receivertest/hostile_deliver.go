@@ -27,6 +27,8 @@ func (h *hostile) hint(ev Event, a Answer) string {
 		return fmt.Sprintf(". The handler has no route for %s: give it its own events, by HostileConfig.Types or NewEvent", ev.Type)
 	case a.Result == receiver.DeadLettered:
 		return fmt.Sprintf(". The handler can never apply this %s, and its log says why: give it events with its own data, by HostileConfig.NewEvent", ev.Type)
+	case a.Result == receiver.Recorded:
+		return ". The handler is an inbox, which answers before it applies: try the Handler of its receiver, with the same work"
 	case a.Status == http.StatusNotFound:
 		return fmt.Sprintf(". The path is %s: where the router has the receiver at another one, say so by HostileConfig.Sender.Path", h.sender.cfg.Path)
 	case a.Status == http.StatusUnauthorized:

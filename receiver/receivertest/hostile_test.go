@@ -123,6 +123,7 @@ func TestHostileSaysWhatIsWrongWithATest(t *testing.T) {
 	for says, subject := range map[string]receivertest.Subject{
 		"no route for subscriber.created":         s.subject(rcv.Handler(orders)),
 		"can never apply this subscriber.created": s.subject(rcv.Handler(receiver.State(never))),
+		"The handler is an inbox":                 s.subject(rcv.RecordHandler(func(context.Context, *sql.Tx, receiver.Event) (bool, error) { return true, nil })),
 		"The path is /webhooks: ":                 s.subject(elsewhere),
 		"Subject.Secret must be":                  stranger,
 	} {
