@@ -31,9 +31,6 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 	if failed, ok := errors.AsType[*receiver.Error](err); ok {
 		reason, permanent, err = failed.Reason, failed.Permanent(), failed
 	}
-	if reason == receiver.ReasonScope {
-		err = fmt.Errorf("%w: another inbox has recorded it in these tables, and each needs tables of its own", err)
-	}
 	after, giveUp := decide(in.cfg.Policy, in.cfg.MaxAttempts, c, reason, rand.Float64())
 	if permanent || giveUp {
 		cause := err
