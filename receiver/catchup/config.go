@@ -11,7 +11,8 @@ import (
 
 // Config has the optional settings of a Catchup. The zero value and nil are valid.
 type Config struct {
-	// Name tells the cursors of several feeds in one store apart.
+	// Name tells the cursors of several feeds in one store apart. Two feeds that share a
+	// name go on from each other's cursor, and miss events: give each feed a name of its own.
 	// Defaults to "default".
 	Name string
 
