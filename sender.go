@@ -146,7 +146,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now, OwnPolicies: c.OwnPolicies,
 	}
 	if c.Catalogue != nil {
-		r.PayloadVersion = c.Catalogue.Newest()
+		r.PayloadVersion, r.Facts = c.Catalogue.Newest(), c.Catalogue.Facts()
 	}
 	if c.Challenge {
 		r.Challenger, errs[4] = challenge.New(&challenge.Config{

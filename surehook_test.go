@@ -233,7 +233,8 @@ func TestUnknownPayloadVersion(t *testing.T) {
 	require.Equal(t, []string{"not.in.it", "a.b"}, checked)
 }
 
-// A filter is previewed on the payload version that is delivered: one catalogue is for all parts.
+// A filter is previewed on the payload version that is delivered, and facts are in no order by
+// which older ones are not: one catalogue is for all parts.
 func TestPartsAgreeOnTheCatalogue(t *testing.T) {
 	types, err := shop.New()
 	require.NoError(t, err)
@@ -250,6 +251,10 @@ func TestPartsAgreeOnTheCatalogue(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{1, want, 0}, []int{p.Events, p.Matching, p.Unmade})
 	}
+	owner, _, err := s.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	_, err = s.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: owner.ID, URL: "https://customer.example/", Settings: sender.Settings{Order: sender.OrderLatest}})
+	require.ErrorContains(t, err, `each event of the type "order.cancelled" counts, for which "*" asks`)
 }
 
 // An endpoint sees deliveries and challenges alike, and all parts that send events again

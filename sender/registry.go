@@ -44,6 +44,12 @@ type RegistryConfig struct {
 	// subscriptions are pinned to nothing. See Settings.PayloadVersion.
 	PayloadVersion string
 
+	// Facts are the event types of which each event counts: the catalogue's (see
+	// catalogue.Catalogue.Facts). A subscription cannot ask for one of them with
+	// OrderLatest, which would end older ones undelivered. One that does so already stays
+	// as it is. The default is none.
+	Facts []string
+
 	// OwnPolicies say which retry schedules, horizons and times until disabling subscriptions
 	// may have of their own. The default is none. Give the Dispatcher the same, as
 	// Policy.Own.
@@ -131,6 +137,11 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 			errs = append(errs, fmt.Errorf("sender: RegistryConfig.PayloadVersion: %w", err))
 		}
 	}
+	for _, name := range c.Facts {
+		if err := ident.Type(name); err != nil {
+			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Facts: %q: %w", name, err))
+		}
+	}
 	c.Retention = c.Retention.WithDefaults()
 	errs = append(errs, c.Retention.Problems(c.OwnPolicies.Horizon())...)
 	errs = append(errs, c.OwnPolicies.Problems()...)
@@ -139,7 +150,7 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 	}
 	r := &Registry[Tx]{
 		store: store, keys: keys, keeps: c.Retention, network: guard.Policy(c.Network), now: c.Now, challenger: c.Challenger,
-		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies), payloadVersion: c.PayloadVersion, policies: c.OwnPolicies},
+		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies), payloadVersion: c.PayloadVersion, facts: slices.Clone(c.Facts), policies: c.OwnPolicies},
 	}
 	if r.now == nil {
 		r.now = time.Now

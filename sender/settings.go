@@ -123,7 +123,7 @@ const (
 	// OrderLatest: a newer version ends the earlier ones of its object that are not in
 	// flight, as StatusSuperseded. So a backlog grows with the objects, and not with the
 	// events. It is for endpoints that need the newest state alone, and not for events of
-	// which each counts.
+	// which each counts: see RegistryConfig.Facts.
 	OrderLatest Order = "latest"
 )
 

@@ -37,6 +37,7 @@ type settingsLimits struct {
 	timeout        time.Duration
 	proxies        []string
 	payloadVersion string // the newest; "": there is no catalogue
+	facts          []string
 	policies       PolicyBounds
 }
 
@@ -109,6 +110,21 @@ func (s Settings) checkOrder() (errs []error) {
 	holds := s.HoldTries != 0 || s.HoldFor != 0 || s.HoldDead
 	bad(holds && s.Order != OrderObject, "order", "hold tries, hold for and hold dead are for the order %q alone: set it, or leave them out", OrderObject)
 	return errs
+}
+
+// checkFacts refuses event types of which each event counts, if older ones may end undelivered.
+func (l settingsLimits) checkFacts(types []string, order Order) error {
+	if order != OrderLatest {
+		return nil
+	}
+	for _, asked := range types {
+		for _, fact := range l.facts {
+			if TypeMatches(asked, fact) {
+				return refuseField("order", "settings: ", "by the order %q newer events replace older ones, and each event of the type %q counts, for which %q asks: ask for other types, or for another order", OrderLatest, fact, asked)
+			}
+		}
+	}
+	return nil
 }
 
 // refuseProxy keeps the name of the configuration's field to the whole text.

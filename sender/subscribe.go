@@ -195,6 +195,11 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	if err != nil {
 		errs = append(errs, err)
 	}
+	if !s.Implicit && !(n.Settings.Order == s.Settings.Order && slices.Equal(types, s.EventTypes)) {
+		if err := r.limits.checkFacts(types, n.Settings.Order); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	f, filterErr := checkFilter(n.Filter, s.Implicit)
 	errs = append(errs, filterErr...)
 	if len(n.Description) > maxDescription {

@@ -115,6 +115,22 @@ func (c *Catalogue) Newest() string {
 	return ""
 }
 
+// Facts are the names of the types whose Kind is Fact, without those of [Own]: of a notice and
+// of a job's end, the newest about an object says it all. A registry has them as
+// sender.RegistryConfig.Facts.
+func (c *Catalogue) Facts() (names []string) {
+	own := map[string]bool{}
+	for _, t := range Own() {
+		own[t.Name] = true
+	}
+	for i := range c.types {
+		if t := &c.types[i]; t.Kind == Fact && !own[t.Name] {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // PayloadVersion is the date of a type's newest version, in which it is published; "" if it
 // has none, or there is no such type.
 func (c *Catalogue) PayloadVersion(eventType string) string {

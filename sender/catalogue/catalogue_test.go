@@ -125,6 +125,12 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+func TestFacts(t *testing.T) {
+	fact := paid()
+	fact.Name, fact.Kind = "invoice.voided", catalogue.Fact
+	require.Equal(t, []string{"invoice.voided"}, made(t, append(catalogue.Own(), paid(), fact, thin())...).Facts())
+}
+
 func TestGroups(t *testing.T) {
 	named := func(name, group string) catalogue.Type {
 		one := thin()
