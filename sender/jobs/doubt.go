@@ -11,8 +11,9 @@ import (
 const doubtShare = 10
 
 // doubt is a claim whose transaction has failed: it may have been committed all the same, or
-// may still be. Its jobs are begun by nobody, so the worker gives them back as soon as it finds
-// them. Otherwise each would wait for the end of its lease, and lose a try.
+// may still be. Or the worker was stopped meanwhile. Its jobs are begun by nobody, so the worker
+// gives them back as soon as it finds them. Otherwise each would wait for the end of its lease,
+// and lose a try.
 type doubt struct {
 	token int64
 	jobs  []Record  // what unclaim needs of them, as they were before
@@ -51,7 +52,7 @@ func (w *worker[Tx]) giveBack(ctx context.Context) {
 		w.doubts = nil
 		return
 	}
-	w.j.cfg.Logger.WarnContext(ctx, "jobs of a claim that failed could not be looked for; it is tried again until their leases end", "error", err)
+	w.j.cfg.Logger.WarnContext(ctx, "jobs that were claimed and not begun could not be looked for; it is tried again until their leases end", "error", err)
 	now := w.j.cfg.Now()
 	for len(w.doubts) > 0 && !w.doubts[0].until.After(now) {
 		w.doubts = w.doubts[1:]

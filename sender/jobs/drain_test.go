@@ -74,6 +74,50 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// lateCommit is a store whose claims wait before they commit.
+type lateCommit struct {
+	jobs.Store[tx]
+	commit chan struct{}
+}
+
+func (l *lateCommit) DueTx(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+	due, now, err := l.Store.DueTx(ctx, tx, kind, limit)
+	if len(due) > 0 {
+		<-l.commit
+	}
+	return due, now, err
+}
+
+// A job whose claim commits after the workers were stopped is not begun, and waits for nobody.
+func TestDrainDuringAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		store := &lateCommit{Store: b.store, commit: make(chan struct{})}
+		j, err := jobs.New[tx](store, []kind{work(func(context.Context, *run) (json.RawMessage, error) {
+			t.Error("a job was begun")
+			return nil, nil
+		})}, &config{Logger: quiet})
+		require.NoError(t, err)
+		elsewhere := b.jobs(config{}, nothing)
+		job := b.submit(elsewhere, jobs.Submission{})
+		stop := b.start(j)
+		synctest.Wait()
+		ended := make(chan error, 1)
+		go func() { ended <- stop() }()
+		synctest.Wait()
+		close(store.commit)
+		require.NoError(t, <-ended)
+		got := b.get(elsewhere, job.ID)
+		require.Equal(t, jobs.Queued, got.Status)
+		require.Zero(t, got.Tries)
+		require.Zero(t, got.StartedAt)
+		begun := time.Now()
+		b.start(elsewhere)
+		require.Equal(t, jobs.Succeeded, b.finished(elsewhere, job.ID).Status)
+		require.Less(t, time.Since(begun), 5*time.Second, "of the bubble's time: it does not wait for the end of a lease")
+	})
+}
+
 func TestDatabaseAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -119,7 +119,7 @@ func (w *worker[Tx]) claiming(ctx, soft, hard context.Context) {
 		case <-timer.C:
 		}
 		for ctx.Err() == nil {
-			more, err := w.claim(soft, hard)
+			more, err := w.claim(ctx, soft, hard)
 			if err != nil {
 				if ctx.Err() != nil {
 					return
@@ -144,9 +144,9 @@ type claimed struct {
 	over error
 }
 
-// claim claims as many jobs as it has room for, and begins them. more tells that there
-// may be more due jobs that there is room for.
-func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
+// claim claims as many jobs as it has room for, and begins them, unless ctx has ended by then.
+// more tells that there may be more due jobs that there is room for.
+func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err error) {
 	w.giveBack(hard)
 	room := w.free()
 	if len(room) == 0 {
@@ -154,15 +154,15 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 	}
 	from := w.j.cfg.Now()
 	// The worker must learn whether this commits, also when it is being stopped.
-	ctx, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
+	lasting, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
 	defer cancel()
 	var all []claimed
 	var before []Record
 	token := fence.Token()
-	err = w.j.inTx(ctx, func(tx Tx) error {
+	err = w.j.inTx(lasting, func(tx Tx) error {
 		all, before, more = nil, nil, false
 		for _, name := range slices.Sorted(maps.Keys(room)) {
-			due, now, err := w.j.store.DueTx(ctx, tx, name, room[name])
+			due, now, err := w.j.store.DueTx(lasting, tx, name, room[name])
 			if err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 			for _, r := range due {
 				before = append(before, Record{Job: Job{ID: r.ID, Status: r.Status, Tries: r.Tries, StartedAt: r.StartedAt}, Due: r.Due})
 				over := r.claim(w.j.kinds[name].rules(), token, now, w.j.cfg.Lease)
-				if err := w.j.store.UpdateTx(ctx, tx, r); err != nil {
+				if err := w.j.store.UpdateTx(lasting, tx, r); err != nil {
 					return err
 				}
 				all = append(all, claimed{r, over})
@@ -178,7 +178,7 @@ func (w *worker[Tx]) claim(soft, hard context.Context) (more bool, err error) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		if len(before) > 0 {
 			w.doubts = append(w.doubts, doubt{token, before, w.j.cfg.Now().Add(w.j.cfg.Lease)})
 		}
