@@ -68,7 +68,7 @@ type operation struct {
 	who          access
 	says         bool  // a list of which described says who sees what
 	shows        bool  // a secret: the answer is kept nowhere on its way
-	errors       []int // besides 400, 401, 404, 422, 500 and 503, which most can answer
+	errors       []int // besides those that every call can answer, and 401, 403, 404 and 429
 }
 
 // newAPI makes the API on a mux: the same types serve the requests and describe them
@@ -99,7 +99,8 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Description: o.whoInWords(), Tags: []string{o.tag}, DefaultStatus: o.status,
 		// The body has been read by then, within its bounds: see body.go.
 		MaxBodyBytes: maxBody + 1, BodyReadTimeout: -1,
-		Errors: append([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, o.errors...),
+		// A body is also read where none is taken.
+		Errors: append([]int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, o.errors...),
 	}
 	op.Security = []map[string][]string{} // so that nobody takes it for forgotten
 	if o.who != everybody {
@@ -112,9 +113,6 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 	}
 	if strings.Contains(o.path, "{") || strings.HasPrefix(o.path, "/subscribers/") {
 		op.Errors = append(op.Errors, http.StatusNotFound)
-	}
-	if o.method == http.MethodPost || o.method == http.MethodPatch {
-		op.Errors = append(op.Errors, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, callerOf(ctx), in)

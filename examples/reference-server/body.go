@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,6 +30,7 @@ func bounded(next http.Handler, within time.Duration) http.Handler {
 			p.write(w)
 			return
 		}
+		r.URL.RawQuery = r.URL.Query().Encode() // huma takes a name alone for one with the value true
 		body, p := read(w, r, within)
 		if p != nil {
 			p.write(w)
@@ -89,7 +91,7 @@ func read(w http.ResponseWriter, r *http.Request, within time.Duration) (body []
 	case r.Header.Get("Content-Encoding") != "":
 		return nil, problem(http.StatusUnsupportedMediaType, "the body must not be encoded: leave out Content-Encoding")
 	case !utf8.Valid(body):
-		return nil, problem(http.StatusBadRequest, "the body is not valid UTF-8 (RFC 8259, section 8.1)")
+		return nil, malformed("body", "it is not valid UTF-8 (RFC 8259, section 8.1)")
 	}
 	return body, nil
 }
@@ -108,17 +110,19 @@ func isJSON(contentType string) bool {
 // wellFormedURL refuses what no database takes as text, so that no handler has to.
 func wellFormedURL(r *http.Request) *Problem {
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
-		return problem(http.StatusBadRequest, "the query is malformed: its parameters must be percent-encoded, and joined with &")
+		return malformed("query", "it is malformed: its parameters must be percent-encoded, and joined with &")
 	}
-	for _, values := range r.URL.Query() {
-		for _, v := range values {
-			if !text(v) {
-				return problem(http.StatusBadRequest, "a parameter of the query is not valid UTF-8, or holds a NUL")
-			}
+	for name, values := range r.URL.Query() {
+		switch {
+		case !slices.ContainsFunc(values, func(v string) bool { return !text(v) }):
+		case name == "cursor", name == "after": // whatever it is, no page has returned it
+			return invalid("query."+name, notOfAList)
+		default:
+			return malformed("query."+name, "it is not valid UTF-8, or holds a NUL")
 		}
 	}
 	if !text(r.URL.Path) {
-		return problem(http.StatusBadRequest, "the path is not valid UTF-8, or holds a NUL")
+		return malformed("path", "it is not valid UTF-8, or holds a NUL")
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
 )
@@ -115,6 +117,14 @@ type (
 		ID string `path:"id" doc:"The delivery's id."`
 	}
 )
+
+// Resolve implements huma.Resolver: a parameter cannot be a pointer.
+func (l *listDeliveries) Resolve(ctx huma.Context) []error {
+	if ctx.Query("until") != "" {
+		l.Until = asBound(&l.Until)
+	}
+	return nil
+}
 
 func (s *server) deliveryOperations() {
 	const tag = "Deliveries"

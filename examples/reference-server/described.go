@@ -168,7 +168,7 @@ func aboutJobs() map[string]words {
 	cancelled.Status, cancelled.FinishedAt = "cancelled", momentary(1)
 	return map[string]words{
 		"submit-job": {
-			"Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own.",
+			"Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own.",
 			NewJob{Kind: "replay", Input: json.RawMessage(`{"status":"dead_lettered","since":"2026-01-01T00:00:00Z"}`), CallbackURL: "https://hooks.example.com/jobs"}, queued,
 		},
 		"list-jobs":  {"Lists the jobs that the caller has submitted, the operator too.", nil, aPage(done)},

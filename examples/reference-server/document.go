@@ -98,6 +98,10 @@ func describeOperation(kind, path, method string, op node, all map[string]words)
 
 func describeResponse(path, status string, r node) {
 	switch status {
+	case "401":
+		r["headers"] = node{"WWW-Authenticate": node{"description": "By which scheme a token is sent: Bearer.", "schema": node{"type": "string"}}}
+	case "405":
+		r["headers"] = node{"Allow": node{"description": "The methods that the path has, with commas between.", "schema": node{"type": "string"}}}
 	case "429", "503":
 		r["headers"] = node{"Retry-After": node{"description": "After how many seconds it is worth another try.", "schema": node{"type": "integer"}}}
 	case "204":

@@ -70,7 +70,11 @@ func (s *server) listEvents(ctx context.Context, c caller, in *listEvents) (*ans
 		p.Type, p.Title, p.NextCursor = typeCursorExpired, "The cursor is older than what is kept", expired.Next
 		return nil, p
 	case errors.As(err, &wrong):
-		return nil, invalid("query."+wrong.Parameter, plain(wrong.Err))
+		at := wrong.Parameter
+		if at == "after" && in.After == "" {
+			at = "cursor"
+		}
+		return nil, invalid("query."+at, plain(wrong.Err))
 	case errors.Is(err, sender.ErrNotFound): // the caller was deleted while it waited
 		return nil, unauthorized()
 	case err != nil:

@@ -20,9 +20,9 @@ import (
 // ExportEvents is the input of export_events: which events are listed, of those that
 // the submitter may see and that were published before the job was.
 type ExportEvents struct {
-	Since     time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
-	Until     time.Time `json:"until,omitzero" doc:"Events that were published before it."`
-	EventType string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
+	Since     time.Time  `json:"since,omitzero" doc:"Events that were published at it or later."`
+	Until     *time.Time `json:"until,omitempty" doc:"Events that were published before it."`
+	EventType string     `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
 }
 
 // ExportLink is the result of an export that is too long to be a result itself.
@@ -51,7 +51,7 @@ func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json
 	if err := json.Unmarshal(input, &in); err != nil {
 		return badInput(err)
 	}
-	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+	if in.Until != nil && !in.Since.IsZero() && !in.Since.Before(*in.Until) {
 		return invalid("body.input.until", "it must be later than since")
 	}
 	return nil
@@ -71,8 +71,8 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 	j := run.Job()
 	// Events that come while it runs are not exported.
 	until := j.CreatedAt
-	if !in.Until.IsZero() && in.Until.Before(until) {
-		until = in.Until
+	if in.Until != nil && in.Until.Before(until) {
+		until = asBound(in.Until)
 	}
 	query := history.EventQuery{Type: in.EventType, Since: in.Since, Until: until}
 	for {

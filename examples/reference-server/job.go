@@ -117,7 +117,7 @@ func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List
 	}
 	page, next, err := s.jobs.List(ctx, jobs.Query{Owner: c.id, Cursor: cursor, Limit: in.Limit})
 	if errors.Is(err, jobs.ErrInvalid) { // all but the cursor was looked at
-		return nil, invalid("query.cursor", "it must be the next_cursor of a page of the same list")
+		return nil, invalid("query.cursor", notOfAList)
 	}
 	if err != nil {
 		return nil, err

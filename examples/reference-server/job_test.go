@@ -330,9 +330,19 @@ func TestReplayJob(t *testing.T) {
 		db := p.open(t)
 		_, err := db.ExecContext(t.Context(), "UPDATE surehook_replays SET status = 'running' WHERE asked_by = '"+slow+"'")
 		require.NoError(t, err)
-		start(t, p)
+		s = start(t, p)
 		eventually(t, "it is ended", func() []string { return each(t, db, "SELECT status FROM surehook_replays WHERE asked_by = '"+slow+"'") },
 			func(status []string) bool { return slices.Equal(status, []string{"cancelled"}) })
+
+		// If a job stood still for so long that its replay is not kept any more, another try finds no more.
+		slow = s.submit(operatorToken, "replay", object{"status": "delivered", "rate_per_second": 0.01})
+		eventually(t, "it has begun", func() any { return s.get(operatorToken, "/jobs/"+slow).is(http.StatusOK)["progress"] }, func(p any) bool { return p != nil })
+		s.stop()
+		_, err = db.ExecContext(t.Context(), "DELETE FROM surehook_replays WHERE asked_by = '"+slow+"'")
+		require.NoError(t, err)
+		failed := start(t, p).finished(operatorToken, slow)
+		require.Equal(t, "failed", failed["status"])
+		require.Contains(t, failed["error"], "not found: replay")
 	})
 }
 

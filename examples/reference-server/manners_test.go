@@ -31,8 +31,8 @@ func TestManners(t *testing.T) {
 		s.get(c.token, at+"%2Fsecret").refused(http.StatusNotFound)
 		s.get(c.token, at+"/").refused(http.StatusNotFound)
 		s.post(operatorToken, "/subscribers/", object{"name": "x"}).refused(http.StatusNotFound)
-		s.get(c.token, "/jobs/%ff").refused(http.StatusBadRequest)
-		s.get(c.token, "/jobs/job_%00").refused(http.StatusBadRequest)
+		s.get(c.token, "/jobs/%ff").refused(http.StatusBadRequest, "path")
+		s.get(c.token, "/jobs/job_%00").refused(http.StatusBadRequest, "path")
 
 		for path, allowed := range map[string]string{at: "DELETE, GET, HEAD, PATCH", "/jobs": "GET, HEAD, POST", "/openapi.json": "GET, HEAD"} {
 			r := s.call(operatorToken, http.MethodOptions, path, nil)
@@ -61,6 +61,7 @@ func TestManners(t *testing.T) {
 		for token, path := range map[string]string{c.token: "/deliveries?cursor=", operatorToken: "/subscribers?name=&cursor="} {
 			s.get(token, path).is(http.StatusOK)
 		}
+		require.Equal(t, s.get(operatorToken, "/subscribers").data(), s.get(operatorToken, "/subscribers?name&cursor").data())
 		s.patch(operatorToken, at, object{}, "If-Match", "*").is(http.StatusOK)
 		s.post(c.token, at+"/secret/retire", nil, "If-Match", "*").is(http.StatusNoContent)
 
@@ -177,6 +178,7 @@ func TestJobsWithin(t *testing.T) {
 			want  []string
 		}{
 			{object{"since": at[1]}, ids[1:]}, {object{"until": at[1]}, ids[:1]}, {object{"since": at[1], "until": at[2]}, ids[1:2]},
+			{object{"until": "0001-01-01T00:00:00Z"}, nil}, {object{"until": "0000-01-01T00:00:00Z"}, nil},
 		} {
 			test.input["event_type"] = "order.paid"
 			var got []string
@@ -190,6 +192,8 @@ func TestJobsWithin(t *testing.T) {
 			test.input["subscription_id"] = first
 			require.Equal(t, object{"matched": float64(len(test.want)), "replayed": 0.0}, replay(), "%v", test.input)
 		}
+		require.Empty(t, s.get(c.token, "/deliveries?until=0001-01-01T00:00:00Z").data())
+		require.Len(t, s.get(c.token, "/deliveries?since=0001-01-01T00:00:00Z").data(), 6)
 		bad.answers(http.StatusOK)
 		before := len(bad.received())
 		s.finished(c.token, s.submit(c.token, "replay", object{"subscription_id": first, "until": at[2]}))

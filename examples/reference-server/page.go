@@ -41,12 +41,16 @@ func (p *Page) cursor(list string) (string, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 	if err != nil || len(raw) < checkSize || outer(list, string(raw[checkSize:])) != p.Cursor {
-		return "", invalid("query.cursor", "it must be the next_cursor of a page of the same list")
+		return "", invalid("query.cursor", notOfAList)
 	}
 	return string(raw[checkSize:]), nil
 }
 
-const checkSize = 6
+const (
+	checkSize = 6
+
+	notOfAList = "it must be the next_cursor of a page of the same list"
+)
 
 // outer is a cursor as callers see it: the library's, with a check of which list it
 // is of. It holds no secret, and gives no right.
@@ -66,6 +70,19 @@ func orNull[T comparable](v T) *T {
 		return nil
 	}
 	return &v
+}
+
+// asBound is a time before which something was, if there is one. The library's zero time, of
+// the year 1, bounds nothing: one that was given is always after it.
+func asBound(t *time.Time) time.Time {
+	switch earliest := (time.Time{}).Add(time.Microsecond); {
+	case t == nil:
+		return time.Time{}
+	case t.Before(earliest):
+		return earliest
+	default:
+		return *t
+	}
 }
 
 // timeOrNull is null for no time, and in UTC.

@@ -110,6 +110,9 @@ func fromHuma(status int, detail string, errs ...error) huma.StatusError {
 			p.Errors = append(p.Errors, detailOf(d.ErrorDetail()))
 		}
 	}
+	if detail == "request body is required" {
+		p.Errors = []Detail{{Location: "body", Message: "it is required"}}
+	}
 	if len(p.Errors) > 0 {
 		p.Detail = summary(p.Errors)
 	}

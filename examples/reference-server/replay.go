@@ -14,16 +14,16 @@ import (
 
 // ReplayDeliveries is the input of replay: which deliveries are sent again.
 type ReplayDeliveries struct {
-	Status         string    `json:"status,omitempty" enum:"dead_lettered,delivered,superseded" doc:"The default is dead_lettered."`
-	SubscriptionID string    `json:"subscription_id,omitempty" minLength:"1" doc:"Of one subscription."`
-	SubscriberID   string    `json:"subscriber_id,omitempty" minLength:"1" doc:"Of one owner's subscriptions. A subscriber can name itself alone, and need not."`
-	EventType      string    `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
-	ErrorClass     string    `json:"error_class,omitempty" enum:"dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Those whose last attempt failed in this way."`
-	StatusCode     int       `json:"status_code,omitempty" minimum:"100" maximum:"999" doc:"Those whose last attempt was answered with it."`
-	Since          time.Time `json:"since,omitzero" doc:"Events that were published at it or later."`
-	Until          time.Time `json:"until,omitzero" doc:"Events that were published before it."`
-	RatePerSecond  float64   `json:"rate_per_second,omitempty" minimum:"0" doc:"0: as fast as there is room."`
-	DryRun         bool      `json:"dry_run,omitempty" doc:"Only count."`
+	Status         string     `json:"status,omitempty" enum:"dead_lettered,delivered,superseded" doc:"The default is dead_lettered."`
+	SubscriptionID string     `json:"subscription_id,omitempty" minLength:"1" doc:"Of one subscription."`
+	SubscriberID   string     `json:"subscriber_id,omitempty" minLength:"1" doc:"Of one owner's subscriptions. A subscriber can name itself alone, and need not."`
+	EventType      string     `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
+	ErrorClass     string     `json:"error_class,omitempty" enum:"dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Those whose last attempt failed in this way."`
+	StatusCode     int        `json:"status_code,omitempty" minimum:"100" maximum:"999" doc:"Those whose last attempt was answered with it."`
+	Since          time.Time  `json:"since,omitzero" doc:"Events that were published at it or later."`
+	Until          *time.Time `json:"until,omitempty" doc:"Events that were published before it."`
+	RatePerSecond  float64    `json:"rate_per_second,omitempty" minimum:"0" doc:"0: as fast as there is room."`
+	DryRun         bool       `json:"dry_run,omitempty" doc:"Only count."`
 }
 
 // Replayed is the result of replay.
@@ -45,7 +45,7 @@ const replayLook = 200 * time.Millisecond
 func (r *ReplayDeliveries) filter() replay.Filter {
 	return replay.Filter{
 		Status: sender.Status(r.Status), Subscription: r.SubscriptionID, Subscriber: r.SubscriberID, EventType: r.EventType,
-		ErrorClass: sender.Class(r.ErrorClass), StatusCode: r.StatusCode, Since: r.Since, Until: r.Until,
+		ErrorClass: sender.Class(r.ErrorClass), StatusCode: r.StatusCode, Since: r.Since, Until: asBound(r.Until),
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *service) checkReplay(ctx context.Context, tx *sql.Tx, c caller, input j
 	if err := json.Unmarshal(input, &in); err != nil {
 		return badInput(err)
 	}
-	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+	if in.Until != nil && !in.Since.IsZero() && !in.Since.Before(*in.Until) {
 		return invalid("body.input.until", "it must be later than since")
 	}
 	if in.SubscriberID != "" && !c.owns(in.SubscriberID) {
@@ -208,7 +208,7 @@ func (s *service) followReplay(ctx context.Context, own replays, run *jobs.Run[*
 	for {
 		r, err := own.Get(ctx, state.Replay)
 		if err != nil && ctx.Err() == nil {
-			return nil, err
+			return nil, forGood(err)
 		}
 		ended := err == nil && (r.Status == replay.Finished || r.Status == replay.Cancelled)
 		if err == nil && (ended || r.Admitted > state.Admitted) {

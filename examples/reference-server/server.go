@@ -232,7 +232,8 @@ func (s *server) metricsOperation(mux *http.ServeMux) {
 		Security: []map[string][]string{{"bearer": {}}},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-			"400": refused("Bad Request"), "401": refused("Unauthorized"), "403": refused("Forbidden"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
+			"400": refused("Bad Request"), "401": refused("Unauthorized"), "403": refused("Forbidden"), "408": refused("Request Timeout"), "413": refused("Request Entity Too Large"),
+			"415": refused("Unsupported Media Type"), "422": refused("Unprocessable Entity"), "429": refused("Too Many Requests"),
 			"500": refused("Internal Server Error"), "503": refused("Service Unavailable"), // whose token is it?
 		},
 	})

@@ -162,7 +162,7 @@ func (s *service) assembleJobs() error {
 		s.metrics.finished(j)
 		s.endReplayOf(ctx, j)
 	}}
-	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: min(jobsDrain, s.options.timeout), Logger: s.log, Hooks: hooks})
+	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: min(jobsDrain, s.options.timeout), MaxStateBytes: maxImportState, Logger: s.log, Hooks: hooks})
 	return err
 }
 

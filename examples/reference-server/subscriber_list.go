@@ -36,7 +36,7 @@ func (s *server) listSubscribers(ctx context.Context, _ caller, in *listSubscrib
 	if raw != "" {
 		created, id, _ := strings.Cut(raw, ".")
 		if after.created, err = strconv.ParseInt(created, 10, 64); err != nil || !text(id) {
-			return nil, invalid("query.cursor", "it must be the next_cursor of a page of the same list")
+			return nil, invalid("query.cursor", notOfAList)
 		}
 		after.id = id
 	}

@@ -321,7 +321,7 @@ func resumeOf(change SubscriptionChange) (sender.Resume, error) {
 		return sender.Resume{None: true}, nil
 	}
 	since, err := time.Parse(time.RFC3339, change.Resume)
-	if err != nil || since.IsZero() {
+	if err != nil {
 		return sender.Resume{}, invalid("body.resume", "it must be all, none or a time such as 2006-01-02T15:04:05Z")
 	}
 	return sender.Resume{Since: since}, nil

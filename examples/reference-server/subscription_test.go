@@ -147,7 +147,7 @@ func TestPausedDeliveriesAreHeld(t *testing.T) {
 		for _, take := range []struct {
 			resume string
 			posted int
-		}{{"", 2}, {"all", 2}, {"none", 0}, {"since", 1}} {
+		}{{"", 2}, {"all", 2}, {"0001-01-01T00:00:00Z", 2}, {"none", 0}, {"since", 1}} {
 			e := newEndpoint(t)
 			id := s.subscribe(c.token, e.URL)
 			require.Equal(t, "paused", s.patch(c.token, "/subscriptions/"+id, object{"status": "paused"}).is(http.StatusOK)["status"])
