@@ -2175,7 +2175,7 @@ type ClientInterface interface {
 
 	// SubmitJobWithBody Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2184,7 +2184,7 @@ type ClientInterface interface {
 
 	// SubmitJob Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2652,7 +2652,7 @@ func (c *Client) ListJobs(ctx context.Context, params *ListJobsParams, reqEditor
 
 // SubmitJobWithBody Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2671,7 +2671,7 @@ func (c *Client) SubmitJobWithBody(ctx context.Context, params *SubmitJobParams,
 
 // SubmitJob Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5415,7 +5415,7 @@ type ClientWithResponsesInterface interface {
 
 	// SubmitJobWithBodyWithResponse Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5424,7 +5424,7 @@ type ClientWithResponsesInterface interface {
 
 	// SubmitJobWithResponse Submit a job
 	//
-	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+	// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5756,6 +5756,16 @@ type ClientWithResponsesInterface interface {
 	WhyEventWithResponse(ctx context.Context, id string, params *WhyEventParams, reqEditors ...RequestEditorFn) (*WhyEventResponse, error)
 }
 
+// ListDeliveriesResponse401Headers the declared response headers of an HTTP 401 response for ListDeliveries
+type ListDeliveriesResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListDeliveriesResponse405Headers the declared response headers of an HTTP 405 response for ListDeliveries
+type ListDeliveriesResponse405Headers struct {
+	Allow *string
+}
+
 // ListDeliveriesResponse429Headers the declared response headers of an HTTP 429 response for ListDeliveries
 type ListDeliveriesResponse429Headers struct {
 	RetryAfter *int
@@ -5777,6 +5787,12 @@ type ListDeliveriesResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -5785,6 +5801,10 @@ type ListDeliveriesResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListDeliveriesResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListDeliveriesResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListDeliveriesResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -5809,6 +5829,21 @@ func (r ListDeliveriesResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r ListDeliveriesResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ListDeliveriesResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ListDeliveriesResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ListDeliveriesResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -5860,6 +5895,16 @@ func (r ListDeliveriesResponse) ContentType() string {
 	return ""
 }
 
+// GetDeliveryResponse401Headers the declared response headers of an HTTP 401 response for GetDelivery
+type GetDeliveryResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetDeliveryResponse405Headers the declared response headers of an HTTP 405 response for GetDelivery
+type GetDeliveryResponse405Headers struct {
+	Allow *string
+}
+
 // GetDeliveryResponse429Headers the declared response headers of an HTTP 429 response for GetDelivery
 type GetDeliveryResponse429Headers struct {
 	RetryAfter *int
@@ -5883,6 +5928,12 @@ type GetDeliveryResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -5891,6 +5942,10 @@ type GetDeliveryResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetDeliveryResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetDeliveryResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetDeliveryResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -5920,6 +5975,21 @@ func (r GetDeliveryResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetDeliveryResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetDeliveryResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetDeliveryResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetDeliveryResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -5971,6 +6041,16 @@ func (r GetDeliveryResponse) ContentType() string {
 	return ""
 }
 
+// PassOverResponse401Headers the declared response headers of an HTTP 401 response for PassOver
+type PassOverResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// PassOverResponse405Headers the declared response headers of an HTTP 405 response for PassOver
+type PassOverResponse405Headers struct {
+	Allow *string
+}
+
 // PassOverResponse429Headers the declared response headers of an HTTP 429 response for PassOver
 type PassOverResponse429Headers struct {
 	RetryAfter *int
@@ -6010,6 +6090,10 @@ type PassOverResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PassOverResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *PassOverResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *PassOverResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6110,6 +6194,16 @@ func (r PassOverResponse) ContentType() string {
 	return ""
 }
 
+// RedeliverResponse401Headers the declared response headers of an HTTP 401 response for Redeliver
+type RedeliverResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RedeliverResponse405Headers the declared response headers of an HTTP 405 response for Redeliver
+type RedeliverResponse405Headers struct {
+	Allow *string
+}
+
 // RedeliverResponse429Headers the declared response headers of an HTTP 429 response for Redeliver
 type RedeliverResponse429Headers struct {
 	RetryAfter *int
@@ -6149,6 +6243,10 @@ type RedeliverResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RedeliverResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *RedeliverResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RedeliverResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6249,6 +6347,16 @@ func (r RedeliverResponse) ContentType() string {
 	return ""
 }
 
+// ListEventsResponse401Headers the declared response headers of an HTTP 401 response for ListEvents
+type ListEventsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListEventsResponse405Headers the declared response headers of an HTTP 405 response for ListEvents
+type ListEventsResponse405Headers struct {
+	Allow *string
+}
+
 // ListEventsResponse429Headers the declared response headers of an HTTP 429 response for ListEvents
 type ListEventsResponse429Headers struct {
 	RetryAfter *int
@@ -6270,8 +6378,14 @@ type ListEventsResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON410 the response for an HTTP 410 `application/problem+json` response
 	ApplicationproblemJSON410 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -6280,6 +6394,10 @@ type ListEventsResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListEventsResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListEventsResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListEventsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6306,9 +6424,24 @@ func (r ListEventsResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
 }
 
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON410 returns the response for an HTTP 410 `application/problem+json` response
 func (r ListEventsResponse) GetApplicationproblemJSON410() *Problem {
 	return r.ApplicationproblemJSON410
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ListEventsResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -6365,6 +6498,16 @@ type PublishEventResponse201Headers struct {
 	Location *string
 }
 
+// PublishEventResponse401Headers the declared response headers of an HTTP 401 response for PublishEvent
+type PublishEventResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// PublishEventResponse405Headers the declared response headers of an HTTP 405 response for PublishEvent
+type PublishEventResponse405Headers struct {
+	Allow *string
+}
+
 // PublishEventResponse429Headers the declared response headers of an HTTP 429 response for PublishEvent
 type PublishEventResponse429Headers struct {
 	RetryAfter *int
@@ -6406,6 +6549,10 @@ type PublishEventResponse struct {
 	ApplicationproblemJSON503 *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *PublishEventResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PublishEventResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *PublishEventResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *PublishEventResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6506,6 +6653,16 @@ func (r PublishEventResponse) ContentType() string {
 	return ""
 }
 
+// GetEventResponse401Headers the declared response headers of an HTTP 401 response for GetEvent
+type GetEventResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetEventResponse405Headers the declared response headers of an HTTP 405 response for GetEvent
+type GetEventResponse405Headers struct {
+	Allow *string
+}
+
 // GetEventResponse429Headers the declared response headers of an HTTP 429 response for GetEvent
 type GetEventResponse429Headers struct {
 	RetryAfter *int
@@ -6529,6 +6686,12 @@ type GetEventResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -6537,6 +6700,10 @@ type GetEventResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetEventResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetEventResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetEventResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6566,6 +6733,21 @@ func (r GetEventResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetEventResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetEventResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetEventResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetEventResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -6617,6 +6799,11 @@ func (r GetEventResponse) ContentType() string {
 	return ""
 }
 
+// HealthResponse405Headers the declared response headers of an HTTP 405 response for Health
+type HealthResponse405Headers struct {
+	Allow *string
+}
+
 // HealthResponse503Headers the declared response headers of an HTTP 503 response for Health
 type HealthResponse503Headers struct {
 	RetryAfter *int
@@ -6631,12 +6818,20 @@ type HealthResponse struct {
 	ApplicationproblemJSON400 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *HealthResponse405Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *HealthResponse503Headers
 }
@@ -6654,6 +6849,21 @@ func (r HealthResponse) GetApplicationproblemJSON400() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r HealthResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r HealthResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r HealthResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r HealthResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -6700,6 +6910,16 @@ func (r HealthResponse) ContentType() string {
 	return ""
 }
 
+// ListJobsResponse401Headers the declared response headers of an HTTP 401 response for ListJobs
+type ListJobsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListJobsResponse405Headers the declared response headers of an HTTP 405 response for ListJobs
+type ListJobsResponse405Headers struct {
+	Allow *string
+}
+
 // ListJobsResponse429Headers the declared response headers of an HTTP 429 response for ListJobs
 type ListJobsResponse429Headers struct {
 	RetryAfter *int
@@ -6721,6 +6941,12 @@ type ListJobsResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -6729,6 +6955,10 @@ type ListJobsResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListJobsResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListJobsResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListJobsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6753,6 +6983,21 @@ func (r ListJobsResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r ListJobsResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ListJobsResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ListJobsResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ListJobsResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -6809,6 +7054,16 @@ type SubmitJobResponse202Headers struct {
 	Location *string
 }
 
+// SubmitJobResponse401Headers the declared response headers of an HTTP 401 response for SubmitJob
+type SubmitJobResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// SubmitJobResponse405Headers the declared response headers of an HTTP 405 response for SubmitJob
+type SubmitJobResponse405Headers struct {
+	Allow *string
+}
+
 // SubmitJobResponse429Headers the declared response headers of an HTTP 429 response for SubmitJob
 type SubmitJobResponse429Headers struct {
 	RetryAfter *int
@@ -6850,6 +7105,10 @@ type SubmitJobResponse struct {
 	ApplicationproblemJSON503 *Problem
 	// Headers202 the parsed response headers for an HTTP 202 response
 	Headers202 *SubmitJobResponse202Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *SubmitJobResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *SubmitJobResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *SubmitJobResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -6950,6 +7209,16 @@ func (r SubmitJobResponse) ContentType() string {
 	return ""
 }
 
+// GetJobResponse401Headers the declared response headers of an HTTP 401 response for GetJob
+type GetJobResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetJobResponse405Headers the declared response headers of an HTTP 405 response for GetJob
+type GetJobResponse405Headers struct {
+	Allow *string
+}
+
 // GetJobResponse429Headers the declared response headers of an HTTP 429 response for GetJob
 type GetJobResponse429Headers struct {
 	RetryAfter *int
@@ -6973,6 +7242,12 @@ type GetJobResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -6981,6 +7256,10 @@ type GetJobResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetJobResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetJobResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetJobResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7010,6 +7289,21 @@ func (r GetJobResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetJobResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetJobResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetJobResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetJobResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -7061,6 +7355,16 @@ func (r GetJobResponse) ContentType() string {
 	return ""
 }
 
+// CancelJobResponse401Headers the declared response headers of an HTTP 401 response for CancelJob
+type CancelJobResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// CancelJobResponse405Headers the declared response headers of an HTTP 405 response for CancelJob
+type CancelJobResponse405Headers struct {
+	Allow *string
+}
+
 // CancelJobResponse429Headers the declared response headers of an HTTP 429 response for CancelJob
 type CancelJobResponse429Headers struct {
 	RetryAfter *int
@@ -7100,6 +7404,10 @@ type CancelJobResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CancelJobResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CancelJobResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CancelJobResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7200,6 +7508,16 @@ func (r CancelJobResponse) ContentType() string {
 	return ""
 }
 
+// GetExportResponse401Headers the declared response headers of an HTTP 401 response for GetExport
+type GetExportResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetExportResponse405Headers the declared response headers of an HTTP 405 response for GetExport
+type GetExportResponse405Headers struct {
+	Allow *string
+}
+
 // GetExportResponse429Headers the declared response headers of an HTTP 429 response for GetExport
 type GetExportResponse429Headers struct {
 	RetryAfter *int
@@ -7223,10 +7541,16 @@ type GetExportResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON410 the response for an HTTP 410 `application/problem+json` response
 	ApplicationproblemJSON410 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -7235,6 +7559,10 @@ type GetExportResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetExportResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetExportResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetExportResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7266,6 +7594,11 @@ func (r GetExportResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
 }
 
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetExportResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r GetExportResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -7274,6 +7607,16 @@ func (r GetExportResponse) GetApplicationproblemJSON409() *Problem {
 // GetApplicationproblemJSON410 returns the response for an HTTP 410 `application/problem+json` response
 func (r GetExportResponse) GetApplicationproblemJSON410() *Problem {
 	return r.ApplicationproblemJSON410
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetExportResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetExportResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -7325,6 +7668,16 @@ func (r GetExportResponse) ContentType() string {
 	return ""
 }
 
+// GetMetricsResponse401Headers the declared response headers of an HTTP 401 response for GetMetrics
+type GetMetricsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetMetricsResponse405Headers the declared response headers of an HTTP 405 response for GetMetrics
+type GetMetricsResponse405Headers struct {
+	Allow *string
+}
+
 // GetMetricsResponse429Headers the declared response headers of an HTTP 429 response for GetMetrics
 type GetMetricsResponse429Headers struct {
 	RetryAfter *int
@@ -7346,6 +7699,12 @@ type GetMetricsResponse struct {
 	ApplicationproblemJSON403 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -7354,6 +7713,10 @@ type GetMetricsResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetMetricsResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetMetricsResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetMetricsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7378,6 +7741,21 @@ func (r GetMetricsResponse) GetApplicationproblemJSON403() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetMetricsResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -7429,6 +7807,16 @@ func (r GetMetricsResponse) ContentType() string {
 	return ""
 }
 
+// ListNoticesResponse401Headers the declared response headers of an HTTP 401 response for ListNotices
+type ListNoticesResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListNoticesResponse405Headers the declared response headers of an HTTP 405 response for ListNotices
+type ListNoticesResponse405Headers struct {
+	Allow *string
+}
+
 // ListNoticesResponse429Headers the declared response headers of an HTTP 429 response for ListNotices
 type ListNoticesResponse429Headers struct {
 	RetryAfter *int
@@ -7450,6 +7838,12 @@ type ListNoticesResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -7458,6 +7852,10 @@ type ListNoticesResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListNoticesResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListNoticesResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListNoticesResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7482,6 +7880,21 @@ func (r ListNoticesResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r ListNoticesResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ListNoticesResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ListNoticesResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ListNoticesResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -7533,6 +7946,16 @@ func (r ListNoticesResponse) ContentType() string {
 	return ""
 }
 
+// AcknowledgeNoticeResponse401Headers the declared response headers of an HTTP 401 response for AcknowledgeNotice
+type AcknowledgeNoticeResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// AcknowledgeNoticeResponse405Headers the declared response headers of an HTTP 405 response for AcknowledgeNotice
+type AcknowledgeNoticeResponse405Headers struct {
+	Allow *string
+}
+
 // AcknowledgeNoticeResponse429Headers the declared response headers of an HTTP 429 response for AcknowledgeNotice
 type AcknowledgeNoticeResponse429Headers struct {
 	RetryAfter *int
@@ -7570,6 +7993,10 @@ type AcknowledgeNoticeResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *AcknowledgeNoticeResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *AcknowledgeNoticeResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *AcknowledgeNoticeResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7665,6 +8092,11 @@ func (r AcknowledgeNoticeResponse) ContentType() string {
 	return ""
 }
 
+// ReadyResponse405Headers the declared response headers of an HTTP 405 response for Ready
+type ReadyResponse405Headers struct {
+	Allow *string
+}
+
 // ReadyResponse503Headers the declared response headers of an HTTP 503 response for Ready
 type ReadyResponse503Headers struct {
 	RetryAfter *int
@@ -7679,12 +8111,20 @@ type ReadyResponse struct {
 	ApplicationproblemJSON400 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ReadyResponse405Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ReadyResponse503Headers
 }
@@ -7702,6 +8142,21 @@ func (r ReadyResponse) GetApplicationproblemJSON400() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r ReadyResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ReadyResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ReadyResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ReadyResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -7748,6 +8203,16 @@ func (r ReadyResponse) ContentType() string {
 	return ""
 }
 
+// RedactObjectResponse401Headers the declared response headers of an HTTP 401 response for RedactObject
+type RedactObjectResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RedactObjectResponse405Headers the declared response headers of an HTTP 405 response for RedactObject
+type RedactObjectResponse405Headers struct {
+	Allow *string
+}
+
 // RedactObjectResponse429Headers the declared response headers of an HTTP 429 response for RedactObject
 type RedactObjectResponse429Headers struct {
 	RetryAfter *int
@@ -7785,6 +8250,10 @@ type RedactObjectResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RedactObjectResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *RedactObjectResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RedactObjectResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7880,6 +8349,16 @@ func (r RedactObjectResponse) ContentType() string {
 	return ""
 }
 
+// ListSubscribersResponse401Headers the declared response headers of an HTTP 401 response for ListSubscribers
+type ListSubscribersResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListSubscribersResponse405Headers the declared response headers of an HTTP 405 response for ListSubscribers
+type ListSubscribersResponse405Headers struct {
+	Allow *string
+}
+
 // ListSubscribersResponse429Headers the declared response headers of an HTTP 429 response for ListSubscribers
 type ListSubscribersResponse429Headers struct {
 	RetryAfter *int
@@ -7903,6 +8382,12 @@ type ListSubscribersResponse struct {
 	ApplicationproblemJSON403 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -7911,6 +8396,10 @@ type ListSubscribersResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSubscribersResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListSubscribersResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListSubscribersResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -7940,6 +8429,21 @@ func (r ListSubscribersResponse) GetApplicationproblemJSON403() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r ListSubscribersResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ListSubscribersResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -7997,6 +8501,16 @@ type CreateSubscriberResponse201Headers struct {
 	Location *string
 }
 
+// CreateSubscriberResponse401Headers the declared response headers of an HTTP 401 response for CreateSubscriber
+type CreateSubscriberResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// CreateSubscriberResponse405Headers the declared response headers of an HTTP 405 response for CreateSubscriber
+type CreateSubscriberResponse405Headers struct {
+	Allow *string
+}
+
 // CreateSubscriberResponse429Headers the declared response headers of an HTTP 429 response for CreateSubscriber
 type CreateSubscriberResponse429Headers struct {
 	RetryAfter *int
@@ -8038,6 +8552,10 @@ type CreateSubscriberResponse struct {
 	ApplicationproblemJSON503 *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *CreateSubscriberResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateSubscriberResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CreateSubscriberResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CreateSubscriberResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8138,6 +8656,16 @@ func (r CreateSubscriberResponse) ContentType() string {
 	return ""
 }
 
+// GetOperatorSecretResponse401Headers the declared response headers of an HTTP 401 response for GetOperatorSecret
+type GetOperatorSecretResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetOperatorSecretResponse405Headers the declared response headers of an HTTP 405 response for GetOperatorSecret
+type GetOperatorSecretResponse405Headers struct {
+	Allow *string
+}
+
 // GetOperatorSecretResponse429Headers the declared response headers of an HTTP 429 response for GetOperatorSecret
 type GetOperatorSecretResponse429Headers struct {
 	RetryAfter *int
@@ -8163,6 +8691,12 @@ type GetOperatorSecretResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -8171,6 +8705,10 @@ type GetOperatorSecretResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetOperatorSecretResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetOperatorSecretResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetOperatorSecretResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8205,6 +8743,21 @@ func (r GetOperatorSecretResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetOperatorSecretResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetOperatorSecretResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetOperatorSecretResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetOperatorSecretResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -8256,6 +8809,16 @@ func (r GetOperatorSecretResponse) ContentType() string {
 	return ""
 }
 
+// DeleteSubscriberResponse401Headers the declared response headers of an HTTP 401 response for DeleteSubscriber
+type DeleteSubscriberResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// DeleteSubscriberResponse405Headers the declared response headers of an HTTP 405 response for DeleteSubscriber
+type DeleteSubscriberResponse405Headers struct {
+	Allow *string
+}
+
 // DeleteSubscriberResponse429Headers the declared response headers of an HTTP 429 response for DeleteSubscriber
 type DeleteSubscriberResponse429Headers struct {
 	RetryAfter *int
@@ -8279,10 +8842,16 @@ type DeleteSubscriberResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
 	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON412 the response for an HTTP 412 `application/problem+json` response
 	ApplicationproblemJSON412 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -8291,6 +8860,10 @@ type DeleteSubscriberResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteSubscriberResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *DeleteSubscriberResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *DeleteSubscriberResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8322,6 +8895,11 @@ func (r DeleteSubscriberResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
 }
 
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r DeleteSubscriberResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
 // GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r DeleteSubscriberResponse) GetApplicationproblemJSON409() *Problem {
 	return r.ApplicationproblemJSON409
@@ -8330,6 +8908,16 @@ func (r DeleteSubscriberResponse) GetApplicationproblemJSON409() *Problem {
 // GetApplicationproblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
 func (r DeleteSubscriberResponse) GetApplicationproblemJSON412() *Problem {
 	return r.ApplicationproblemJSON412
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r DeleteSubscriberResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r DeleteSubscriberResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -8391,6 +8979,16 @@ type GetSubscriberResponse304Headers struct {
 	ETag *string
 }
 
+// GetSubscriberResponse401Headers the declared response headers of an HTTP 401 response for GetSubscriber
+type GetSubscriberResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetSubscriberResponse405Headers the declared response headers of an HTTP 405 response for GetSubscriber
+type GetSubscriberResponse405Headers struct {
+	Allow *string
+}
+
 // GetSubscriberResponse429Headers the declared response headers of an HTTP 429 response for GetSubscriber
 type GetSubscriberResponse429Headers struct {
 	RetryAfter *int
@@ -8414,6 +9012,12 @@ type GetSubscriberResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -8426,6 +9030,10 @@ type GetSubscriberResponse struct {
 	Headers200 *GetSubscriberResponse200Headers
 	// Headers304 the parsed response headers for an HTTP 304 response
 	Headers304 *GetSubscriberResponse304Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSubscriberResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetSubscriberResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetSubscriberResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8455,6 +9063,21 @@ func (r GetSubscriberResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetSubscriberResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetSubscriberResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetSubscriberResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetSubscriberResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -8511,6 +9134,16 @@ type ChangeSubscriberResponse200Headers struct {
 	ETag *string
 }
 
+// ChangeSubscriberResponse401Headers the declared response headers of an HTTP 401 response for ChangeSubscriber
+type ChangeSubscriberResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ChangeSubscriberResponse405Headers the declared response headers of an HTTP 405 response for ChangeSubscriber
+type ChangeSubscriberResponse405Headers struct {
+	Allow *string
+}
+
 // ChangeSubscriberResponse429Headers the declared response headers of an HTTP 429 response for ChangeSubscriber
 type ChangeSubscriberResponse429Headers struct {
 	RetryAfter *int
@@ -8556,6 +9189,10 @@ type ChangeSubscriberResponse struct {
 	ApplicationproblemJSON503 *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ChangeSubscriberResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ChangeSubscriberResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ChangeSubscriberResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ChangeSubscriberResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8666,6 +9303,16 @@ func (r ChangeSubscriberResponse) ContentType() string {
 	return ""
 }
 
+// OpenPortalResponse401Headers the declared response headers of an HTTP 401 response for OpenPortal
+type OpenPortalResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// OpenPortalResponse405Headers the declared response headers of an HTTP 405 response for OpenPortal
+type OpenPortalResponse405Headers struct {
+	Allow *string
+}
+
 // OpenPortalResponse429Headers the declared response headers of an HTTP 429 response for OpenPortal
 type OpenPortalResponse429Headers struct {
 	RetryAfter *int
@@ -8707,6 +9354,10 @@ type OpenPortalResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *OpenPortalResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *OpenPortalResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *OpenPortalResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8812,6 +9463,16 @@ func (r OpenPortalResponse) ContentType() string {
 	return ""
 }
 
+// RedactSubscriberResponse401Headers the declared response headers of an HTTP 401 response for RedactSubscriber
+type RedactSubscriberResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RedactSubscriberResponse405Headers the declared response headers of an HTTP 405 response for RedactSubscriber
+type RedactSubscriberResponse405Headers struct {
+	Allow *string
+}
+
 // RedactSubscriberResponse429Headers the declared response headers of an HTTP 429 response for RedactSubscriber
 type RedactSubscriberResponse429Headers struct {
 	RetryAfter *int
@@ -8851,6 +9512,10 @@ type RedactSubscriberResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RedactSubscriberResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *RedactSubscriberResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RedactSubscriberResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -8951,6 +9616,16 @@ func (r RedactSubscriberResponse) ContentType() string {
 	return ""
 }
 
+// ActivateSecretResponse401Headers the declared response headers of an HTTP 401 response for ActivateSecret
+type ActivateSecretResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ActivateSecretResponse405Headers the declared response headers of an HTTP 405 response for ActivateSecret
+type ActivateSecretResponse405Headers struct {
+	Allow *string
+}
+
 // ActivateSecretResponse429Headers the declared response headers of an HTTP 429 response for ActivateSecret
 type ActivateSecretResponse429Headers struct {
 	RetryAfter *int
@@ -8986,6 +9661,10 @@ type ActivateSecretResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ActivateSecretResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ActivateSecretResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ActivateSecretResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9076,6 +9755,16 @@ func (r ActivateSecretResponse) ContentType() string {
 	return ""
 }
 
+// RetireSecretResponse401Headers the declared response headers of an HTTP 401 response for RetireSecret
+type RetireSecretResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RetireSecretResponse405Headers the declared response headers of an HTTP 405 response for RetireSecret
+type RetireSecretResponse405Headers struct {
+	Allow *string
+}
+
 // RetireSecretResponse429Headers the declared response headers of an HTTP 429 response for RetireSecret
 type RetireSecretResponse429Headers struct {
 	RetryAfter *int
@@ -9111,6 +9800,10 @@ type RetireSecretResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RetireSecretResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *RetireSecretResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RetireSecretResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9201,6 +9894,16 @@ func (r RetireSecretResponse) ContentType() string {
 	return ""
 }
 
+// RotateSecretResponse401Headers the declared response headers of an HTTP 401 response for RotateSecret
+type RotateSecretResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RotateSecretResponse405Headers the declared response headers of an HTTP 405 response for RotateSecret
+type RotateSecretResponse405Headers struct {
+	Allow *string
+}
+
 // RotateSecretResponse429Headers the declared response headers of an HTTP 429 response for RotateSecret
 type RotateSecretResponse429Headers struct {
 	RetryAfter *int
@@ -9240,6 +9943,10 @@ type RotateSecretResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RotateSecretResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *RotateSecretResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RotateSecretResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9340,6 +10047,16 @@ func (r RotateSecretResponse) ContentType() string {
 	return ""
 }
 
+// RotateTokenResponse401Headers the declared response headers of an HTTP 401 response for RotateToken
+type RotateTokenResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RotateTokenResponse405Headers the declared response headers of an HTTP 405 response for RotateToken
+type RotateTokenResponse405Headers struct {
+	Allow *string
+}
+
 // RotateTokenResponse429Headers the declared response headers of an HTTP 429 response for RotateToken
 type RotateTokenResponse429Headers struct {
 	RetryAfter *int
@@ -9379,6 +10096,10 @@ type RotateTokenResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RotateTokenResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *RotateTokenResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RotateTokenResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9479,6 +10200,16 @@ func (r RotateTokenResponse) ContentType() string {
 	return ""
 }
 
+// ListSubscriptionsResponse401Headers the declared response headers of an HTTP 401 response for ListSubscriptions
+type ListSubscriptionsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ListSubscriptionsResponse405Headers the declared response headers of an HTTP 405 response for ListSubscriptions
+type ListSubscriptionsResponse405Headers struct {
+	Allow *string
+}
+
 // ListSubscriptionsResponse429Headers the declared response headers of an HTTP 429 response for ListSubscriptions
 type ListSubscriptionsResponse429Headers struct {
 	RetryAfter *int
@@ -9500,6 +10231,12 @@ type ListSubscriptionsResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -9508,6 +10245,10 @@ type ListSubscriptionsResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSubscriptionsResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListSubscriptionsResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListSubscriptionsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9532,6 +10273,21 @@ func (r ListSubscriptionsResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r ListSubscriptionsResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ListSubscriptionsResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r ListSubscriptionsResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r ListSubscriptionsResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -9588,6 +10344,16 @@ type CreateSubscriptionResponse201Headers struct {
 	Location *string
 }
 
+// CreateSubscriptionResponse401Headers the declared response headers of an HTTP 401 response for CreateSubscription
+type CreateSubscriptionResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// CreateSubscriptionResponse405Headers the declared response headers of an HTTP 405 response for CreateSubscription
+type CreateSubscriptionResponse405Headers struct {
+	Allow *string
+}
+
 // CreateSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for CreateSubscription
 type CreateSubscriptionResponse429Headers struct {
 	RetryAfter *int
@@ -9629,6 +10395,10 @@ type CreateSubscriptionResponse struct {
 	ApplicationproblemJSON503 *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *CreateSubscriptionResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateSubscriptionResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CreateSubscriptionResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CreateSubscriptionResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9729,6 +10499,16 @@ func (r CreateSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// PreviewFilterResponse401Headers the declared response headers of an HTTP 401 response for PreviewFilter
+type PreviewFilterResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// PreviewFilterResponse405Headers the declared response headers of an HTTP 405 response for PreviewFilter
+type PreviewFilterResponse405Headers struct {
+	Allow *string
+}
+
 // PreviewFilterResponse429Headers the declared response headers of an HTTP 429 response for PreviewFilter
 type PreviewFilterResponse429Headers struct {
 	RetryAfter *int
@@ -9766,6 +10546,10 @@ type PreviewFilterResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PreviewFilterResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *PreviewFilterResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *PreviewFilterResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9861,6 +10645,16 @@ func (r PreviewFilterResponse) ContentType() string {
 	return ""
 }
 
+// DeleteSubscriptionResponse401Headers the declared response headers of an HTTP 401 response for DeleteSubscription
+type DeleteSubscriptionResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// DeleteSubscriptionResponse405Headers the declared response headers of an HTTP 405 response for DeleteSubscription
+type DeleteSubscriptionResponse405Headers struct {
+	Allow *string
+}
+
 // DeleteSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for DeleteSubscription
 type DeleteSubscriptionResponse429Headers struct {
 	RetryAfter *int
@@ -9882,6 +10676,12 @@ type DeleteSubscriptionResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -9890,6 +10690,10 @@ type DeleteSubscriptionResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteSubscriptionResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *DeleteSubscriptionResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *DeleteSubscriptionResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -9914,6 +10718,21 @@ func (r DeleteSubscriptionResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r DeleteSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r DeleteSubscriptionResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r DeleteSubscriptionResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r DeleteSubscriptionResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -9965,6 +10784,16 @@ func (r DeleteSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// GetSubscriptionResponse401Headers the declared response headers of an HTTP 401 response for GetSubscription
+type GetSubscriptionResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetSubscriptionResponse405Headers the declared response headers of an HTTP 405 response for GetSubscription
+type GetSubscriptionResponse405Headers struct {
+	Allow *string
+}
+
 // GetSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for GetSubscription
 type GetSubscriptionResponse429Headers struct {
 	RetryAfter *int
@@ -9988,6 +10817,12 @@ type GetSubscriptionResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -9996,6 +10831,10 @@ type GetSubscriptionResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSubscriptionResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetSubscriptionResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetSubscriptionResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -10025,6 +10864,21 @@ func (r GetSubscriptionResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r GetSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r GetSubscriptionResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r GetSubscriptionResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r GetSubscriptionResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -10076,6 +10930,16 @@ func (r GetSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// ChangeSubscriptionResponse401Headers the declared response headers of an HTTP 401 response for ChangeSubscription
+type ChangeSubscriptionResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// ChangeSubscriptionResponse405Headers the declared response headers of an HTTP 405 response for ChangeSubscription
+type ChangeSubscriptionResponse405Headers struct {
+	Allow *string
+}
+
 // ChangeSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for ChangeSubscription
 type ChangeSubscriptionResponse429Headers struct {
 	RetryAfter *int
@@ -10115,6 +10979,10 @@ type ChangeSubscriptionResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ChangeSubscriptionResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ChangeSubscriptionResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ChangeSubscriptionResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -10215,6 +11083,16 @@ func (r ChangeSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// TestSubscriptionResponse401Headers the declared response headers of an HTTP 401 response for TestSubscription
+type TestSubscriptionResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// TestSubscriptionResponse405Headers the declared response headers of an HTTP 405 response for TestSubscription
+type TestSubscriptionResponse405Headers struct {
+	Allow *string
+}
+
 // TestSubscriptionResponse429Headers the declared response headers of an HTTP 429 response for TestSubscription
 type TestSubscriptionResponse429Headers struct {
 	RetryAfter *int
@@ -10254,6 +11132,10 @@ type TestSubscriptionResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *TestSubscriptionResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *TestSubscriptionResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *TestSubscriptionResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -10354,6 +11236,16 @@ func (r TestSubscriptionResponse) ContentType() string {
 	return ""
 }
 
+// WhyEventResponse401Headers the declared response headers of an HTTP 401 response for WhyEvent
+type WhyEventResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// WhyEventResponse405Headers the declared response headers of an HTTP 405 response for WhyEvent
+type WhyEventResponse405Headers struct {
+	Allow *string
+}
+
 // WhyEventResponse429Headers the declared response headers of an HTTP 429 response for WhyEvent
 type WhyEventResponse429Headers struct {
 	RetryAfter *int
@@ -10377,6 +11269,12 @@ type WhyEventResponse struct {
 	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON405 the response for an HTTP 405 `application/problem+json` response
 	ApplicationproblemJSON405 *Problem
+	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -10385,6 +11283,10 @@ type WhyEventResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationproblemJSON503 *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *WhyEventResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *WhyEventResponse405Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *WhyEventResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -10414,6 +11316,21 @@ func (r WhyEventResponse) GetApplicationproblemJSON404() *Problem {
 // GetApplicationproblemJSON405 returns the response for an HTTP 405 `application/problem+json` response
 func (r WhyEventResponse) GetApplicationproblemJSON405() *Problem {
 	return r.ApplicationproblemJSON405
+}
+
+// GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON408() *Problem {
+	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r WhyEventResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -10617,7 +11534,7 @@ func (c *ClientWithResponses) ListJobsWithResponse(ctx context.Context, params *
 
 // SubmitJobWithBodyWithResponse Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10632,7 +11549,7 @@ func (c *ClientWithResponses) SubmitJobWithBodyWithResponse(ctx context.Context,
 
 // SubmitJobWithResponse Submit a job
 //
-// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
+// Accepts work that runs later. With a callback_url, job.completed is posted there when it ends, unless its submitter was deleted before. import_subscribers is for the operator; replay and export_events are about the caller's own. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11227,6 +12144,27 @@ func ParseListDeliveriesResponse(rsp *http.Response) (*ListDeliveriesResponse, e
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -11258,6 +12196,26 @@ func ParseListDeliveriesResponse(rsp *http.Response) (*ListDeliveriesResponse, e
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ListDeliveriesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListDeliveriesResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListDeliveriesResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -11332,6 +12290,27 @@ func ParseGetDeliveryResponse(rsp *http.Response) (*GetDeliveryResponse, error) 
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -11363,6 +12342,26 @@ func ParseGetDeliveryResponse(rsp *http.Response) (*GetDeliveryResponse, error) 
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetDeliveryResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetDeliveryResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetDeliveryResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -11496,6 +12495,26 @@ func ParsePassOverResponse(rsp *http.Response) (*PassOverResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers PassOverResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers PassOverResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers PassOverResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -11629,6 +12648,26 @@ func ParseRedeliverResponse(rsp *http.Response) (*RedeliverResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers RedeliverResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers RedeliverResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers RedeliverResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -11696,12 +12735,33 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 410:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationproblemJSON410 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
@@ -11734,6 +12794,26 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ListEventsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListEventsResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListEventsResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -11877,6 +12957,26 @@ func ParsePublishEventResponse(rsp *http.Response) (*PublishEventResponse, error
 			headers.Location = &value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers PublishEventResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers PublishEventResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers PublishEventResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -11951,6 +13051,27 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -11982,6 +13103,26 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetEventResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetEventResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetEventResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12042,6 +13183,27 @@ func ParseHealthResponse(rsp *http.Response) (*HealthResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12066,6 +13228,16 @@ func ParseHealthResponse(rsp *http.Response) (*HealthResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 405:
+		var headers HealthResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 503:
 		var headers HealthResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12123,6 +13295,27 @@ func ParseListJobsResponse(rsp *http.Response) (*ListJobsResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12154,6 +13347,26 @@ func ParseListJobsResponse(rsp *http.Response) (*ListJobsResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ListJobsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListJobsResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListJobsResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12297,6 +13510,26 @@ func ParseSubmitJobResponse(rsp *http.Response) (*SubmitJobResponse, error) {
 			headers.Location = &value
 		}
 		response.Headers202 = &headers
+	case rsp.StatusCode == 401:
+		var headers SubmitJobResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers SubmitJobResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers SubmitJobResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12371,6 +13604,27 @@ func ParseGetJobResponse(rsp *http.Response) (*GetJobResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12402,6 +13656,26 @@ func ParseGetJobResponse(rsp *http.Response) (*GetJobResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetJobResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetJobResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetJobResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12535,6 +13809,26 @@ func ParseCancelJobResponse(rsp *http.Response) (*CancelJobResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers CancelJobResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers CancelJobResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers CancelJobResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12609,6 +13903,13 @@ func ParseGetExportResponse(rsp *http.Response) (*GetExportResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12622,6 +13923,20 @@ func ParseGetExportResponse(rsp *http.Response) (*GetExportResponse, error) {
 			return nil, err
 		}
 		response.ApplicationproblemJSON410 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
@@ -12654,6 +13969,26 @@ func ParseGetExportResponse(rsp *http.Response) (*GetExportResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetExportResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetExportResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetExportResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12721,6 +14056,27 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12752,6 +14108,26 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetMetricsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetMetricsResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetMetricsResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12819,6 +14195,27 @@ func ParseListNoticesResponse(rsp *http.Response) (*ListNoticesResponse, error) 
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12850,6 +14247,26 @@ func ParseListNoticesResponse(rsp *http.Response) (*ListNoticesResponse, error) 
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ListNoticesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListNoticesResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListNoticesResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -12976,6 +14393,26 @@ func ParseAcknowledgeNoticeResponse(rsp *http.Response) (*AcknowledgeNoticeRespo
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers AcknowledgeNoticeResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers AcknowledgeNoticeResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers AcknowledgeNoticeResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13036,6 +14473,27 @@ func ParseReadyResponse(rsp *http.Response) (*ReadyResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13060,6 +14518,16 @@ func ParseReadyResponse(rsp *http.Response) (*ReadyResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 405:
+		var headers ReadyResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 503:
 		var headers ReadyResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13176,6 +14644,26 @@ func ParseRedactObjectResponse(rsp *http.Response) (*RedactObjectResponse, error
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers RedactObjectResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers RedactObjectResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers RedactObjectResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13250,6 +14738,27 @@ func ParseListSubscribersResponse(rsp *http.Response) (*ListSubscribersResponse,
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13281,6 +14790,26 @@ func ParseListSubscribersResponse(rsp *http.Response) (*ListSubscribersResponse,
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ListSubscribersResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListSubscribersResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListSubscribersResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13431,6 +14960,26 @@ func ParseCreateSubscriberResponse(rsp *http.Response) (*CreateSubscriberRespons
 			headers.Location = &value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateSubscriberResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers CreateSubscriberResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers CreateSubscriberResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13512,6 +15061,27 @@ func ParseGetOperatorSecretResponse(rsp *http.Response) (*GetOperatorSecretRespo
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13543,6 +15113,26 @@ func ParseGetOperatorSecretResponse(rsp *http.Response) (*GetOperatorSecretRespo
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetOperatorSecretResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetOperatorSecretResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetOperatorSecretResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13620,6 +15210,13 @@ func ParseDeleteSubscriberResponse(rsp *http.Response) (*DeleteSubscriberRespons
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13633,6 +15230,20 @@ func ParseDeleteSubscriberResponse(rsp *http.Response) (*DeleteSubscriberRespons
 			return nil, err
 		}
 		response.ApplicationproblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
@@ -13665,6 +15276,26 @@ func ParseDeleteSubscriberResponse(rsp *http.Response) (*DeleteSubscriberRespons
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers DeleteSubscriberResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers DeleteSubscriberResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers DeleteSubscriberResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13742,6 +15373,27 @@ func ParseGetSubscriberResponse(rsp *http.Response) (*GetSubscriberResponse, err
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13793,6 +15445,26 @@ func ParseGetSubscriberResponse(rsp *http.Response) (*GetSubscriberResponse, err
 			headers.ETag = &value
 		}
 		response.Headers304 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetSubscriberResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetSubscriberResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetSubscriberResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -13950,6 +15622,26 @@ func ParseChangeSubscriberResponse(rsp *http.Response) (*ChangeSubscriberRespons
 			headers.ETag = &value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ChangeSubscriberResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ChangeSubscriberResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ChangeSubscriberResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14090,6 +15782,26 @@ func ParseOpenPortalResponse(rsp *http.Response) (*OpenPortalResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers OpenPortalResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers OpenPortalResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers OpenPortalResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14223,6 +15935,26 @@ func ParseRedactSubscriberResponse(rsp *http.Response) (*RedactSubscriberRespons
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers RedactSubscriberResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers RedactSubscriberResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers RedactSubscriberResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14345,6 +16077,26 @@ func ParseActivateSecretResponse(rsp *http.Response) (*ActivateSecretResponse, e
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ActivateSecretResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ActivateSecretResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ActivateSecretResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14467,6 +16219,26 @@ func ParseRetireSecretResponse(rsp *http.Response) (*RetireSecretResponse, error
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers RetireSecretResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers RetireSecretResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers RetireSecretResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14600,6 +16372,26 @@ func ParseRotateSecretResponse(rsp *http.Response) (*RotateSecretResponse, error
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers RotateSecretResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers RotateSecretResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers RotateSecretResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14733,6 +16525,26 @@ func ParseRotateTokenResponse(rsp *http.Response) (*RotateTokenResponse, error) 
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers RotateTokenResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers RotateTokenResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers RotateTokenResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14800,6 +16612,27 @@ func ParseListSubscriptionsResponse(rsp *http.Response) (*ListSubscriptionsRespo
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14831,6 +16664,26 @@ func ParseListSubscriptionsResponse(rsp *http.Response) (*ListSubscriptionsRespo
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ListSubscriptionsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListSubscriptionsResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListSubscriptionsResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -14974,6 +16827,26 @@ func ParseCreateSubscriptionResponse(rsp *http.Response) (*CreateSubscriptionRes
 			headers.Location = &value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateSubscriptionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers CreateSubscriptionResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers CreateSubscriptionResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -15100,6 +16973,26 @@ func ParsePreviewFilterResponse(rsp *http.Response) (*PreviewFilterResponse, err
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers PreviewFilterResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers PreviewFilterResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers PreviewFilterResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -15170,6 +17063,27 @@ func ParseDeleteSubscriptionResponse(rsp *http.Response) (*DeleteSubscriptionRes
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -15201,6 +17115,26 @@ func ParseDeleteSubscriptionResponse(rsp *http.Response) (*DeleteSubscriptionRes
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers DeleteSubscriptionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers DeleteSubscriptionResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers DeleteSubscriptionResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -15275,6 +17209,27 @@ func ParseGetSubscriptionResponse(rsp *http.Response) (*GetSubscriptionResponse,
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -15306,6 +17261,26 @@ func ParseGetSubscriptionResponse(rsp *http.Response) (*GetSubscriptionResponse,
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers GetSubscriptionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetSubscriptionResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetSubscriptionResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -15439,6 +17414,26 @@ func ParseChangeSubscriptionResponse(rsp *http.Response) (*ChangeSubscriptionRes
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers ChangeSubscriptionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ChangeSubscriptionResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers ChangeSubscriptionResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -15572,6 +17567,26 @@ func ParseTestSubscriptionResponse(rsp *http.Response) (*TestSubscriptionRespons
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers TestSubscriptionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers TestSubscriptionResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers TestSubscriptionResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -15646,6 +17661,27 @@ func ParseWhyEventResponse(rsp *http.Response) (*WhyEventResponse, error) {
 		}
 		response.ApplicationproblemJSON405 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -15677,6 +17713,26 @@ func ParseWhyEventResponse(rsp *http.Response) (*WhyEventResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 401:
+		var headers WhyEventResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers WhyEventResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = &value
+		}
+		response.Headers405 = &headers
 	case rsp.StatusCode == 429:
 		var headers WhyEventResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
