@@ -71,6 +71,8 @@ var special6 = prefixes(
 var (
 	nat64  = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052 section 2.1
 	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056 section 2
+
+	loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 )
 
 // lastFour are the prefixes of addresses that end in the IPv4 address to which they
@@ -83,7 +85,7 @@ var lastFour = []netip.Prefix{
 }
 
 // routable tells whether an address, unmapped and without a zone, is itself globally
-// routable unicast. It does not judge an address that is embedded in it.
+// routable unicast. It does not judge the addresses that it leads to.
 func routable(a netip.Addr) bool {
 	if a.Is4() {
 		return !covered(special4, a)
@@ -91,10 +93,14 @@ func routable(a netip.Addr) bool {
 	return nat64.Contains(a) || global6.Contains(a) && !covered(special6, a)
 }
 
-// embedded returns the IPv4 addresses at which packets to an IPv6 address may end: by
-// its prefix (lastFour, 6to4), and by its interface identifier (ISATAP, RFC 5214
-// section 6.1). An address that does not exist is the invalid Addr.
-func embedded(a netip.Addr) (found [2]netip.Addr) {
+// leadsTo returns the other addresses at which packets to an address may end. By an IPv6
+// address's prefix (lastFour, 6to4) and by its interface identifier (ISATAP, RFC 5214
+// section 6.1) that is an IPv4 address. The unspecified addresses, as destinations, are this
+// machine's loopback on Linux and others. An address that does not exist is the invalid Addr.
+func leadsTo(a netip.Addr) (found [3]netip.Addr) {
+	if a.IsUnspecified() {
+		found[1], found[2] = loopback4, netip.IPv6Loopback()
+	}
 	if !a.Is6() {
 		return found
 	}

@@ -32,7 +32,8 @@ var ErrBlocked = errors.New("guard: blocked")
 // IPv6 address is judged as the IPv4 address. An IPv6 address that leads to an IPv4
 // address (NAT64 by the well-known prefixes, 6to4, ISATAP, IPv4-translated and
 // IPv4-compatible addresses) must pass itself, and the address that it embeds must
-// pass, too, unless Allow has the IPv6 address itself. The guard does not know a
+// pass, too, unless Allow has the IPv6 address itself. The unspecified addresses, 0.0.0.0
+// and ::, lead to 127.0.0.1 and ::1 in the same way. The guard does not know a
 // network's own NAT64 prefix: an operator who has one must deny it.
 type Policy struct {
 	// AllowPrivateNetworks allows all addresses that are not in Deny, loopback and
@@ -98,11 +99,11 @@ func (p Policy) allows(a netip.Addr) bool {
 		return false
 	}
 	a = a.Unmap()
-	leadsTo := embedded(a)
+	others := leadsTo(a)
 	if p.denies(a) {
 		return false
 	}
-	for _, inner := range leadsTo {
+	for _, inner := range others {
 		if inner.IsValid() && p.denies(inner) {
 			return false
 		}
@@ -110,7 +111,7 @@ func (p Policy) allows(a netip.Addr) bool {
 	if covered(p.Allow, a) {
 		return true
 	}
-	for _, inner := range leadsTo {
+	for _, inner := range others {
 		if inner.IsValid() && !p.allows(inner) {
 			return false
 		}

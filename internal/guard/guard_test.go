@@ -179,6 +179,14 @@ func TestOrderOfTheRules(t *testing.T) {
 		"deny with host bits":                {guard.Policy{Deny: []netip.Prefix{prefix("8.8.8.8/24")}}, "8.8.8.1", false},
 		"deny, invalid":                      {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{{}}}, "8.8.8.8", false},
 		"allow, invalid":                     {guard.Policy{Allow: []netip.Prefix{{}}}, "10.0.0.1", false},
+		"private networks, unspecified":      {guard.Policy{AllowPrivateNetworks: true}, "0.0.0.0", true},
+		"private networks, unspecified IPv6": {guard.Policy{AllowPrivateNetworks: true}, "::", true},
+		"deny of loopback, unspecified":      {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "0.0.0.0", false},
+		"deny of loopback, its IPv6 clothes": {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "::", false},
+		"deny of loopback, dressed again":    {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "64:ff9b::", false},
+		"deny of IPv6 loopback, unspecified": {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("::1/128")}}, "::", false},
+		"deny of loopback, allow of all":     {guard.Policy{Allow: []netip.Prefix{prefix("::/0"), prefix("0.0.0.0/0")}, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "::", false},
+		"allow of the unspecified":           {guard.Policy{Allow: []netip.Prefix{prefix("0.0.0.0/32")}}, "0.0.0.0", true},
 	} {
 		err := tt.policy.CheckAddr(netip.MustParseAddr(tt.addr))
 		if tt.allowed {
