@@ -188,10 +188,10 @@ func (x *exchange) why(err error) error {
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
 	}
-	switch text := err.Error(); {
-	case says(text, "response header list larger", "COMPRESSION_ERROR"): // a single one that is too long
+	switch {
+	case says(err, "response header list larger", "COMPRESSION_ERROR"): // a single one that is too long
 		return fmt.Errorf("%w: %w", http1.ErrHeader, err)
-	case connectionEnded(err), says(text, "received from peer"): // of the one stream
+	case connectionEnded(err), says(err, "received from peer"): // of the one stream
 		return fmt.Errorf("%w: %w", ErrReset, err)
 	}
 	return err
@@ -199,13 +199,13 @@ func (x *exchange) why(err error) error {
 
 // whyNone is why for an exchange without an answer.
 func (x *exchange) whyNone(err error) error {
-	switch text := err.Error(); {
+	switch {
 	case x.ctx.Err() != nil:
-	case says(text, "request header list larger"):
+	case says(err, "request header list larger"):
 		return fmt.Errorf("%w: %w", ErrLongRequest, err)
-	case says(text, "conn not usable"):
+	case says(err, "conn not usable"):
 		return fmt.Errorf("%w: %w", errUnsent, err)
-	case says(text, "REFUSED_STREAM", "graceful shutdown GOAWAY"): // of a stream that the GOAWAY excludes
+	case says(err, "REFUSED_STREAM", "graceful shutdown GOAWAY"): // of a stream that the GOAWAY excludes
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case x.reused && connectionEnded(err):
 		return fmt.Errorf("%w: %w", http1.ErrClosedIdle, err)
@@ -214,12 +214,15 @@ func (x *exchange) whyNone(err error) error {
 }
 
 func connectionEnded(err error) bool {
-	return http1.ClosedByPeer(err) || says(err.Error(), "GOAWAY", "conn is closed", "could not be established", "connection lost")
+	return http1.ClosedByPeer(err) || says(err, "GOAWAY", "conn is closed", "could not be established", "connection lost")
 }
 
 // says reports whether an error's text contains one of some phrases. net/http's errors
-// of HTTP/2 have neither exported names nor exported types.
-func says(text string, any ...string) bool {
+// of HTTP/2 have neither exported names nor exported types. What the server has written into
+// a GOAWAY stands at the end of a text, and does not count: a request that it has read would
+// pass for one that was not sent.
+func says(err error, any ...string) bool {
+	text, _, _ := strings.Cut(err.Error(), ", debug=")
 	for _, s := range any {
 		if strings.Contains(text, s) {
 			return true

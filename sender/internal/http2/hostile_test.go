@@ -183,18 +183,32 @@ func TestServerIsNotFarAhead(t *testing.T) {
 
 // The errors tell what the server has said that it has not processed.
 func TestRefused(t *testing.T) {
+	// words are what a server writes into a GOAWAY, of a request that it has taken.
+	words := func(text string) [][]byte {
+		return [][]byte{frame(frameGoAway, 0, 0, append([]byte{3: 1, 7: 0}, text...)...)}
+	}
 	for name, c := range map[string]struct {
 		answer [][]byte
+		ends   bool // and the connection, behind the answer
 		want   error
 	}{
-		"the stream":              {[][]byte{frame(frameReset, 0, 1, 0, 0, 0, 7)}, http2.ErrRefused},
-		"by the connection's end": {[][]byte{frame(frameGoAway, 0, 0, make([]byte, 8)...)}, http2.ErrRefused},
-		"for another reason":      {[][]byte{frame(frameReset, 0, 1, 0, 0, 0, 2)}, http2.ErrReset},
-		"after it was answered":   {[][]byte{success, frame(frameReset, 0, 1, 0, 0, 0, 7)}, http2.ErrReset},
+		"the stream":              {[][]byte{frame(frameReset, 0, 1, 0, 0, 0, 7)}, false, http2.ErrRefused},
+		"by the connection's end": {[][]byte{frame(frameGoAway, 0, 0, make([]byte, 8)...)}, false, http2.ErrRefused},
+		"for another reason":      {[][]byte{frame(frameReset, 0, 1, 0, 0, 0, 2)}, false, http2.ErrReset},
+		"after it was answered":   {[][]byte{success, frame(frameReset, 0, 1, 0, 0, 0, 7)}, false, http2.ErrReset},
+		"in words":                {words("REFUSED_STREAM"), true, http2.ErrReset},
+		"in words, as unsent":     {words("client conn not usable"), true, http2.ErrReset},
+		"in words, as too long":   {words("request header list larger"), true, http2.ErrReset},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serveFrames(t, nil, append([][]byte{settings}, c.answer...)...)
-			_, _, err := post(t.Context(), s.client, s.URL, small)
+			s := serveFrames(t, func(conn net.Conn) {
+				if c.ends {
+					_ = conn.(*tls.Conn).CloseWrite()
+				}
+			}, append([][]byte{settings}, c.answer...)...)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // nobody answers a second request
+			defer cancel()
+			_, _, err := post(ctx, s.client, s.URL, small)
 			require.ErrorIs(t, err, c.want)
 			require.Equal(t, errors.Is(c.want, http2.ErrRefused), errors.Is(err, http2.ErrRefused))
 		})
@@ -247,12 +261,12 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 	}
 	t.Run("that is never read", func(t *testing.T) {
 		s := serveFrames(t, nil, settings, frame(frameHeaders, endHeaders|endStream, 1, 0x88))
-		_, _, err := post(until{t.Context(), time.Now().Add(50 * time.Millisecond)}, s.client, s.URL, make([]byte, length))
+		_, _, err := post(until{t.Context(), time.Now().Add(time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 	t.Run("that is never read, with more of it", func(t *testing.T) {
 		s := serveFrames(t, nil, settings, success, frame(frameData, 0, 1, make([]byte, 10<<10)...))
-		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(50 * time.Millisecond)}, s.client, s.URL, make([]byte, length))
+		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, http1.ErrNotTaken)
 	})
 }
