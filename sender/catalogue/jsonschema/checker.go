@@ -128,8 +128,8 @@ func (k *Checker) Check(eventType, version string, data json.RawMessage) error {
 	if err != nil {
 		return refuse("", "it is no JSON")
 	}
-	if path, far := farNumber(value); far {
-		return refuse(path, fmt.Sprintf("the exponent of the number is beyond ±%d", maxExponent))
+	if path, why := dearNumber(value); why != "" {
+		return refuse(path, why)
 	}
 	var wrong *jsonschema.ValidationError
 	if err := schema.Validate(value); errors.As(err, &wrong) {
@@ -140,36 +140,44 @@ func (k *Checker) Check(eventType, version string, data json.RawMessage) error {
 	return nil
 }
 
-// maxExponent bounds the exponents of numbers. They are compared exactly, as fractions, which
-// takes long with a large exponent; beyond a million the library makes none, and panics.
-const maxExponent = 1000
+// maxExponent bounds the exponents of numbers, and maxNumber their characters. Numbers are
+// compared exactly, as fractions, which takes long with a large exponent or with many digits;
+// beyond an exponent of a million the library makes none, and panics.
+const (
+	maxExponent = 1000
+	maxNumber   = 1000
+)
 
-// farNumber returns the path to a number whose exponent is out of bounds, if there is one.
-func farNumber(value any) (path string, far bool) {
+// dearNumber returns the path to a number that is out of bounds, and why; "" if there is none.
+func dearNumber(value any) (path, why string) {
 	in := func(step string, value any) bool {
-		if path, far = farNumber(value); far {
+		if path, why = dearNumber(value); why != "" {
 			path = "/" + escaper.Replace(step) + path
 		}
-		return far
+		return why != ""
 	}
 	switch v := value.(type) {
 	case json.Number:
-		if _, exponent, ok := strings.Cut(strings.ToLower(v.String()), "e"); ok {
-			n, err := strconv.Atoi(exponent)
-			return "", err != nil || n > maxExponent || n < -maxExponent
+		_, exponent, ok := strings.Cut(strings.ToLower(v.String()), "e")
+		n, err := strconv.Atoi(exponent)
+		switch {
+		case len(v) > maxNumber:
+			return "", fmt.Sprintf("the number has %d characters: at most %d are allowed", len(v), maxNumber)
+		case ok && (err != nil || n > maxExponent || n < -maxExponent):
+			return "", fmt.Sprintf("the exponent of the number is beyond ±%d", maxExponent)
 		}
 	case map[string]any:
 		for name, one := range v {
 			if in(name, one) {
-				return path, far
+				return path, why
 			}
 		}
 	case []any:
 		for i, one := range v {
 			if in(strconv.Itoa(i), one) {
-				return path, far
+				return path, why
 			}
 		}
 	}
-	return "", false
+	return "", ""
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,8 @@ func TestCheck(t *testing.T) {
 		{"invoice.paid", "2026-11-25", `{"total":1,"lines":[{"a/b":"x"},{"c/d":[1,1E-1001]}]}`, "data of invoice.paid, version 2026-11-25: at /lines/1/c~1d/1: the exponent of the number is beyond ±1000"},
 		{"invoice.paid", "2026-11-25", `{"total":1,"count":1e99999999999999999999}`, "data of invoice.paid, version 2026-11-25: at /count: the exponent of the number is beyond ±1000"},
 		{"invoice.paid", "2026-11-25", `{"total":1,"count":1e+1000}`, ""},
+		{"invoice.paid", "2026-11-25", `{"total":1,"count":` + strings.Repeat("9", 1000) + `}`, ""},
+		{"invoice.paid", "2026-11-25", `{"total":1,"count":` + strings.Repeat("9", 1_000_000) + `}`, "data of invoice.paid, version 2026-11-25: at /count: the number has 1000000 characters: at most 1000 are allowed"},
 		{"invoice.paid", "2026-11-24", `{"total":1}`, "data of invoice.paid, version 2026-11-24: the catalogue has no such version of the type"},
 		{"invoice.made", "", `{"total":1}`, "data of invoice.made: the catalogue has no such type"},
 		{"invoice.paid", "2026-11-25", "", "data of invoice.paid, version 2026-11-25: the event has no data, and the type is not thin"},
