@@ -43,6 +43,10 @@ const (
 	retrySeconds      = 2
 	maxVersion        = 1<<53 - 1
 	retryFull         = 30 // somebody must make room
+
+	// maxDetails bounds how many things a refusal names. In the largest body, half a million
+	// can be wrong: they would take seconds, and an answer of tens of megabytes.
+	maxDetails = 100
 )
 
 func problem(status int, detail string, errs ...Detail) *Problem {
@@ -104,7 +108,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 // out the values: they can be secrets.
 func fromHuma(status int, detail string, errs ...error) huma.StatusError {
 	p := problem(status, detail)
-	for _, err := range errs {
+	for _, err := range errs[:min(len(errs), maxDetails)] {
 		var d huma.ErrorDetailer
 		if errors.As(err, &d) {
 			p.Errors = append(p.Errors, detailOf(d.ErrorDetail()))
@@ -114,19 +118,22 @@ func fromHuma(status int, detail string, errs ...error) huma.StatusError {
 		p.Errors = []Detail{{Location: "body", Message: "it is required"}}
 	}
 	if len(p.Errors) > 0 {
-		p.Detail = summary(p.Errors)
+		p.Detail = summaryOf(p.Errors, len(errs))
 	}
 	return p
 }
 
 // summary has the details in one line, for those who show no more than that.
-func summary(errs []Detail) string {
+func summary(errs []Detail) string { return summaryOf(errs, len(errs)) }
+
+// summaryOf is summary for the first details of a number of them.
+func summaryOf(errs []Detail, total int) string {
 	var all []string
 	for _, e := range errs[:min(len(errs), 3)] {
 		all = append(all, e.Location+": "+e.Message)
 	}
-	if len(errs) > len(all) {
-		all = append(all, fmt.Sprintf("and %d more", len(errs)-len(all)))
+	if total > len(all) {
+		all = append(all, fmt.Sprintf("and %d more", total-len(all)))
 	}
 	return strings.Join(all, "; ")
 }

@@ -298,6 +298,29 @@ func TestRefusalsInWords(t *testing.T) {
 	})
 }
 
+// However much of a request is wrong, its refusal is short, and says how much there is.
+func TestRefusalsAreShort(t *testing.T) {
+	t.Parallel()
+	s := start(t, place{flag: filepath.Join(t.TempDir(), "test.db")}, "-workers=false")
+	c := s.customer("c")
+	const many = 50_000
+	numbers := strings.Repeat("1,", many-1) + "1"
+	names := object{}
+	for i := range many {
+		names[fmt.Sprint("x", i)] = 1
+	}
+	for path, body := range map[string]any{
+		"/subscriptions":                         `{"url":"https://hooks.example.com/","event_types":[` + numbers + `]}`,
+		"/jobs":                                  object{"kind": "export_events", "input": names},
+		"/subscribers/" + c.id + "/token/rotate": names,
+	} {
+		r := s.post(c.token, path, body)
+		r.refused(http.StatusUnprocessableEntity)
+		require.Less(t, len(r.text), 64<<10, path)
+		require.Contains(t, r.body["detail"], fmt.Sprintf("; and %d more", many-3), path)
+	}
+}
+
 // Answers that show a secret are kept nowhere on their way.
 func TestSecretsAreNotStored(t *testing.T) {
 	t.Parallel()
