@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -94,6 +95,22 @@ func TestListen(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Names under localhost are this machine, for any resolver and any proxy.
+func TestListenToNamesUnderLocalhost(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "test.db")
+	u := operator(t, place{flag: path})
+	u.does("trigger", "invoice.paid")
+	e := newEndpoint(t)
+	named := func(url, name string) string { return strings.Replace(url, "127.0.0.1", name+".localhost", 1) }
+	u.env = append(u.env, named(u.env[0], "sender"), "HTTP_PROXY=http://"+porttest.Refusing(t))
+
+	l := launch(t, u.command("listen", "-from", "beginning", "-to", named(e.URL, "app")))
+	l.says(t, "→ 200 in")
+	l.interrupt(t)
+	require.Equal(t, []string{"invoice.paid"}, e.types(t))
 }
 
 // An event that an interruption leaves undone comes again, and none before it.

@@ -33,7 +33,8 @@ func newPoster(to string, secret signing.Secret, timeout time.Duration) (*poster
 		return nil, err
 	}
 	return &poster{to, keys, http.Client{
-		Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: transport, Timeout: timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 

@@ -41,15 +41,40 @@ func newServer(base, token string) (*server, error) {
 		return nil, fmt.Errorf("-server %s would send the token unencrypted: give a URL of https", u.Redacted())
 	}
 	return &server{base: strings.TrimSuffix(base, "/"), token: token, http: http.Client{
-		Timeout: 60 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: transport, Timeout: 60 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// local tells whether a host is this machine.
+// local tells whether a host is this machine. transport makes it true.
 func local(host string) bool {
 	a, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && a.Unmap().IsLoopback()
+	return host == "localhost" || underLocalhost(host) || err == nil && a.Unmap().IsLoopback()
 }
+
+// underLocalhost tells whether a host is a name under localhost, which is this machine by
+// RFC 6761. Not every resolver and every proxy know that.
+func underLocalhost(host string) bool { return strings.HasSuffix(host, ".localhost") }
+
+// transport is http.DefaultTransport, except that names under localhost are this machine: no
+// DNS is asked where they are, and no proxy gets what is for them.
+var transport = func() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	proxy, dial := t.Proxy, t.DialContext
+	t.Proxy = func(r *http.Request) (*url.URL, error) {
+		if underLocalhost(r.URL.Hostname()) {
+			return nil, nil
+		}
+		return proxy(r)
+	}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, port, err := net.SplitHostPort(address); err == nil && underLocalhost(host) {
+			address = net.JoinHostPort("localhost", port)
+		}
+		return dial(ctx, network, address)
+	}
+	return t
+}()
 
 func (s *server) close() {}
 
@@ -349,7 +374,7 @@ func (s *server) events(subscriber string) (catchup.Source, error) {
 		return nil, errors.New("-subscriber is for a -database: a server shows the events of its token's owner")
 	}
 	return catchup.NewClient(s.base+"/events", &catchup.ClientConfig{
-		Token: catchup.Token(s.token), MaxPageBytes: 128 << 20, // as many events as are asked for, of 1 MiB each, and more
+		Transport: transport, Token: catchup.Token(s.token), MaxPageBytes: 128 << 20, // as many events as are asked for, of 1 MiB each, and more
 		AllowUnencrypted: true, // newServer refuses it, except for this machine
 	})
 }
