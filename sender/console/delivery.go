@@ -88,13 +88,14 @@ func pathOf(u string) string {
 }
 
 // curl is the command that posts the same body, quoted for a POSIX shell. It has no
-// signature: only the sender has the secret.
+// signature: only the sender has the secret. -g has curl take the URL as it is: without it,
+// brackets and braces in it would stand for many URLs.
 func curl(d *sender.Delivery) string {
 	if len(d.Body) > look.MaxShown {
 		return ""
 	}
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-	return "curl -X POST " + quote(d.URL) + " \\\n  -H 'Content-Type: application/json' \\\n  -H " + quote("Webhook-Id: "+d.Event.ID) + " \\\n  --data-raw " + quote(string(d.Body))
+	return "curl -g -X POST " + quote(d.URL) + " \\\n  -H 'Content-Type: application/json' \\\n  -H " + quote("Webhook-Id: "+d.Event.ID) + " \\\n  --data-raw " + quote(string(d.Body))
 }
 
 func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, string, error) {

@@ -64,6 +64,6 @@ func TestSentence(t *testing.T) {
 func TestCurl(t *testing.T) {
 	t.Parallel()
 	d := sender.Delivery{URL: "https://a.example/'x", Event: sender.EventInfo{ID: "evt_1"}, Body: []byte(`{"a":"it's"}`)}
-	require.Contains(t, curl(&d), `'https://a.example/'\''x'`)
+	require.Contains(t, curl(&d), `curl -g -X POST 'https://a.example/'\''x' `)
 	require.Contains(t, curl(&d), `--data-raw '{"a":"it'\''s"}'`)
 }
