@@ -50,15 +50,23 @@ func (s *Store) PublishTx(ctx context.Context, tx *sql.Tx, drafts []sender.Draft
 	return refs, nil
 }
 
-// in starts the work of a method in the caller's transaction.
+// in starts the work of a method that writes in the caller's transaction.
 func (s *Store) in(ctx context.Context, tx *sql.Tx) (*work, error) {
+	w, err := s.reads(ctx, tx)
+	if err == nil {
+		s.othersWroteAt.Store(s.now())
+	}
+	return w, err
+}
+
+// reads starts the work of a method that only reads.
+func (s *Store) reads(ctx context.Context, tx *sql.Tx) (*work, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w transaction: it is nil", sender.ErrInvalid)
 	}
 	if err := sqlitetx.Open(ctx, tx); err != nil { // else an event would be stored without the caller's change
 		return nil, fail("joining the caller's transaction", err)
 	}
-	s.othersWroteAt.Store(s.now())
 	// Preparing them here could wait for the connection that tx holds.
 	var prepared map[string]*sql.Stmt
 	if p := s.prepared.Load(); p != nil {

@@ -48,7 +48,7 @@ func (s *Store) CreateSubscriberTx(ctx context.Context, tx *sql.Tx, n sender.Sub
 
 // SubscriberTx implements sender.Store.
 func (s *Store) SubscriberTx(ctx context.Context, tx *sql.Tx, id string) (sender.Subscriber, error) {
-	w, err := s.in(ctx, tx)
+	w, err := s.reads(ctx, tx)
 	if err != nil {
 		return sender.Subscriber{}, err
 	}
@@ -65,7 +65,7 @@ func (s *Store) SubscriberTx(ctx context.Context, tx *sql.Tx, id string) (sender
 
 // SubscriberKeyringTx implements sender.Store.
 func (s *Store) SubscriberKeyringTx(ctx context.Context, tx *sql.Tx, id string) (sender.SealedKeyring, error) {
-	w, err := s.in(ctx, tx)
+	w, err := s.reads(ctx, tx)
 	if err != nil {
 		return sender.SealedKeyring{}, err
 	}

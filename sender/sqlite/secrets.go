@@ -65,7 +65,7 @@ func (w *work) insertSecrets(subscriber int64, secrets []sender.SealedSecret) er
 
 // KeyringsTx implements sender.Store.
 func (s *Store) KeyringsTx(ctx context.Context, tx *sql.Tx, key, after string, limit int) (list []sender.SealedKeyring, err error) {
-	w, err := s.in(ctx, tx)
+	w, err := s.reads(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

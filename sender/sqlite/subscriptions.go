@@ -134,7 +134,11 @@ func (w *work) readSubscription(row interface{ Scan(...any) error }) (no int64, 
 
 // SubscriptionTx implements sender.Store.
 func (s *Store) SubscriptionTx(ctx context.Context, tx *sql.Tx, key sender.SubscriptionKey) (sender.Subscription, error) {
-	w, err := s.in(ctx, tx)
+	begin := s.reads
+	if key.Origin != "" || key.ToChange { // it takes the write lock
+		begin = s.in
+	}
+	w, err := begin(ctx, tx)
 	if err != nil {
 		return sender.Subscription{}, err
 	}
@@ -180,7 +184,7 @@ func (w *work) implicit(subscriber, url string) (sender.Subscription, error) {
 // SubscriptionsTx implements sender.Store. The subscription after may be
 // a deleted one; ErrNotFound if there never was one.
 func (s *Store) SubscriptionsTx(ctx context.Context, tx *sql.Tx, subscriber, after string, limit int) (page []sender.Subscription, err error) {
-	w, err := s.in(ctx, tx)
+	w, err := s.reads(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
