@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -19,6 +20,7 @@ type attempt[Tx any] struct {
 	stop     context.CancelCauseFunc // ends the function's context
 	reported chan struct{}           // progress was reported
 	asked    chan struct{}           // prolong the lease now: see look
+	steps    atomic.Int64            // calls of Run.InTx that are under way
 
 	mu       sync.Mutex
 	renewed  time.Time // on this process's clock: the lease lasts from then on at least

@@ -45,6 +45,10 @@ func (t *attempt[Tx]) heartbeat(hard context.Context, done <-chan struct{}) {
 				// Another worker may have begun already. If the
 				// database answers again before that happens, the
 				// function's result is stored all the same.
+				if t.steps.Load() > 0 {
+					t.j.cfg.Logger.ErrorContext(hard, "a job's lease has ended during a Run.InTx: unless the database was away, the call takes too long; do less in each call, or set a longer Config.Lease",
+						"kind", t.claimed.Kind, "job", t.claimed.ID, "lease", t.j.cfg.Lease)
+				}
 				t.stop(ErrLost)
 				return
 			}

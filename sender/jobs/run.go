@@ -68,13 +68,15 @@ func (r *Run[Tx]) Save(ctx context.Context, state []byte) error {
 //
 // If fn returns an error the transaction is rolled back, and InTx returns the error. fn
 // may run more than once, if the database could not serialise the transaction. It must
-// not take longer than Config.Lease. It must call no methods of the Run except Job and
-// State.
+// not take longer than Config.Lease, because the lease cannot be prolonged meanwhile. It
+// must call no methods of the Run except Job and State.
 //
 // If the commit itself fails, it may have taken effect or not. The function should
 // return that error: the next run's State tells whether it did.
 func (r *Run[Tx]) InTx(ctx context.Context, fn func(tx Tx, step *Step) error) error {
 	t := r.t
+	t.steps.Add(1)
+	defer t.steps.Add(-1)
 	var s Step
 	err := t.locked(ctx, func(tx Tx, rec *Record) error {
 		s = Step{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strconv"
 	"strings"
@@ -178,6 +179,34 @@ func TestLostLease(t *testing.T) {
 		require.Equal(t, 2, effects)
 		require.ErrorIs(t, cause, jobs.ErrLost)
 		require.ErrorIs(t, late, jobs.ErrLost)
+	})
+}
+
+// The log says why a step that takes longer than the lease loses its job: the lease cannot be
+// prolonged meanwhile.
+func TestStepThatIsLongerThanTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		var log lockedLog
+		var causes noted[error]
+		j := b.jobs(config{Lease: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}, work(func(ctx context.Context, r *run) (json.RawMessage, error) {
+			if len(causes.list()) > 0 {
+				return nil, nil
+			}
+			return nil, r.InTx(ctx, func(tx, *jobs.Step) error {
+				<-ctx.Done()
+				causes.add(context.Cause(ctx))
+				return ctx.Err()
+			})
+		}))
+		stop := b.start(j)
+		job := b.submit(j, jobs.Submission{})
+		require.Equal(t, jobs.Succeeded, b.finished(j, job.ID).Status)
+		require.NoError(t, stop())
+		require.Len(t, causes.list(), 1)
+		require.ErrorIs(t, causes.list()[0], jobs.ErrLost)
+		require.Contains(t, log.String(), `level=ERROR msg="a job's lease has ended during a Run.InTx`)
+		require.Contains(t, log.String(), "job="+job.ID+" lease=30s")
 	})
 }
 
