@@ -15,7 +15,8 @@ import (
 // method that works in a caller's transaction never begins, ends or savepoints it, and
 // keeps no reference to it. If the database aborts a transaction because of a conflict,
 // the error matches sender.ErrRetryTx. After any error the transaction must be rolled
-// back. A store on a database where writers wait for each other should be a sender.Reader, too.
+// back. A store on a database where writers wait for each other should be a sender.Reader and a
+// Looker, too.
 type Store[Tx any] interface {
 	// Check returns an error that matches sender.ErrUnfit unless the database is
 	// migrated and its commits are durable.
@@ -73,6 +74,14 @@ type Store[Tx any] interface {
 	// oldest first, and returns how many. The cost does not grow with the jobs that
 	// stay.
 	PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error)
+}
+
+// Looker is an optional part of a Store whose InTx waits for other writers, on a database where
+// reading does not. Workers look at each poll, and begin a transaction only if something is due.
+type Looker interface {
+	// AnyDue tells whether a job of one of these kinds is due, as in DueTx, by what is
+	// committed. It only reads, and waits for no transaction that writes.
+	AnyDue(ctx context.Context, kinds []string) (bool, error)
 }
 
 // Record is a job as a store keeps it.

@@ -156,12 +156,18 @@ func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err erro
 	// The worker must learn whether this commits, also when it is being stopped.
 	lasting, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
 	defer cancel()
+	kinds := slices.Sorted(maps.Keys(room))
+	if looker, ok := w.j.store.(Looker); ok {
+		if some, err := looker.AnyDue(lasting, kinds); err != nil || !some {
+			return false, err
+		}
+	}
 	var all []claimed
 	var before []Record
 	token := fence.Token()
 	err = w.j.inTx(lasting, func(tx Tx) error {
 		all, before, more = nil, nil, false
-		for _, name := range slices.Sorted(maps.Keys(room)) {
+		for _, name := range kinds {
 			due, now, err := w.j.store.DueTx(lasting, tx, name, room[name])
 			if err != nil {
 				return err

@@ -89,6 +89,7 @@ type broken struct {
 	insert         func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error)
 	key            func(ctx context.Context, tx tx, scope, key string) (jobs.Record, bool, error)
 	due            func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error)
+	anyDue         func(kinds []string) (bool, error)
 	lock           func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error)
 	update         func(ctx context.Context, tx tx, r jobs.Record) error
 	get            func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error)
@@ -216,6 +217,11 @@ var breakages = map[string]breakage{
 		b.due = func(ctx context.Context, tx tx, kind string, _ int) ([]jobs.Record, time.Time, error) {
 			return b.Store.DueTx(ctx, tx, kind, 1000)
 		}
+	}},
+	"nothing is found by a look": {[]string{"due"}, func(b *broken, _ *harness) { b.anyDue = func([]string) (bool, error) { return false, nil } }},
+	"something is found in vain": {[]string{"due"}, func(b *broken, _ *harness) { b.anyDue = func([]string) (bool, error) { return true, nil } }},
+	"a look is for the first kind": {[]string{"due"}, func(b *broken, _ *harness) {
+		b.anyDue = func(kinds []string) (bool, error) { return b.look(context.Background(), kinds[:1]) }
 	}},
 	"due not locked":    {[]string{"due alone"}, func(b *broken, _ *harness) { b.stale() }},
 	"stale reads":       {[]string{"lock"}, func(b *broken, _ *harness) { b.stale() }},
@@ -381,6 +387,28 @@ func (b *broken) Check(ctx context.Context) error {
 		return b.check(ctx)
 	}
 	return b.Store.Check(ctx)
+}
+
+// AnyDue implements jobs.Looker, which the sound one is not.
+func (b *broken) AnyDue(ctx context.Context, kinds []string) (bool, error) {
+	if b.anyDue != nil {
+		return b.anyDue(kinds)
+	}
+	return b.look(ctx, kinds)
+}
+
+func (b *broken) look(ctx context.Context, kinds []string) (some bool, err error) {
+	err = b.Store.InTx(ctx, func(tx tx) error {
+		for _, kind := range kinds {
+			due, _, err := b.Store.DueTx(ctx, tx, kind, 1)
+			if err != nil {
+				return err
+			}
+			some = some || len(due) > 0
+		}
+		return nil
+	})
+	return some, err
 }
 
 func (b *broken) InTx(ctx context.Context, fn func(tx) error) error {

@@ -72,7 +72,7 @@ func rules[Tx any]() []rule[Tx] {
 		{"lock", "A locked job is read as it was committed last, and changed by nobody else.", lock[Tx]},
 		{"list", "Lists are filtered, newest first, bounded, and leave out inputs and states.", list[Tx]},
 		{"prune", "Jobs finished longer ago than an age are removed, the oldest first, up to a limit, with their keys; others never.", prune[Tx]},
-		{"reads", "If those who read need not wait for those who write, as sender.Reader says, Get and List do not wait for the end of a transaction that has changed a job.", reads[Tx]},
+		{"reads", "If those who read need not wait for those who write, as sender.Reader and jobs.Looker say, Get, List and a look for due jobs do not wait for the end of a transaction that has changed a job.", reads[Tx]},
 		{"transactions", "InTx commits what fn did if it returns nil, runs it again on ErrRetryTx, and rolls back on an error and a panic.", transactions[Tx]},
 		{"check", "A store that is migrated is fit.", check[Tx]},
 	}

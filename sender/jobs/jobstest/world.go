@@ -147,6 +147,11 @@ func (w *world[Tx]) due(kind string, limit int) (ids []string) {
 		ids = idsOf(rs)
 		return err
 	})
+	if looker, looks := w.Store.(jobs.Looker); looks {
+		some, err := looker.AnyDue(w.ctx, []string{"nothing", kind})
+		w.noError(err, "looking for due jobs")
+		w.equal(some, len(ids) > 0, "whether jobs are due, by AnyDue")
+	}
 	return ids
 }
 

@@ -35,6 +35,7 @@ const (
 
 	selectKey  = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
 	selectDue  = `SELECT ` + whole + withInput + `WHERE j.kind = ? AND j.finished_at = 0 AND j.due <= ? ORDER BY j.due, j.no LIMIT ?`
+	anyDue     = `SELECT EXISTS (SELECT 1 FROM surehook_jobs WHERE kind = ? AND finished_at = 0 AND due <= ?)`
 	selectOne  = `SELECT ` + whole + withInput + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 	selectLock = `SELECT ` + locking + alone + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 
@@ -122,6 +123,19 @@ func (s *Store) DueTx(ctx context.Context, tx *sql.Tx, kind string, limit int) (
 	now := s.now()
 	due, err := many(ctx, tx, selectDue, kind, now, limit)
 	return due, timeOf(now), fail("looking for jobs that are due", err)
+}
+
+// AnyDue implements jobs.Looker.
+func (s *Store) AnyDue(ctx context.Context, kinds []string) (some bool, err error) {
+	err = s.InReadTx(ctx, func(tx *sql.Tx) error {
+		for _, kind := range kinds {
+			if err := tx.QueryRowContext(ctx, anyDue, kind, s.now()).Scan(&some); err != nil || some {
+				return fail("looking for jobs that are due", err)
+			}
+		}
+		return nil
+	})
+	return some, err
 }
 
 // LockTx implements jobs.Store.

@@ -31,6 +31,7 @@ type Store struct {
 var (
 	_ jobs.Store[*sql.Tx]    = (*Store)(nil)
 	_ sender.Reader[*sql.Tx] = (*Store)(nil)
+	_ jobs.Looker            = (*Store)(nil)
 )
 
 // New returns a store in db. The tables must be there before it is used: see

@@ -1,8 +1,10 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/jobs/jobstest"
 	"github.com/surehook/surehook/sender/jobs/sqlite"
+	sendersqlite "github.com/surehook/surehook/sender/sqlite"
 )
 
 const fit = "_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)"
@@ -138,4 +141,54 @@ func TestPlans(t *testing.T) {
 		require.NoError(t, db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN `+query).Scan(&id, &parent, &unused, &detail), query)
 		require.Contains(t, detail, "INDEX "+index+" (", query)
 	}
+}
+
+// polled counts what workers ask for.
+type polled struct {
+	*sqlite.Store
+	looks, pruned atomic.Int64
+}
+
+func (p *polled) AnyDue(ctx context.Context, kinds []string) (bool, error) {
+	p.looks.Add(1)
+	return p.Store.AnyDue(ctx, kinds)
+}
+
+func (p *polled) PruneTx(ctx context.Context, tx *sql.Tx, age time.Duration, limit int) (int, error) {
+	p.pruned.Add(1)
+	return p.Store.PruneTx(ctx, tx, age, limit)
+}
+
+// Workers that find nothing do not count as writers, for whom a dispatcher makes smaller steps.
+func TestIdleWorkersAreNoWriters(t *testing.T) {
+	db := open(t, path(t), fit)
+	var micros atomic.Int64
+	s, err := sendersqlite.New(db, &sendersqlite.Config{Now: func() time.Time { return time.UnixMicro(micros.Load()) }})
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()))
+	store, err := sqlite.New(db, nil)
+	require.NoError(t, err)
+	require.NoError(t, store.Migrate(t.Context()))
+	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
+	require.NoError(t, err)
+	registry, err := sender.NewRegistry(s, keys, nil)
+	require.NoError(t, err)
+	publisher, err := sender.NewPublisher(s, nil)
+	require.NoError(t, err)
+	callbacks, err := jobs.NewCallbacks(registry, publisher, nil)
+	require.NoError(t, err)
+	p := &polled{Store: store}
+	run := func(context.Context, *jobs.Run[*sql.Tx]) (json.RawMessage, error) { return nil, nil }
+	j, err := jobs.New[*sql.Tx](p, []jobs.Kind[*sql.Tx]{{Name: "work", Run: run}}, &jobs.Config[*sql.Tx]{Announcer: callbacks, Poll: time.Millisecond})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- j.Run(ctx) }()
+	require.Eventually(t, func() bool { return p.pruned.Load() > 0 }, 30*time.Second, time.Millisecond)
+	micros.Store(time.Hour.Microseconds())
+	looked := p.looks.Load()
+	require.Eventually(t, func() bool { return p.looks.Load() > looked+3 }, 30*time.Second, time.Millisecond)
+	require.Positive(t, s.StepSize())
+	cancel()
+	require.NoError(t, <-ran)
 }
