@@ -27,10 +27,10 @@ const (
 // taken over.
 const takeOverBatch = 256
 
-// Beat implements dispatch.Store. It is one statement, on a connection of its own.
+// Beat implements dispatch.Store. It is one statement, on a connection that nothing else uses.
 func (c *core) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {
 	var nos, beats []int64
-	err := c.dispatching().writeAs(ctx, work{dates: true}, func(w *work) error {
+	err := c.beating().writeAs(ctx, work{dates: true}, func(w *work) error {
 		w.pipeline.queue(w.query(storeBeatAndRead, p.Process, p.Beat).rows(func(r rows) error { return r.Scan(&nos, &beats) }))
 		return nil
 	})
@@ -42,7 +42,7 @@ func (c *core) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presen
 // Present implements dispatch.Store.
 func (c *core) Present(ctx context.Context) ([]dispatch.Presence, error) {
 	var nos, beats []int64
-	err := c.dispatching().readOne(ctx, present, nil, &nos, &beats)
+	err := c.beating().readOne(ctx, present, nil, &nos, &beats)
 	known := presences(nos, beats)
 	c.processes.Know(known, err)
 	return known, fail("reading the processes", err)

@@ -14,8 +14,9 @@ import (
 )
 
 // dispatcherConns is the largest number of connections of the dispatchers of a process: one
-// for steps, one for bodies and looks, one for upkeep and one for beats. So none of these
-// ever waits for another one.
+// for steps, one for bodies, keyrings and looks, one for upkeep, and one that only beats use.
+// What else runs at a time waits for one of the others. If a beat waited for them, others
+// would take the process for gone.
 const dispatcherConns = 4
 
 // dispatcherPool holds the connections of the dispatchers of this process, while somebody
@@ -24,6 +25,8 @@ type dispatcherPool struct {
 	mu    sync.Mutex
 	users int           // dispatchers, and calls that are under way
 	pool  *pgxpool.Pool // nil until its first use
+
+	others chan struct{} // calls that are no beats and use a connection of the pool, or wait for it
 }
 
 // Open implements dispatch.Opener: until done is called, what dispatchers do is done on
@@ -124,15 +127,19 @@ func (s side) explained(err error) error {
 type side struct {
 	*core
 	dispatchers bool
+	beats       bool
 }
 
 // dispatching is the side of the dispatchers.
-func (c *core) dispatching() side { return side{c, true} }
+func (c *core) dispatching() side { return side{core: c, dispatchers: true} }
+
+// beating is the side of the dispatchers for beats.
+func (c *core) beating() side { return side{core: c, dispatchers: true, beats: true} }
 
 // session is a connection of one of the sides.
 type session struct {
 	*pgxpool.Conn
-	core *core
+	side side
 	pool *pgxpool.Pool // the dispatchers', or nil
 	set  string        // the statement that gives a transaction its settings; "": the connection has them
 }
@@ -150,11 +157,27 @@ func (s side) acquire(ctx context.Context) (session, error) {
 	if s.pooler {
 		set = pooledTxSettings
 	}
+	if !s.beats {
+		select {
+		case s.sessions.others <- struct{}{}:
+		case <-ctx.Done():
+			s.leave()
+			return session{}, ctx.Err()
+		}
+	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		s.leave()
+		s.exit()
 	}
-	return session{conn, s.core, pool, set}, err
+	return session{conn, s, pool, set}, err
+}
+
+// exit ends what acquire began on the dispatchers' pool.
+func (s side) exit() {
+	if !s.beats {
+		<-s.sessions.others
+	}
+	s.leave()
 }
 
 // release gives the connection back. After an error of a node that takes no writes, the
@@ -172,5 +195,5 @@ func (s session) release(err error) {
 	if readOnly(err) {
 		s.pool.Reset()
 	}
-	s.core.leave()
+	s.side.exit()
 }

@@ -149,6 +149,7 @@ func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 			c.now = cfg.Now
 		}
 	}
+	c.sessions.others = make(chan struct{}, dispatcherConns-1)
 	c.damage = damage.NewLog(c.logger)
 	var errs []error
 	if pool == nil {
