@@ -16,6 +16,10 @@ const (
 	// would wait for each other.
 	selectCounts = `SELECT s.status, h.lane, count(*), coalesce(sum(h.pending + h.waiting + h.leased + h.behind), 0)::bigint, coalesce(sum(h.dead), 0)::bigint
 		FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription GROUP BY s.status, h.lane`
+	// selectBacklog adds up only those with something live, for who asks each minute.
+	selectBacklog = `WITH h AS MATERIALIZED (SELECT h.subscription, h.lane, h.pending + h.waiting + h.leased + h.behind AS live FROM surehook_heads h WHERE ` + hasLive + `)
+		SELECT h.lane, sum(h.live)::bigint FROM h CROSS JOIN LATERAL (
+			SELECT 1 FROM surehook_subscriptions s WHERE s.no = h.subscription AND ` + opened + ` OFFSET 0) s GROUP BY h.lane`
 	selectBesides = `SELECT (SELECT count(*) FROM (SELECT 1 FROM surehook_notices WHERE acknowledged_at IS NULL ORDER BY no LIMIT $2) x),
 			(SELECT count(*) FROM (SELECT 1 FROM surehook_outbox ORDER BY seq LIMIT $1 + 1) x),
 			coalesce((SELECT max(seq) - min(seq) + 1 FROM surehook_outbox), 0)`
@@ -44,17 +48,39 @@ const (
 			CASE WHEN h.leased > 0 AND (h.leases_end IS NULL OR h.leases_end <= $1)
 				THEN (SELECT min(l.until) FROM surehook_leases l WHERE l.subscription = h.subscription AND NOT l.redacted AND NOT EXISTS (SELECT 1
 					FROM surehook_left f WHERE f.subscription = l.subscription AND f.epoch > l.epoch AND f.event >= l.event)) END))
-		FROM c JOIN surehook_heads h ON h.subscription = c.subscription JOIN surehook_subscriptions s ON s.no = h.subscription
-		WHERE ` + opened + ` GROUP BY h.lane`
+		FROM c CROSS JOIN LATERAL (
+				SELECT subscription, lane, claimed_to, waiting, waiting_from, leased, leases_end, epoch, resumed_to FROM surehook_heads WHERE subscription = c.subscription OFFSET 0) h
+			CROSS JOIN LATERAL (
+				SELECT resumed_at, resumed_from, left_to, epoch FROM surehook_subscriptions s WHERE s.no = h.subscription AND ` + opened + ` OFFSET 0) s
+		GROUP BY h.lane`
 )
+
+// backlog counts what a rollup has of how much there is to do. Its cost grows with the
+// subscriptions that have something live.
+func (c *core) backlog(ctx context.Context) (counts history.Counts, err error) {
+	err = c.dispatching().read(ctx, func(w *work) error {
+		return w.send(
+			w.query(selectBacklog).rows(func(r rows) error {
+				var stored int16
+				var live int64
+				err := r.Scan(&stored, &live)
+				counts.Live += live
+				if lane := laneOf(stored); lane != noLane {
+					counts.Lanes[lane].Live += live
+				}
+				return err
+			}),
+			w.oldestDue(&counts),
+		)
+	})
+	return counts, fail("counting", err)
+}
 
 // Counts implements history.Store. Its cost grows with the subscriptions. If more
 // than 10 000 events are not expanded, it estimates them by their numbers, and so counts
 // events whose publishing was rolled back, if there are any.
-func (c *core) Counts(ctx context.Context) (history.Counts, error) { return side{core: c}.counts(ctx) }
-
-func (s side) counts(ctx context.Context) (counts history.Counts, err error) {
-	err = s.read(ctx, func(w *work) (err error) {
+func (c *core) Counts(ctx context.Context) (counts history.Counts, err error) {
+	err = c.read(ctx, func(w *work) (err error) {
 		counts, err = w.counts()
 		return err
 	})
@@ -92,15 +118,19 @@ func (w *work) counts() (c history.Counts, err error) {
 			}
 			return err
 		}),
-		w.query(selectOldestDue, w.now, sender.Lanes).rows(func(r rows) error {
-			var stored int16
-			var due timestamp
-			err := r.Scan(&stored, &due)
-			if lane := laneOf(stored); err == nil && due <= w.now && due != none {
-				c.Due(lane, due.time())
-			}
-			return err
-		}),
+		w.oldestDue(&c),
 	)
 	return c, err
+}
+
+func (w *work) oldestDue(c *history.Counts) query {
+	return w.query(selectOldestDue, w.now, sender.Lanes).rows(func(r rows) error {
+		var stored int16
+		var due timestamp
+		err := r.Scan(&stored, &due)
+		if lane := laneOf(stored); err == nil && due <= w.now && due != none {
+			c.Due(lane, due.time())
+		}
+		return err
+	})
 }

@@ -96,7 +96,7 @@ func (c *core) storeRollups(ctx context.Context, now timestamp) error {
 	defer r.writing.Unlock()
 	at := now.time().Truncate(time.Minute)
 	if r.unmeasured(at) {
-		counts, err := c.dispatching().counts(ctx)
+		counts, err := c.backlog(ctx)
 		if err != nil {
 			return err
 		}

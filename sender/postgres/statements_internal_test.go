@@ -49,7 +49,7 @@ func parameterStatements() map[string]string {
 		"selectPosition": selectPosition, "selectDeliveries": selectDeliveries, "selectAttempts": selectAttempts, "selectTellingAttempts": selectTellingAttempts, "selectBody": selectBody,
 		"selectEventInfos": selectEventInfos, "selectAnswered": selectAnswered, "selectOwner": selectOwner, "selectFacts": selectFacts,
 		"pendingBefore": pendingBefore, "pendingDue": pendingDue, "waitingDue": waitingDue, "resumedBefore": resumedBefore,
-		"selectCounts": selectCounts, "selectBesides": selectBesides, "selectOldestDue": selectOldestDue,
+		"selectCounts": selectCounts, "selectBacklog": selectBacklog, "selectBesides": selectBesides, "selectOldestDue": selectOldestDue,
 		"selectEvents": selectEvents, "selectEvent": selectEvent,
 		"selectPositionBefore": selectPositionBefore, "selectEventBefore": selectEventBefore, "countLate": countLate, "selectBelated": selectBelated,
 		"restartLease": restartLease, "restartWaiting": restartWaiting, "deletePending": deletePending, "deleteEnd": deleteEnd, "lastNumber": lastNumber,
