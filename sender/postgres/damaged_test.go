@@ -126,6 +126,31 @@ func giveUp(t *testing.T, s *postgres.Store[pgx.Tx]) {
 	exchange(t, s, dead)
 }
 
+// However often somebody has changed a subscription whose head is missing, the change of another
+// one is seen.
+func TestWakesOfNoHead(t *testing.T) {
+	p := newPlace(t)
+	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	register(t, s, 2, 1, sender.Settings{})
+	publish(t, s, 2, 2)
+	expandAll(t, s)
+	change := func(change func(tx pgx.Tx, id string) error, id string) {
+		t.Helper()
+		require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error { return change(tx, id) }))
+	}
+	pause := func(tx pgx.Tx, id string) error {
+		return s.HoldSubscriptionTx(t.Context(), tx, id, sender.SubscriptionPaused, "")
+	}
+	resume := func(tx pgx.Tx, id string) error { return s.ResumeSubscriptionTx(t.Context(), tx, id, sender.Resume{}) }
+	change(pause, subscriptionID(1, 0))
+	require.Equal(t, map[string]int{subscriptionID(0, 0): 1}, claimedOf(exchange(t, s, batchOf(nil, 10)).Claimed), "the other one is seen to be paused")
+	p.exec(t, `DELETE FROM {}.surehook_heads WHERE subscription = (SELECT no FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`')`)
+	p.exec(t, `INSERT INTO {}.surehook_wakes SELECT no FROM {}.surehook_subscriptions, generate_series(1, 200) WHERE id = '`+subscriptionID(0, 0)+`'`) // as so many pauses and resumes do
+	change(resume, subscriptionID(1, 0))
+	require.Equal(t, map[string]int{subscriptionID(1, 0): 1}, claimedOf(exchange(t, s, batchOf(nil, 10)).Claimed))
+}
+
 // Sweeps and replays go on for other subscriptions if the head of one is missing.
 func TestUpkeepGoesOnWithoutAHead(t *testing.T) {
 	p := newPlace(t)

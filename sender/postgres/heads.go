@@ -74,7 +74,7 @@ func updateHeadsOf(set, column, name string) rowwise {
 		AS u(at, lane, open, next_due, turn, pending, waiting, leased, dead, leases_end, claimed_to, waiting_from, epoch, resumed_to, rate_at,
 			streak, warned, warned_at, failing_since, last_success, last_failure, recent` + name + `)
 		WHERE h.ctid = u.at RETURNING h.subscription, h.ctid)
-		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = $23::int THEN 1 ELSE 0 END) FROM changed`)
+		SELECT subscription, ctid, 1 / (CASE WHEN (SELECT count(*) FROM changed) = $23::int THEN 1 ELSE 0 END) FROM (SELECT 1) one LEFT JOIN changed ON true`)
 }
 
 func scanHead(r rows) (h head, err error) {

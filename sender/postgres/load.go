@@ -11,9 +11,11 @@ import (
 const (
 	// lockWoken locks the heads of subscriptions that callers changed. A head that somebody
 	// else has locked is left to the next step: a step waits only for heads that it has
-	// results for.
+	// results for. It passes over wakes of heads that are missing, which stay: otherwise a
+	// hundred of them would keep the others from being found.
 	lockWoken = `SELECT ` + headColumns + ` FROM surehook_heads
-		WHERE subscription = ANY(ARRAY(SELECT subscription FROM surehook_wakes LIMIT 100)) ORDER BY subscription FOR UPDATE SKIP LOCKED`
+		WHERE subscription = ANY(ARRAY(SELECT w.subscription FROM surehook_wakes w
+			WHERE (SELECT h.subscription FROM surehook_heads h WHERE h.subscription = w.subscription LIMIT 1) IS NOT NULL LIMIT 100)) ORDER BY subscription FOR UPDATE SKIP LOCKED`
 	// deleteWakes runs when the heads are locked, and before the subscriptions are read: so
 	// it deletes no wake whose change is not seen.
 	deleteWakes = `DELETE FROM surehook_wakes WHERE subscription = ANY($1) RETURNING subscription`

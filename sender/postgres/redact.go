@@ -149,6 +149,9 @@ func (c *core) cancelRedacted(ctx context.Context, keys []dispatch.DeliveryKey) 
 		if err := b.lock(subscriptionsOf(keys)); err != nil {
 			return err
 		}
+		if err := b.standIn(subscriptionsOf(keys)); err != nil {
+			return err
+		}
 		if err := b.execs(redactLeases, eventsOf(keys), subscriptionsOf(keys)); err != nil {
 			return err
 		}
