@@ -105,7 +105,13 @@ func (l *Loop) upkeepAt(now time.Time) time.Time {
 // Beat says that the process lives, if it holds something, and takes over the leases of
 // processes that are gone. The driver calls it whenever NextBeat has come, also while Step
 // waits for the store, until the Loop is Stopped. Beat logs errors of the database.
-func (l *Loop) Beat(ctx context.Context) { l.beat = l.p.d.now().Add(l.p.present.round(ctx)) }
+func (l *Loop) Beat(ctx context.Context) {
+	gone, wait, err := l.p.present.round(ctx)
+	if err == nil {
+		l.p.present.follow(ctx, gone)
+	}
+	l.beat = l.p.d.now().Add(wait)
+}
 
 // NextBeat is when to call Beat.
 func (l *Loop) NextBeat() time.Time {

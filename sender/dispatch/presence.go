@@ -109,6 +109,7 @@ func (x *presence) vouches(asked, now time.Time) bool {
 func (x *presence) live(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
+	var following atomic.Bool
 	ended.Go(func() {
 		timer := time.NewTimer(0)
 		defer timer.Stop()
@@ -118,8 +119,15 @@ func (x *presence) live(ctx context.Context) (end func()) {
 			case <-ctx.Done():
 				return
 			case <-timer.C:
-				wait := x.round(ctx)
+				gone, wait, err := x.round(ctx)
 				next = time.Now().Add(wait)
+				// It may wait for what others have locked. No beat may wait with it.
+				if err == nil && following.CompareAndSwap(false, true) {
+					ended.Go(func() {
+						defer following.Store(false)
+						x.follow(ctx, gone)
+					})
+				}
 			case <-x.claims: // the next round may be planned for later
 				next = earliest(next, time.Now().Add(beatFresh))
 			}
@@ -139,8 +147,8 @@ func (x *presence) live(ctx context.Context) (end func()) {
 }
 
 // round says that the process lives, if it must, and checks which others live. It returns
-// how long to wait before the next round.
-func (x *presence) round(ctx context.Context) (wait time.Duration) {
+// those that are gone, and how long to wait before the next round. It logs its error.
+func (x *presence) round(ctx context.Context) (gone []Presence, wait time.Duration, err error) {
 	d := x.p.d
 	idle := max(beatEvery, d.cfg.MaxIdle)
 	asked := d.now()
@@ -149,22 +157,24 @@ func (x *presence) round(ctx context.Context) (wait time.Duration) {
 		if ctx.Err() == nil {
 			d.cfg.Logger.ErrorContext(ctx, "the process could not tell the others that it lives, or learn which of them do; it begins nothing until it can", "error", err)
 		}
-		return idle
+		return nil, idle, err
 	}
 	x.mu.Lock()
-	own := x.process
-	x.mu.Unlock()
-	gone := x.watch.look(own, known, asked, d.now())
+	defer x.mu.Unlock()
+	gone = x.watch.look(x.process, known, asked, d.now())
+	if len(x.watch.seen) == 0 && x.stored == 0 && len(x.doubts) == 0 {
+		return gone, idle, nil
+	}
+	return gone, beatEvery, nil
+}
+
+// follow does what a round has led to: it takes over the leases of processes that are gone,
+// and gives back those of doubtful claims.
+func (x *presence) follow(ctx context.Context, gone []Presence) {
 	for _, p := range gone {
 		x.takeOver(ctx, p)
 	}
 	x.resolve(ctx)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.watch.seen) == 0 && x.stored == 0 && len(x.doubts) == 0 {
-		return idle
-	}
-	return beatEvery
 }
 
 // look makes one call of the store, or two if the process holds nothing and leaves.

@@ -72,3 +72,39 @@ func TestWhatIsHeldIsTakenOver(t *testing.T) {
 		require.Len(t, slow.Requests(), 1)
 	})
 }
+
+// heldUpStore cannot take over, because what it would lock is locked. It counts the beats.
+type heldUpStore struct {
+	dispatch.Store
+	tries, beats atomic.Int64
+}
+
+func (s *heldUpStore) TakeOver(ctx context.Context, _ dispatch.Presence) (int, error) {
+	s.tries.Add(1)
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (s *heldUpStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {
+	s.beats.Add(1)
+	return s.Store.Beat(ctx, p)
+}
+
+// A process goes on to say that it lives while it waits for what it would take over.
+// Otherwise others would take over what it holds, and so on.
+func TestTakingOverHoldsUpNoBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		_, err := b.Store.Beat(t.Context(), dispatch.Presence{Process: 1, Beat: 1}) // the only one
+		require.NoError(t, err)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &heldUpStore{Store: b.Store}
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(sendertest.Delay(20*time.Second, sendertest.Status(204))), Timeout: 30 * time.Second}))
+		b.Publish("sub_a")
+		time.Sleep(8 * time.Second)
+		require.Equal(t, int64(1), store.tries.Load())
+		before := store.beats.Load()
+		time.Sleep(8 * time.Second)
+		require.GreaterOrEqual(t, store.beats.Load()-before, int64(7))
+	})
+}
