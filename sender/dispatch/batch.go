@@ -117,7 +117,7 @@ type Claims struct {
 
 // Outcome tells whether a result was recorded, and the decision about it.
 type Outcome struct {
-	Lost     bool // the lease was lost before, and nothing was changed
+	Lost     bool // nothing was changed: the lease was lost before, or a call that seemed to fail has recorded the result
 	Decision Decision
 	// Single is that of Live: the delivery was delivered before, so that a success is not the
 	// one that has brought the event.

@@ -40,8 +40,8 @@ type Hooks struct {
 	TakenOver func(ctx context.Context, leases int)
 
 	// Recorded is called once a result was recorded, with the decision about it. If Lost is
-	// set, the lease was lost before, and nothing was changed. It is also called for
-	// attempts that a claim found interrupted.
+	// set, nothing was changed: the lease was lost before, or a call that seemed to fail has
+	// recorded the result. It is also called for attempts that a claim found interrupted.
 	Recorded func(ctx context.Context, r *Recorded)
 
 	// ReplayFinished is called once a replay has admitted or skipped all of its deliveries.

@@ -140,7 +140,8 @@ type Store interface {
 	//
 	// A store that keeps its counts for the rollups in memory writes them here, those of
 	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second,
-	// and at its end with limit 0. It also merges the rollups of each hour, some minutes after
+	// and at its end with limit 0. If it cannot write them, it sweeps all the same, and returns
+	// what it did beside the error. It also merges the rollups of each hour, some minutes after
 	// its end: see history.Store.HourRollups.
 	Sweep(ctx context.Context, p SweepParams) (Swept, error)
 

@@ -44,11 +44,11 @@ func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
 		Limit: sweepBatch, NotBefore: u.p.d.cfg.Retention.NotBefore(u.p.databaseTime(began)), Announce: sender.Notice.Draft,
 	})
 	end()
+	for _, n := range done.Notices { // also beside an error
+		u.p.notice(ctx, n)
+	}
 	if err != nil {
 		return false, err
-	}
-	for _, n := range done.Notices {
-		u.p.notice(ctx, n)
 	}
 	now := u.p.d.now()
 	u.sweeps.at = now.Add(u.every())

@@ -138,3 +138,26 @@ func TestRunOnceGoesOnWithReplaysIfSweepingFails(t *testing.T) {
 		require.Equal(t, replay.Finished, r.Status)
 	})
 }
+
+// countless sweeps, but cannot write its counts.
+type countless struct{ dispatch.Store }
+
+func (s countless) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	done, err := s.Store.Sweep(ctx, p)
+	if p.Limit > 0 && err == nil {
+		done.Notices, err = append(done.Notices, sender.Notice{ID: "ntc_swept"}), errAway
+	}
+	return done, err
+}
+
+// The notices of a sweep are told of, also if the store could not do all that a sweep is for.
+func TestNoticesOfASweepThatFailsInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		var noticed []string
+		cfg := dispatch.Config{Hooks: dispatch.Hooks{Noticed: func(_ context.Context, n sender.Notice) { noticed = append(noticed, n.ID) }}}
+		_, err := b.DispatcherOn(countless{b.Store}, cfg).RunOnce(t.Context())
+		require.ErrorIs(t, err, errAway)
+		require.Equal(t, []string{"ntc_swept"}, noticed)
+	})
+}
