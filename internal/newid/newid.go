@@ -6,6 +6,7 @@ package newid
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"time"
@@ -23,6 +24,17 @@ func New(prefix string, at time.Time) string {
 	b := make([]byte, 0, len(prefix)+26)
 	b = append(b, prefix...)
 	return string(encoding.AppendEncode(b, u[:]))
+}
+
+// Of returns prefix followed by an id that follows from texts: the same one each time, and
+// another one from other texts.
+func Of(prefix string, texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // a hash takes everything
+		_, _ = h.Write([]byte(text))
+	}
+	return prefix + encoding.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Time is when New made an id, to the millisecond; zero if it did not make it.

@@ -35,6 +35,18 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// An id that follows from texts is the same each time, whoever asks, and another one from texts
+// that are parted in another way.
+func TestOf(t *testing.T) {
+	id := newid.Of("rpl_", "ab", "c")
+	require.NoError(t, ident.EventID(id))
+	require.Len(t, id, 30)
+	require.Equal(t, id, newid.Of("rpl_", "ab", "c"))
+	for _, other := range [][]string{{"a", "bc"}, {"abc"}, {"ab", "c", ""}, {"ab"}, nil} {
+		require.NotEqual(t, id, newid.Of("rpl_", other...), "%q", other)
+	}
+}
+
 func upper(s string) string {
 	b := []byte(s)
 	for i, c := range b {

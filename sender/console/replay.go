@@ -2,11 +2,13 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/look"
 	"github.com/surehook/surehook/sender/internal/look/charts"
@@ -138,6 +140,7 @@ type newReplayView struct {
 	Preview *replay.Preview
 	Shares  []share
 	At      time.Time // when it was counted
+	Once    string    // drawn for this page: by it, a form that is sent twice begins one replay
 	Failing int64     // of endpoints that fail still, or whose deliveries are held
 }
 
@@ -158,7 +161,7 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 	if f.Status == "" {
 		f.Status = string(sender.StatusDeadLettered)
 	}
-	v := newReplayView{Filter: f, Classes: classes, At: c.cfg.Now()}
+	v := newReplayView{Filter: f, Classes: classes, At: c.cfg.Now(), Once: rand.Text()}
 	if v.Groups, err = c.chosen(ctx, map[string]string{}, f.groups); err != nil {
 		return view{}, err
 	}
@@ -209,6 +212,9 @@ func (c *Console) createReplay(ctx context.Context, r *http.Request) (string, st
 		return "", "", err
 	}
 	n := replay.Request{Filter: f.replay(), Force: r.PostForm.Get("force") != "", By: whoOf(r), Reason: r.PostForm.Get("reason")}
+	if r.PostForm.Get("once") != "" {
+		n.ID = newid.Of("rpl_", r.PostForm.Encode())
+	}
 	if text := r.PostForm.Get("rate"); text != "" {
 		if n.Rate, err = strconv.ParseFloat(text, 64); err != nil {
 			return "", "", badInput("rate: " + strconv.Quote(text) + " is no number: give deliveries a second, or nothing for as fast as there is room")

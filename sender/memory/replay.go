@@ -55,10 +55,13 @@ func (s *Store) CreateReplay(ctx context.Context, n replay.Replay, b replay.Boun
 		if err := b.Room(len(unfinished)); err != nil {
 			return err
 		}
+		if n.ID != "" && slices.ContainsFunc(s.replays, func(r *replayRow) bool { return r.ID == n.ID }) {
+			return fmt.Errorf("%w: replay %q", sender.ErrExists, n.ID)
+		}
 		now := s.now()
 		r := &replayRow{
 			Replay: copiedReplay(replay.Replay{
-				ID: newid.New("rpl_", now), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
+				ID: cmp.Or(n.ID, newid.New("rpl_", now)), Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason,
 				Status: replay.Running, CreatedAt: now,
 			}),
 			no: s.lastReplay + 1, upTo: s.ends, notBefore: b.NotBefore,

@@ -127,6 +127,58 @@ func TestAddAnEndpointTwice(t *testing.T) {
 	require.NotEqual(t, first, once(p))
 }
 
+// A form that begins a replay begins one if it is sent again, in turn or at once, and so does one
+// that deletes an endpoint. Both answers are those of the first one.
+func TestReplayAndDeleteTwice(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	v := b.visit("sub_ada")
+	hidden := func(p page, name string) string {
+		return regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(p.text)[1]
+	}
+	twice := func(send func() page) (both [2]page) {
+		var wait sync.WaitGroup
+		for i := range both {
+			wait.Go(func() { both[i] = send() })
+		}
+		wait.Wait()
+		return both
+	}
+	replays := func() int {
+		list, err := b.replays.List(t.Context(), replay.Query{Subscriber: "sub_ada"})
+		require.NoError(t, err)
+		return len(list)
+	}
+	preview := "/replays/new?preview=1&endpoint=" + b.ada.bad
+	once, before := hidden(v.get(preview), "once"), replays()
+	require.NotEqual(t, once, hidden(v.get(preview), "once"))
+	begin := func(once, rate string) page {
+		return v.post("/replays", "endpoint", b.ada.bad, "rate", rate, "once", once)
+	}
+	both := twice(func() page { return begin(once, "") })
+	at := strings.TrimPrefix(both[0].url.Path, v.root)
+	for _, p := range append(both[:], begin(once, "")) {
+		v.done(p, at, "They are being sent again")
+	}
+	require.Equal(t, before+1, replays())
+	for _, p := range []page{begin(once, "5"), begin(hidden(v.get(preview), "once"), "")} {
+		require.NotEqual(t, at, strings.TrimPrefix(p.url.Path, v.root), "other entries, or another page")
+	}
+	require.Equal(t, before+3, replays())
+
+	shown := hidden(v.get("/endpoints/"+b.ada.good), "shown")
+	remove := func(id string) page { return v.post("/endpoints/"+id+"/delete", "shown", shown) }
+	both = twice(func() page { return remove(b.ada.good) })
+	for _, p := range append(both[:], remove(b.ada.good)) {
+		v.done(p, "/", "The endpoint was deleted")
+	}
+	require.Equal(t, 1, strings.Count(b.logged(), `action="delete an endpoint"`))
+	require.Equal(t, http.StatusNotFound, v.post("/endpoints/"+b.ada.good+"/delete").status)
+	require.Equal(t, http.StatusNotFound, remove(b.bob.good).status)
+	require.NoError(t, b.reg.Unsubscribe(t.Context(), b.bob.good))
+	require.Equal(t, http.StatusNotFound, remove(b.bob.good).status, "it was another's")
+}
+
 // roomForOne is a registry that takes one new endpoint, and as many others as more says.
 type roomForOne struct {
 	portal.Registry

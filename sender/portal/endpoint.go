@@ -3,8 +3,6 @@ package portal
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"net/http"
 	"slices"
@@ -22,6 +20,7 @@ type endpointView struct {
 	figures
 	endpointForm
 	Newest  []sender.Delivery
+	Shown   string // tells, once it is deleted, that it was this subscriber's
 	givesUp time.Time
 }
 
@@ -43,7 +42,7 @@ func (v *endpointView) GivesUp() time.Time { return v.givesUp }
 type endpointForm struct {
 	Typed     entries
 	Was       string // the mark of the entries that the endpoint had when they were shown
-	Once      string // of a new one: drawn for this page, see newID
+	Once      string // of a new one: drawn for this page, see onceID
 	All       bool
 	Groups    []typeGroup
 	Others    string           // types and patterns that are not in the catalogue
@@ -121,19 +120,9 @@ func newPage(f endpointForm) view {
 	return view{title: "Add an endpoint", tab: "endpoints", data: &endpointView{endpointForm: f}}
 }
 
-// newID is the id of the endpoint that a form makes. The same form sent again makes no second
-// one, and one with other entries makes another one. No form of another subscriber has that id.
-func newID(subscriber, once string, e *entries) string {
-	if once == "" { // it is not the form of a page
-		return ""
-	}
-	sum := sha256.Sum256([]byte(subscriber + "." + e.mark() + "." + once))
-	return "wsub_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-}
-
 func (p *Portal) addEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
 	e, owner, once := entriesOf(r.PostForm), sessionIn(ctx).Subscriber, r.PostForm.Get("once")
-	id := newID(owner, once, &e)
+	id := onceID("wsub_", owner, once, e.mark())
 	made, err := p.b.Registry.Subscribe(ctx, sender.NewSubscription{
 		ID: id, Subscriber: owner, URL: e.URL, EventTypes: e.Types, Filter: compact(e.Filter), Description: e.Description, Settings: e.settings(sender.Settings{}),
 	})
@@ -209,7 +198,7 @@ func (p *Portal) endpointPage(ctx context.Context, e sender.Subscription, f endp
 		now := entriesIn(&e)
 		f.Was = now.mark()
 	}
-	v := endpointView{Subscription: e, endpointForm: f, givesUp: p.givesUp(&e)}
+	v := endpointView{Subscription: e, endpointForm: f, Shown: p.form(s, e.ID), givesUp: p.givesUp(&e)}
 	all, err := p.figures(ctx, s, []sender.Subscription{e})
 	if err != nil {
 		return view{}, err

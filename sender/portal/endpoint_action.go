@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -93,7 +94,11 @@ func (p *Portal) sendTest(ctx context.Context, r *http.Request) (string, string,
 	})
 }
 
-func (p *Portal) deleteEndpoint(ctx context.Context, r *http.Request) (string, string, error) {
+func (p *Portal) deleteEndpoint(ctx context.Context, r *http.Request) (outcome, error) {
 	_, said, err := p.onOwn(ctx, r, "deleted", func(id string) error { return p.b.Registry.Unsubscribe(ctx, id) })
-	return "", said, err
+	o := outcome{said: said}
+	if errors.Is(err, sender.ErrNotFound) && p.formFits(sessionIn(ctx), r.PathValue("id"), r.PostForm.Get("shown")) {
+		err, o.unchanged = nil, true // the form has come before
+	}
+	return o, err
 }

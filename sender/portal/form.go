@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender/internal/look"
 )
 
@@ -20,6 +21,16 @@ func storable(v url.Values) bool {
 		}
 	}
 	return true
+}
+
+// onceID is the id of what a form makes. once was drawn for the form's page. The same form sent
+// again makes no second one, and one with other entries makes another one. No form of another
+// subscriber has that id.
+func onceID(prefix, subscriber, once, entries string) string {
+	if once == "" { // it is not the form of a page
+		return ""
+	}
+	return newid.Of(prefix, subscriber, once, entries)
 }
 
 func timeOf(name, text string) (time.Time, error) {

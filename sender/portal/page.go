@@ -86,7 +86,7 @@ func (p *Portal) routes() {
 	p.page("/endpoints/{id}/resume", "resume", p.resuming)
 	p.action("/endpoints/{id}/resume", "resume an endpoint", p.resume)
 	p.action("/endpoints/{id}/test", "send a test", p.sendTest)
-	p.action("/endpoints/{id}/delete", "delete an endpoint", p.deleteEndpoint)
+	p.answered("/endpoints/{id}/delete", "delete an endpoint", p.deleteEndpoint)
 	p.page("/deliveries", "deliveries", p.deliveries)
 	p.page("/deliveries/{id}", "delivery", p.delivery)
 	p.action("/deliveries/{id}/redeliver", "send a delivery again", p.redeliver)
@@ -205,7 +205,7 @@ func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, name 
 		l.Handle, _, _ = parts(r.URL.Path)
 	}
 	if s := sessionIn(r.Context()); s != nil {
-		l.Session, l.Customer, l.Form = true, s.Name, p.form(s)
+		l.Session, l.Customer, l.Form = true, s.Name, p.form(s, "")
 	}
 	var b bytes.Buffer
 	if err := p.pages[name].ExecuteTemplate(&b, "layout.html", l); err != nil {

@@ -2,8 +2,10 @@ package portal
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/look"
@@ -62,12 +64,13 @@ type newReplayView struct {
 	Filter    filter
 	Endpoints []choice
 	Preview   *replay.Preview // nil: the form was not sent yet
+	Once      string          // drawn for this page, see onceID
 }
 
 // newReplay shows the form, and the preview once the form was sent.
 func (p *Portal) newReplay(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	v := newReplayView{Filter: filterOf(q.Get)}
+	v := newReplayView{Filter: filterOf(q.Get), Once: rand.Text()}
 	asked, err := v.Filter.replay()
 	if err != nil {
 		return view{}, err
@@ -97,8 +100,12 @@ func (p *Portal) createReplay(ctx context.Context, r *http.Request) (string, str
 	if err != nil {
 		return "", "", err
 	}
-	n := replay.Request{Filter: asked, By: sessionIn(ctx).By, Reason: "asked for in the portal"}
-	if text := r.PostForm.Get("rate"); text != "" {
+	text := r.PostForm.Get("rate")
+	n := replay.Request{
+		ID:     onceID("rpl_", sessionIn(ctx).Subscriber, r.PostForm.Get("once"), strings.Join([]string{f.Endpoint, f.Type, f.Since, f.Until, text}, "\n")),
+		Filter: asked, By: sessionIn(ctx).By, Reason: "asked for in the portal",
+	}
+	if text != "" {
 		if n.Rate, err = strconv.ParseFloat(text, 64); err != nil {
 			return "", "", badInput("At most, a second: " + strconv.Quote(text) + " is no number. Give deliveries a second, or nothing for as fast as there is room.")
 		}

@@ -118,18 +118,26 @@ func (p *Portal) sessionOf(r *http.Request, handle string) (*session, bool) {
 }
 
 // form is the secret that a session's forms carry: who posts it has read a page of this
-// session, which no other site's page can, in whatever frame it is.
-func (p *Portal) form(s *session) string {
-	return b64.EncodeToString(p.keys[0].mac(forForms, s.Handle+"."+s.Nonce))
+// session, which no other site's page can, in whatever frame it is. The one that also names a
+// thing tells that this session has seen its page.
+func (p *Portal) form(s *session, thing string) string {
+	return b64.EncodeToString(p.keys[0].mac(forForms, s.formText(thing)))
 }
 
-func (p *Portal) formFits(s *session, given string) bool {
+func (s *session) formText(thing string) string {
+	if thing == "" {
+		return s.Handle + "." + s.Nonce
+	}
+	return s.Handle + "." + s.Nonce + "." + thing
+}
+
+func (p *Portal) formFits(s *session, thing, given string) bool {
 	mac, err := b64.DecodeString(given)
 	if err != nil {
 		return false
 	}
 	for i := range p.keys {
-		if hmac.Equal(mac, p.keys[i].mac(forForms, s.Handle+"."+s.Nonce)) {
+		if hmac.Equal(mac, p.keys[i].mac(forForms, s.formText(thing))) {
 			return true
 		}
 	}
@@ -160,7 +168,7 @@ func (p *Portal) admitted(w http.ResponseWriter, r *http.Request, handle string)
 		p.fail(w, r, err)
 		return
 	}
-	if r.Method == http.MethodPost && !p.formFits(s, r.PostFormValue(formField)) {
+	if r.Method == http.MethodPost && !p.formFits(s, "", r.PostFormValue(formField)) {
 		p.fail(w, r, forbidden("The form was not of this session. Go back, load the page again, and repeat what you did."))
 		return
 	}

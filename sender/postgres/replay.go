@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,7 +72,7 @@ func (w *work) replayOf(id, locking string) (r replayRow, err error) {
 // lockLate fixes the set when the replay is stored. Neither lock is held while they are
 // counted.
 func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bounds) (replay.Replay, error) {
-	set := replaySet{filter: r.Filter}
+	set, given := replaySet{filter: r.Filter}, r.ID
 	err := c.write(ctx, func(w *work) error { return w.resolve(&set, lockEnded) })
 	if err != nil {
 		return replay.Replay{}, fail("looking for what to replay", heldTable("surehook_ended", err))
@@ -104,7 +105,7 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bound
 			return err
 		}
 		r.CreatedAt = w.now.time()
-		r.ID = newid.New("rpl_", r.CreatedAt)
+		r.ID = cmp.Or(given, newid.New("rpl_", r.CreatedAt))
 		if r.Filter.Status == sender.StatusDelivered {
 			if err := w.execs(boundLock); err != nil {
 				return fail("creating a replay", err)
@@ -121,6 +122,9 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bound
 	})
 	if errors.Is(err, sender.ErrStatus) {
 		return replay.Replay{}, err
+	}
+	if failedAs(err, "23505") { // nothing else of it is unique
+		return replay.Replay{}, fmt.Errorf("%w: replay %q", sender.ErrExists, r.ID)
 	}
 	if err != nil {
 		return replay.Replay{}, fail("creating a replay", heldTable("surehook_replay_late", err))
@@ -143,11 +147,16 @@ func (w *work) roomForReplay(subscriber string, b replay.Bounds) error {
 
 // heldTable says what to do if a replay was not created because its lock of a table had to wait.
 func heldTable(table string, err error) error {
-	var pg interface{ SQLState() string }
-	if !errors.As(err, &pg) || pg.SQLState() != "55P03" {
+	if !failedAs(err, "55P03") {
 		return err
 	}
 	return fmt.Errorf("another session holds the table %s, as one that vacuums it does: create the replay again once that is over: %w", table, err)
+}
+
+// failedAs tells whether PostgreSQL has failed with a code (PostgreSQL, appendix A).
+func failedAs(err error, code string) bool {
+	var pg interface{ SQLState() string }
+	return errors.As(err, &pg) && pg.SQLState() == code
 }
 
 // PreviewReplay implements replay.Store.

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -127,6 +128,75 @@ func TestOwnedReplays(t *testing.T) {
 		_, err = all.Create(ctx, replay.Request{Filter: replay.Filter{Subscriber: "sub_a"}})
 		require.NoError(t, err, "the operator may")
 	})
+}
+
+// overtaken is a store on which something is done just before a replay is created.
+type overtaken struct {
+	replay.Store
+	by func()
+}
+
+func (o *overtaken) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bounds) (replay.Replay, error) {
+	by := o.by
+	o.by = func() {}
+	by()
+	return o.Store.CreateReplay(ctx, r, b)
+}
+
+// A caller that gives the id can ask again, also at the same moment, and gets what it has begun,
+// as that is now. The id of anything else is refused, and nothing of it is shown.
+func TestCreateWithID(t *testing.T) {
+	b := bedtest.New(t)
+	for _, id := range []string{"sub_a", "sub_b"} {
+		b.Subscribe(id, "https://example.com/")
+	}
+	store := &overtaken{Store: b.Store, by: func() {}}
+	all, err := replay.New(store, nil)
+	require.NoError(t, err)
+	mine, ctx := all.ForSubscriber("sub_a"), t.Context()
+	count := func() int {
+		list, err := all.List(ctx, replay.Query{Limit: 200})
+		require.NoError(t, err)
+		return len(list)
+	}
+	for _, id := range []string{"rpl_", "new", "rpl-1", "rpl_a.b", "rpl_a/b", "rpl_\x00", "rpl_" + strings.Repeat("x", 125)} {
+		_, err := mine.Create(ctx, replay.Request{ID: id})
+		require.ErrorIs(t, err, sender.ErrInvalid, id)
+	}
+	n := replay.Request{ID: "rpl_form-1", Rate: 1}
+	first, err := mine.Create(ctx, n)
+	require.NoError(t, err)
+	require.Equal(t, n.ID, first.ID)
+	paused, err := mine.Pause(ctx, first.ID)
+	require.NoError(t, err)
+	n.Rate = 5
+	again, err := mine.Create(ctx, n)
+	require.NoError(t, err)
+	require.Equal(t, paused, again)
+	for name, create := range map[string]func(context.Context, replay.Request) (replay.Replay, error){"another's": all.ForSubscriber("sub_b").Create, "the operator's": all.Create} {
+		r, err := create(ctx, n)
+		require.ErrorIs(t, err, sender.ErrExists, name)
+		require.Zero(t, r, name)
+	}
+	require.Equal(t, 1, count())
+
+	// The other call takes the id, or with it the last room that there is.
+	for range 2 {
+		n.ID += "x"
+		var other replay.Replay
+		store.by = func() { other, err = mine.Create(ctx, n) }
+		r, second := mine.Create(ctx, n)
+		require.NoError(t, errors.Join(err, second))
+		require.Equal(t, other, r)
+		for err == nil && count() < replay.MaxUnfinished-1 {
+			_, err = mine.Create(ctx, replay.Request{})
+		}
+		require.NoError(t, err)
+	}
+	require.Equal(t, replay.MaxUnfinished, count())
+	n.ID += "x"
+	_, err = mine.Create(ctx, n)
+	require.ErrorIs(t, err, sender.ErrStatus)
 }
 
 // A caller whose id was forgotten does not pass for one who sees all.

@@ -29,6 +29,14 @@ type Config struct {
 
 // Request asks for a replay.
 type Request struct {
+	// ID is the id that it gets: "rpl_" and letters, digits, hyphens and underscores, up to
+	// 128 bytes in all. Empty: one is drawn.
+	//
+	// A caller who gives one can ask again: for a request that may come twice, or for a form
+	// that is sent twice. While a replay with that id is known (see Get), and its filter names
+	// the same subscriber or none as well, Create begins nothing and returns that one as it is
+	// now, with whatever else is asked for. The id of any other replay is ErrExists.
+	ID     string
 	Filter Filter
 	// Rate bounds how many deliveries are sent again, a second. 0: as fast as the
 	// dispatchers have room.
@@ -84,7 +92,8 @@ func New(store Store, cfg *Config) (*Replays, error) {
 // longer ago than Retention.Reach; or, if its Published is zero, that cannot be told, since
 // there are more than MaxCounted that are so old and that the filter may select. A later
 // Filter.Since leaves them out. A replay that is paused for long, or has a low rate, skips
-// what is beyond the reach when its turn comes: Replay.TooOld counts it.
+// what is beyond the reach when its turn comes: Replay.TooOld counts it. ErrExists: see
+// Request.ID.
 func (r *Replays) Create(ctx context.Context, n Request) (Replay, error) { return r.create(ctx, n, 0) }
 
 func (r *Replays) create(ctx context.Context, n Request, unfinished int) (Replay, error) {
@@ -96,7 +105,34 @@ func (r *Replays) create(ctx context.Context, n Request, unfinished int) (Replay
 	if !n.Force {
 		b.NotBefore = r.keeps.NotBefore(r.now())
 	}
-	return r.store.CreateReplay(ctx, Replay{Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}, b)
+	asked := Replay{ID: n.ID, Filter: n.Filter, Rate: n.Rate, By: n.By, Reason: n.Reason}
+	if n.ID == "" {
+		return r.store.CreateReplay(ctx, asked, b)
+	}
+	if was, err := r.again(ctx, &asked); !errors.Is(err, sender.ErrNotFound) {
+		return was, err
+	}
+	made, err := r.store.CreateReplay(ctx, asked, b)
+	if err != nil {
+		// A call with this id may have come meanwhile: what that has begun takes the id, and the
+		// last room of a subscriber.
+		if was, known := r.again(ctx, &asked); known == nil || errors.Is(known, sender.ErrExists) {
+			return was, known
+		}
+	}
+	return made, err
+}
+
+// again is the replay that a call with the same id has begun, or ErrNotFound.
+func (r *Replays) again(ctx context.Context, asked *Replay) (Replay, error) {
+	was, err := r.store.Replay(ctx, asked.ID)
+	if err == nil && was.Filter.Subscriber != asked.Filter.Subscriber {
+		err = fmt.Errorf("%w: replay %q", sender.ErrExists, asked.ID)
+	}
+	if err != nil {
+		return Replay{}, err
+	}
+	return was, nil
 }
 
 // MaxCounted is about how many deliveries Create looks at to count what a replay sends, and
@@ -210,6 +246,9 @@ func (f *Filter) validate() error {
 
 func (n *Request) validate() error {
 	errs := []error{n.Filter.validate()}
+	if n.ID != "" {
+		errs = append(errs, checkID(n.ID))
+	}
 	if !(n.Rate >= 0) || math.IsInf(n.Rate, 0) {
 		errs = append(errs, fmt.Errorf("%w rate %v: it must be a number of deliveries a second, or 0 for no bound", sender.ErrInvalid, n.Rate))
 	}
@@ -220,4 +259,15 @@ func (n *Request) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func checkID(id string) error {
+	rest, ok := strings.CutPrefix(id, "rpl_")
+	if !ok || rest == "" {
+		return fmt.Errorf("%w id %q: it must be \"rpl_\", and letters, digits, hyphens or underscores after that", sender.ErrInvalid, id)
+	}
+	if err := ident.EventID(id); err != nil {
+		return fmt.Errorf("%w id: it %s", sender.ErrInvalid, strings.TrimPrefix(err.Error(), "event id "))
+	}
+	return nil
 }

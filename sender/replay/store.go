@@ -35,8 +35,8 @@ func (b Bounds) Room(unfinished int) error {
 type Store interface {
 	// CreateReplay stores a replay, which is running, and fixes its set, in a
 	// transaction that writes one row, however large the set is. It keeps NotBefore with the
-	// replay: see dispatch.Store.StepReplays. It fills in ID,
-	// Status, CreatedAt, Matched and More, and ignores what the replay has there. Matched
+	// replay: see dispatch.Store.StepReplays. It fills in ID unless it is given, and Status,
+	// CreatedAt, Matched and More, and ignores what the replay has there. Matched
 	// is counted on snapshots that may be read before the transaction: a delivery
 	// that becomes delivered between the two can be a member without being counted.
 	// It looks at about Look deliveries that may be of the set, or at all if Look is zero.
@@ -50,7 +50,8 @@ type Store interface {
 	// Look, and none that was looked at is a member, that is a *RetentionError without
 	// Published;
 	// the error of Bounds.Room, and nothing is stored, if the subscriber that the filter names
-	// has Unfinished replays. If several are created at the same moment, more may be stored.
+	// has Unfinished replays. If several are created at the same moment, more may be stored;
+	// ErrExists, and nothing is stored, if the ID that is given is a replay's.
 	CreateReplay(ctx context.Context, r Replay, b Bounds) (Replay, error)
 
 	// PreviewReplay tells what the set of a replay would be. It changes nothing,

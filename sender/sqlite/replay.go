@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -17,7 +18,7 @@ const replayColumns = `no, id, filter, subscription, rate, asked_by, reason, sta
 const (
 	insertReplay = `INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status,
 			boundary, position, position_in, not_before, rate_at, turn, matched, more, admitted, skipped, created_at, next_at, blocked_at, finished_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0, 0)`
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`
 	countUnfinished  = `SELECT count(*) FROM (SELECT 1 FROM surehook_replays WHERE subscriber = ? AND status IN ('running', 'paused') LIMIT ? + 0)`
 	selectReplay     = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE id = ?`
 	selectReplays    = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE no < ? ORDER BY no DESC LIMIT ? + 0`
@@ -90,7 +91,7 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, b replay.Boun
 	now := s.now()
 	survey.Counted(&r)
 	r.CreatedAt, r.Status = timeOf(now), replay.Running
-	r.ID = newid.New("rpl_", r.CreatedAt)
+	r.ID = cmp.Or(r.ID, newid.New("rpl_", r.CreatedAt))
 	r.Admitted, r.Skipped, r.TooOld, r.FinishedAt = 0, 0, 0, timeOf(0)
 	err = s.write(ctx, func(w *work) error {
 		if b.Unfinished > 0 {
@@ -102,14 +103,19 @@ func (s *Store) CreateReplay(ctx context.Context, r replay.Replay, b replay.Boun
 				return err
 			}
 		}
-		err := w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
+		res, err := w.exec(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription, r.Rate, r.By, r.Reason,
 			set.boundary, set.at.no, set.at.subscription, micros(b.NotBefore), s.turns.Add(1), r.Matched, r.More, now, now)
 		if err != nil {
 			return err
 		}
+		if created, err := res.RowsAffected(); err != nil {
+			return err
+		} else if created == 0 {
+			return fmt.Errorf("%w: replay %q", sender.ErrExists, r.ID)
+		}
 		return w.changed() // recordings heed replays of delivered deliveries
 	})
-	if errors.Is(err, sender.ErrStatus) {
+	if errors.Is(err, sender.ErrStatus) || errors.Is(err, sender.ErrExists) {
 		return replay.Replay{}, err
 	}
 	if err != nil {

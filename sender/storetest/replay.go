@@ -29,6 +29,7 @@ func replayRules[Tx any]() []rule[Tx] {
 		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
 		{"the same twice", "Of several replays of the same deliveries one sends each, and the others skip it.", replayTwice[Tx]},
 		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted[Tx]},
+		{"id", "A replay that is created with an id has it. A second one with it is ErrExists, and not stored, until the first one is pruned.", replayID[Tx]},
 		{"copies", "A store keeps no slice of what a replay was created from, and gives none that it keeps.", replayCopies[Tx]},
 		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
 	}, replayStepRules[Tx](), replayBoundRules[Tx]())
@@ -145,6 +146,28 @@ func (w *world[Tx]) claimedEvents() (claimed []dispatch.Claimed, ids []string) {
 	}
 	slices.Sort(ids)
 	return claimed, ids
+}
+
+func replayID[Tx any](w *world[Tx]) {
+	given := replay.Replay{ID: w.name("rpl_"), Filter: replay.Filter{Status: sender.StatusDelivered}}
+	first := w.createReplay(given)
+	w.equal(first.ID, given.ID, "id of a replay that was created with one")
+	before, err := w.Store.Replays(w.ctx, replay.Query{Limit: plenty})
+	w.noError(err, "listing replays")
+	for _, status := range []sender.Status{sender.StatusDelivered, sender.StatusDeadLettered} {
+		given.Filter.Status = status
+		_, err := w.Store.CreateReplay(w.ctx, given, replay.Bounds{})
+		w.errorIs(err, sender.ErrExists, "creating a second replay with an id")
+	}
+	after, err := w.Store.Replays(w.ctx, replay.Query{Limit: plenty})
+	w.noError(err, "listing replays")
+	w.equal(len(after), len(before), "replays after another one was refused")
+	w.sameReplay(w.readReplay(given.ID), first)
+	w.setReplay(given.ID, replay.Cancelled)
+	w.Advance(11 * time.Hour)
+	w.prune(all(10 * time.Hour))
+	w.noReplay(given.ID)
+	w.createReplay(given)
 }
 
 func replayUnknown[Tx any](w *world[Tx]) {

@@ -21,6 +21,7 @@ var replayBreakages = []breakage{
 	{"a replay's end not announced", func(s store) store { return replayUnannounced{s} }, checks{"replay/finished"}},
 	{"a replay goes before fresh work", func(s store) store { return replayedFirst{s} }, checks{"replay/below fresh work"}},
 	{"a replay's rate ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Rate *= 100 }), checks{"replay/rate"}},
+	{"a replay's id not the one that is given", func(s store) store { return replayRenamed{s} }, checks{"replay/id"}},
 	{"a replay shares its groups with its caller", onReplay(func(*replay.Replay, *time.Time) {}), checks{"replay/copies"}},
 	{"a replay's filter ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter = replay.Filter{Status: r.Filter.Status} }), checks{"replay/filter"}},
 	{"a replay's class ignored", onReplay(func(r *replay.Replay, _ *time.Time) { r.Filter.ErrorClass = "" }), checks{"replay/filter", "random/seed 2"}},
@@ -95,6 +96,13 @@ type replayCrowded struct{ store }
 
 func (b replayCrowded) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
 	bounds.Unfinished = 0
+	return b.store.CreateReplay(ctx, r, bounds)
+}
+
+type replayRenamed struct{ store }
+
+func (b replayRenamed) CreateReplay(ctx context.Context, r replay.Replay, bounds replay.Bounds) (replay.Replay, error) {
+	r.ID = ""
 	return b.store.CreateReplay(ctx, r, bounds)
 }
 

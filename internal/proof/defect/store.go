@@ -128,8 +128,18 @@ var ofStores = []Defect{
 	},
 	{
 		Name: "two customers' forms make the same id",
-		File: "sender/portal/endpoint.go", Tests: []string{"./sender/portal"}, Run: "^TestAddAnEndpointTwice$",
-		Old: "[]byte(subscriber + \".\" + e.mark()", New: "[]byte(e.mark()",
+		File: "sender/portal/form.go", Tests: []string{"./sender/portal"}, Run: "^TestAddAnEndpointTwice$",
+		Old: "newid.Of(prefix, subscriber, once", New: "newid.Of(prefix, once",
+	},
+	{
+		Name: "who names another's replay is shown it",
+		File: "sender/replay/replays.go", Tests: []string{"./sender/replay"}, Run: "^TestCreateWithID$",
+		Old: "err == nil && was.Filter.Subscriber != asked.Filter.Subscriber", New: "false",
+	},
+	{
+		Name: "a second replay with an id is stored, in memory",
+		File: "sender/memory/replay.go", Tests: []string{"./sender/memory"}, Run: "^TestStore$/^replay$",
+		Old: "n.ID != \"\" && slices.ContainsFunc", New: "false && slices.ContainsFunc",
 	},
 	{
 		Name: "a page of attempts has one of the page before, on SQLite",
