@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,6 +225,50 @@ func TestReplay(t *testing.T) {
 	require.Equal(t, http.StatusConflict, b.post(at+"/continue", nil).status)
 	require.NotContains(t, b.get(at).text, "Continue</button>")
 	require.Contains(t, b.get("/replays").text, "the endpoint is back")
+}
+
+// A form that begins a replay begins one if it is sent again. Another page of it begins another
+// one, and so do other entries.
+func TestReplayTwice(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	once := func() string {
+		return regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(b.get("/replays/new?preview=1").text)[1]
+	}
+	first := once()
+	var at []string
+	for _, f := range []url.Values{
+		form("status", "dead_lettered", "once", first), form("status", "dead_lettered", "once", first),
+		form("status", "dead_lettered", "once", first, "rate", "5"), form("status", "dead_lettered", "once", once()), form("status", "dead_lettered"), form("status", "dead_lettered"),
+	} {
+		p := b.post("/replays", f)
+		require.Equal(t, http.StatusOK, p.status, p.text)
+		at = append(at, p.url.Path)
+	}
+	require.Equal(t, at[0], at[1])
+	slices.Sort(at)
+	require.Len(t, slices.Compact(at), 5)
+}
+
+// A notice of a replay that is not kept any more leads nowhere.
+func TestNoticeOfAReplayThatIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.run()
+	list, err := b.replays.List(t.Context(), replay.Query{})
+	require.NoError(t, err)
+	at := "/replays/" + list[0].ID
+	require.Equal(t, http.StatusOK, b.get(at).status)
+	notice := func() string {
+		return regexp.MustCompile(`(?s)<li data-row>.*?</li>`).FindString(b.get("/notices?all=1&kind=replay.finished").text)
+	}
+	require.Contains(t, notice(), `href="./replays/`+list[0].ID+`"`)
+	b.pass(31 * 24 * time.Hour)
+	_, err = b.disp.Prune(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, b.get(at).status)
+	require.Contains(t, notice(), "A replay has finished")
+	require.NotContains(t, notice(), list[0].ID)
 }
 
 // The list of superseded deliveries leads to a replay of these.

@@ -98,6 +98,7 @@ type noticeRow struct {
 	sender.Notice
 	State look.State
 	URL   string // of the subscription; "": it is not known
+	Gone  bool   // the replay that it is about is not kept any more
 }
 
 // Title says in a few words what it is about.
@@ -110,7 +111,7 @@ func (n *noticeRow) Link() string {
 	switch {
 	case n.Delivery != "":
 		return "deliveries/" + n.Delivery
-	case n.Replay != "":
+	case n.Replay != "" && !n.Gone:
 		return "replays/" + n.Replay
 	case n.Subscription != "":
 		return "subscriptions/" + n.Subscription
@@ -229,7 +230,14 @@ func (c *Console) allNotices(ctx context.Context, q url.Values, v *noticesView, 
 		if err != nil {
 			return err
 		}
-		v.List = append(v.List, noticeRow{n, noticeStates[n.Kind], at})
+		row := noticeRow{Notice: n, State: noticeStates[n.Kind], URL: at}
+		if n.Replay != "" {
+			_, err := c.Replays.Get(ctx, n.Replay)
+			if row.Gone = isGone(err); err != nil && !row.Gone {
+				return err
+			}
+		}
+		v.List = append(v.List, row)
 		page.owners = append(page.owners, n.Subscriber)
 	}
 	v.More, v.Pages = next != "", pagesOf(q, "cursor", next, look.Plural(len(list), "notice")+" on this page")
