@@ -83,7 +83,7 @@ func backUp(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) 
 	if err := db.backup(ctx, o.backup); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "backed up to %s: keep the key file with it\n", o.backup)
+	fmt.Fprintf(stdout, "backed up to %s: keep a copy of the sealing keys, too, in another place\n", o.backup)
 	return nil
 }
 

@@ -54,7 +54,6 @@ type replays interface {
 	Create(ctx context.Context, n replay.Request) (replay.Replay, error)
 	Preview(ctx context.Context, f replay.Filter) (replay.Preview, error)
 	Get(ctx context.Context, id string) (replay.Replay, error)
-	List(ctx context.Context, q replay.Query) ([]replay.Replay, error)
 	Cancel(ctx context.Context, id string) (replay.Replay, error)
 }
 
@@ -95,7 +94,7 @@ func (s *service) checkReplay(ctx context.Context, tx *sql.Tx, c caller, input j
 }
 
 // replay has the library send the deliveries again, and reports how far it has come. The
-// library's replay survives a restart. A job that starts again finds its own replay.
+// library's replay survives a restart.
 func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
 	in, err := inputOf[ReplayDeliveries](run)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 		return nil, err
 	}
 	if state.Replay == "" {
-		r, err := beginReplay(ctx, own, run.Job(), replay.Request{Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
+		r, err := own.Create(ctx, replay.Request{ID: replayOf(run.Job()), Filter: filter, Rate: in.RatePerSecond, By: run.Job().ID})
 		if err != nil {
 			return nil, forGood(err)
 		}
@@ -126,34 +125,8 @@ func (s *service) replay(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawM
 	return s.followReplay(ctx, own, run, state)
 }
 
-// beginReplay finds the replay that an earlier run of the job has created, and else
-// creates it.
-func beginReplay(ctx context.Context, own replays, j jobs.Job, n replay.Request) (replay.Replay, error) {
-	r, found, err := replayOf(ctx, own, j)
-	if err != nil || found {
-		return r, err
-	}
-	return own.Create(ctx, n)
-}
-
-// replayOf finds the replay that a job has created.
-func replayOf(ctx context.Context, own replays, j jobs.Job) (r replay.Replay, found bool, err error) {
-	for q := (replay.Query{Limit: 200}); ; {
-		page, err := own.List(ctx, q)
-		if err != nil {
-			return replay.Replay{}, false, err
-		}
-		for _, r := range page {
-			if r.By == j.ID {
-				return r, true, nil
-			}
-		}
-		if len(page) < q.Limit || page[len(page)-1].CreatedAt.Before(j.CreatedAt.Add(-time.Minute)) {
-			return replay.Replay{}, false, nil
-		}
-		q.After = page[len(page)-1].ID
-	}
-}
+// replayOf is the id of a job's replay: by it, each run of the job has the same one.
+func replayOf(j jobs.Job) string { return "rpl_" + j.ID }
 
 // endReplayOf cancels the replay of a job that was cancelled while no process ran it: the
 // one that did was stopped, or was lost.
@@ -161,13 +134,8 @@ func (s *service) endReplayOf(ctx context.Context, j jobs.Job) {
 	if j.Kind != "replay" || j.Status != jobs.Cancelled {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
-	own := s.replaysOf(j.Owner)
-	r, found, err := replayOf(ctx, own, j)
-	if err == nil && found {
-		_, err = own.Cancel(ctx, r.ID)
-	}
-	if err != nil && !errors.Is(err, sender.ErrStatus) { // it has come to its end
+	_, err := s.replaysOf(j.Owner).Cancel(context.WithoutCancel(ctx), replayOf(j))
+	if err != nil && !errors.Is(err, sender.ErrStatus) && !errors.Is(err, sender.ErrNotFound) { // it has come to its end, or never began
 		s.log.Error("a job was cancelled, and its replay may go on", "job", j.ID, "error", err)
 	}
 }

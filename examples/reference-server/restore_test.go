@@ -79,6 +79,7 @@ func restores(t *testing.T, p place, backup func() place) {
 	code, out, errs := run(t, t.TempDir(), nil, "-database", at.flag, "-secret-key", sealingKey, "-restored")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "the next versions are above")
+	require.NotContains(t, errs, "operator token", "it serves nobody")
 	s = start(t, at)
 	require.Greater(t, publish(s), seen)
 	sent := e.wait(t, 4)[3]

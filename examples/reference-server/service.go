@@ -89,7 +89,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 		return nil, err
 	}
 	token := o.operatorToken
-	if token == "" {
+	if token == "" && !o.restored { // which serves nobody
 		token = newToken()
 		// This is the one place where a token is shown: nobody could know it otherwise.
 		log.Info("operator token, generated for this start: set -operator-token to choose one", "operator_token", token)
