@@ -158,6 +158,8 @@ func (o *target) open(ctx context.Context, t *terminal) (backend, error) {
 			return nil, err
 		}
 		return newStored(db)
+	case o.place.schema != "":
+		return nil, errors.New("-schema is for a -database: a server has found its own tables")
 	}
 	token := t.env("SUREHOOK_TOKEN")
 	if o.tokenFile != "" {

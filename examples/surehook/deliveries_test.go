@@ -204,6 +204,8 @@ func TestDeliveriesRefuse(t *testing.T) {
 		{2, "there is no file nowhere.db: give the one that the service works with, or say which tables a new one is to have: -sets sender", []string{"migrate", "up", "-database", "nowhere.db"}},
 		{2, "cannot be read as an SQLite database", []string{"deliveries", "-database", "not.db"}},
 		{2, "both a server", []string{"deliveries", "-database", "x.db", "-server", "http://localhost"}},
+		{2, "-schema is for a -database", []string{"deliveries", "-schema", "hooks", "-server", "http://localhost", "-token-file", "not.db"}},
+		{2, "-secret-key-file is for a -database", []string{"doctor", "-secret-key-file", "secret", "-server", "http://localhost", "-token-file", "not.db"}},
 		{2, "-schema is for PostgreSQL", []string{"deliveries", "-database", "x.db", "-schema", "hooks"}},
 		{2, "PostgreSQL does not answer", []string{"deliveries", "-database", "postgres://u:pass-word@127.0.0.1:1/x"}},
 		{2, "PostgreSQL does not answer", []string{"deliveries", "-database", "host=127.0.0.1 port=1 user=u password=pass-word dbname=x"}},

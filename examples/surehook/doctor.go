@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -73,6 +74,9 @@ func doctor(ctx context.Context, t *terminal, o *doctorOptions) error {
 	found := &findings{}
 	switch b := b.(type) {
 	case *server:
+		if o.keyFile != "" {
+			return errors.New("-secret-key-file is for a -database: nothing that is sealed can be read through a server")
+		}
 		b.doctor(ctx, found)
 	case *stored:
 		if err := examine(ctx, t, b, o, found); err != nil {
