@@ -23,7 +23,7 @@ var ofLines = []Defect{
 	{
 		Name: "a dead letter never holds back later versions",
 		File: "sender/rules/line.go", Tests: []string{"./sender/memory"}, Run: store,
-		Old: "s.HoldDead && status", New: "s.HoldTries < 0 && status",
+		Old: "s.Order == sender.OrderObject && s.HoldDead", New: "s.Order == sender.OrderObject && s.HoldTries < 0",
 	},
 	{
 		Name: "what a dead letter has held back goes on, however old it is",
