@@ -29,7 +29,7 @@ var ofWire = []Defect{
 	{
 		Name: "a request that was refused over HTTP/2 counts",
 		File: "sender/internal/http2/exchange.go", Tests: []string{"./sender/internal/http2"}, Run: "^TestRefused$",
-		Old: `case says(text, "REFUSED_STREAM", "graceful shutdown GOAWAY"):`, New: `case says(text, "REFUSED_STREAM, GOAWAY"):`,
+		Old: `case says(err, "REFUSED_STREAM", "graceful shutdown GOAWAY"):`, New: `case says(err, "REFUSED_STREAM, GOAWAY"):`,
 	},
 	{
 		Name: "a proxy has all of the time for the first of a host's addresses",
