@@ -12,12 +12,12 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 )
 
-// Callback is where an event goes that is for one callback URL alone, which nobody
-// has registered: somebody gave it with a request, to be told of its end.
+// Callback is the address of an event for one callback URL alone. Nobody has registered
+// that URL: somebody gave it with a request, to learn of the request's end.
 //
-// Its deliveries are those of an implicit subscription that stands for all callback
-// URLs of a subscriber at one origin (scheme, host and port), so that they share its
-// bounds, its failures are counted together, and its owner can pause and resume it.
+// Its deliveries are those of an implicit subscription that stands for all callback URLs
+// of a subscriber at one origin (scheme, host and port). So they share its bounds, their
+// failures are counted together, and the owner can pause and resume all of them.
 type Callback struct {
 	Subscriber   string // its id, whose secret signs
 	Subscription string // the id of the implicit one

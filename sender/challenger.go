@@ -15,9 +15,9 @@ import (
 // Challenger makes sure that whoever answers at a callback URL wants the events of its
 // subscriber. Package challenge has one. It must be safe for concurrent use.
 type Challenger interface {
-	// Challenge asks a URL once, outside of any transaction. It returns nil if the answer is
-	// the one that the subscriber alone can want to give. An error that matches
-	// ErrChallenge is for the owner of the URL.
+	// Challenge asks a URL once, outside of any transaction. It returns nil if the answer
+	// proves that the subscriber wants the events. An error that matches ErrChallenge is for
+	// the owner of the URL.
 	Challenge(ctx context.Context, c Challenge) error
 }
 

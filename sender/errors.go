@@ -41,25 +41,26 @@ var (
 	// of what else it is about; the message says which, and what would be.
 	ErrStatus = errors.New("sender: not possible in the present status")
 
-	// ErrRetention: it would send an event again that is so old that receivers may
-	// have forgotten it, and would apply it twice. The error is a *RetentionError.
-	// Nothing was changed.
+	// ErrRetention: an event would be sent again that is so old that receivers may have
+	// forgotten it, and would apply it twice. The error is a *RetentionError. Nothing was
+	// changed.
 	ErrRetention = errors.New("sender: beyond the retention")
 
 	// ErrConflict: somebody else changed it in between. Nothing was changed; read
 	// it again.
 	ErrConflict = errors.New("sender: changed by somebody else in between")
 
-	// ErrNotNewest: the secret that a caller takes for the newest one is not: the secrets
-	// were changed since they were read. Nothing was changed; read them again.
+	// ErrNotNewest: the secret that a caller took for the newest one is not the newest,
+	// because the secrets were changed since they were read. Nothing was changed; read them
+	// again.
 	ErrNotNewest = errors.New("sender: another secret is the newest one")
 
 	// ErrChallenge: a callback URL did not answer its challenge. The error is a
 	// *challenge.Error. Nothing was changed.
 	ErrChallenge = errors.New("sender: the challenge was not answered")
 
-	// ErrProxy: the operator's proxy failed, through which a callback URL was to be
-	// challenged. It says nothing of the URL. Nothing was changed.
+	// ErrProxy: a callback URL was to be challenged through the operator's proxy, and the
+	// proxy failed. This says nothing of the URL. Nothing was changed.
 	ErrProxy = errors.New("sender: the proxy failed")
 
 	// ErrCancelled: the delivery was cancelled, or its subscription was deleted after it

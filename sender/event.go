@@ -28,11 +28,11 @@ type Event struct {
 	// Subscriptions filter by it.
 	Type string
 
-	// Object is what the event is about. Its type has the form of an event's
-	// type; its id is 1 to 255 bytes of UTF-8 without control characters. Types that
-	// begin with "surehook." are the library's, for the events of notices: a caller's
-	// open transaction about one of their objects would hold up the dispatchers, which
-	// publish in the middle of their work.
+	// Object is what the event is about. Its type has the form of an event's type; its id is
+	// 1 to 255 bytes of UTF-8 without control characters. Types that begin with "surehook."
+	// are the library's, for the events of notices. Dispatchers publish about these objects
+	// in the middle of their work, so an open transaction of a caller about one of them would
+	// hold the dispatchers up.
 	Object Object
 
 	// Version orders the changes of the object: it must be higher with each.
@@ -50,10 +50,10 @@ type Event struct {
 	// state from the service.
 	Data any
 
-	// PayloadVersion says which version of its type's data Data is, as a date: 2026-11-25. It
-	// stands in the body, as payload_version, and a subscription that is pinned to an older
-	// one gets the data of that (see Settings.PayloadVersion). Empty: the newest version of
-	// the type, if the Publisher has PublisherConfig.PayloadVersion, and else none.
+	// PayloadVersion is the version of Data, as a date: 2026-11-25. It stands in the body, as
+	// payload_version. A subscription that is pinned to an older version gets the data in
+	// that one (see Settings.PayloadVersion). Empty: the newest version of the type, if the
+	// Publisher has PublisherConfig.PayloadVersion, and else none.
 	PayloadVersion string
 
 	// Subscriber is the id of the subscriber that the event is for. The operator's
@@ -79,9 +79,9 @@ type Event struct {
 	URL string
 
 	// OccurredAt is when it happened. Zero: now. Receivers judge by it whether they may have
-	// forgotten a fact: one that occurred longer ago than they remember (32 days by default)
-	// is set aside by them, even if it is new. One in the future is not: let no event have
-	// such a time.
+	// forgotten a fact. They set aside a fact that occurred longer ago than they remember (32
+	// days by default), even if it is new. They do not set aside one in the future: let no
+	// event have such a time.
 	OccurredAt time.Time
 
 	// IdempotencyKey makes a second publish return the first one's Ref, with

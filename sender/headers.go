@@ -11,9 +11,9 @@ import (
 
 // Headers has the headers of an attempt's request and of its answer, as they are kept for
 // those who look for a fault. It has the names of all headers, and the values of those
-// alone that have no secrets by their nature. The other values read "redacted": all that a
-// subscription's own headers have, signatures, cookies, credentials, and whatever the
-// library does not know. It is empty if none were kept.
+// that hold no secrets by their nature. The other values read "redacted": those of a
+// subscription's own headers, signatures, cookies, credentials, and all that the library
+// does not know. It is empty if none were kept.
 //
 // As a text it has a line "Name: value" for each header of the request, in the order of
 // their names, an empty line, and the same for the answer. It is valid UTF-8 without

@@ -19,9 +19,9 @@ import (
 )
 
 // SealingKey encrypts secrets at rest. Its id and a fingerprint of its bytes are stored
-// beside what it sealed, so that keys can be rotated, and other bytes under the same id are
-// another key. Printing or logging it shows the id alone; encoding it, as JSON for one, does
-// not hide the key.
+// beside what it sealed, so that keys can be rotated, and other bytes under the same id
+// are another key. Printing or logging it shows the id alone. Encoding it, in JSON for
+// example, does not hide the key.
 type SealingKey struct {
 	ID  string // 1 to 128 bytes of UTF-8 without control characters or '|'
 	Key []byte // 32 bytes

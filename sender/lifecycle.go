@@ -43,14 +43,13 @@ func (r *Registry[Tx]) DisableTx(ctx context.Context, tx Tx, id, reason string) 
 	return r.store.HoldSubscriptionTx(ctx, tx, id, SubscriptionDisabled, reason)
 }
 
-// Resume makes a paused or disabled subscription active again. take says which of
-// the deliveries that are held are sent: all, with the zero value, or none, or
-// those published since a time. They are due at once, with their schedules anew,
-// while attempt numbers go on; the others are cancelled. Resuming an active one
-// changes nothing. ErrNotFound; ErrStatus: it is closing. It refuses to send what was
-// published before take.NotBefore, and if that is zero, longer ago than
-// Retention.Reach, unless take.Force is set: a *RetentionError, and nothing is
-// changed. The cost does not depend on the backlog.
+// Resume makes a paused or disabled subscription active again. take says which of the held
+// deliveries are sent: all of them (the zero value), none, or those of events published
+// since a time. They are due at once, with their schedules anew, while attempt numbers go
+// on. The others are cancelled. Resuming an active one changes nothing. ErrNotFound;
+// ErrStatus: it is closing. A *RetentionError, and nothing is changed: an event that would
+// be sent was published before take.NotBefore. If that is zero and take.Force is not set,
+// the bound is Retention.Reach. The cost does not depend on the backlog.
 func (r *Registry[Tx]) Resume(ctx context.Context, id string, take Resume) error {
 	return r.store.InTx(ctx, func(tx Tx) error { return r.ResumeTx(ctx, tx, id, take) })
 }
@@ -119,12 +118,12 @@ func (r *Registry[Tx]) SendTestTx(ctx context.Context, tx Tx, id string) (Ref, e
 	return r.publishTest(ctx, tx, s, Object{Type: "subscription", ID: id})
 }
 
-// SendSecretTest publishes a test event as SendTest does, which is signed with the newest
-// secret of the subscriber alone, also if that waits for its SignFrom. So the owner sees
-// during a rotation whether its receiver knows the new secret, while the old one still
-// verifies everything else. The event is about the secret: its object has the type "secret"
-// and the secret's id. Once that secret has ended, the event is signed as all others.
-// ErrNotFound; ErrStatus: it is not active.
+// SendSecretTest publishes a test event as SendTest does. The event is signed with the
+// newest secret of the subscriber alone, even if that secret waits for its SignFrom. So
+// the owner sees during a rotation whether its receiver knows the new secret, while the
+// old one still verifies everything else. The event is about the secret: its object has
+// the type "secret" and the secret's id. Once that secret has ended, the event is signed
+// as all others. ErrNotFound; ErrStatus: it is not active.
 func (r *Registry[Tx]) SendSecretTest(ctx context.Context, id string) (ref Ref, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
 		ref, err = r.SendSecretTestTx(ctx, tx, id)

@@ -27,12 +27,12 @@ const (
 	NoticeReplayFinished NoticeKind = "replay.finished"
 )
 
-// Notice is what an operator or an owner must learn. It is stored in the
-// transaction of what caused it, and kept until somebody has acknowledged it. It is
-// also published as an event, to the owner's and the operator's subscriptions that ask
-// for its type: about an object of type "surehook.delivery", "surehook.subscription",
-// "surehook.replay" or "surehook.network". The subscription that it tells of is left
-// out, unless that asks for exactly this type.
+// Notice is something that an operator or an owner must learn. It is stored in the
+// transaction of what caused it, and kept until somebody has acknowledged it. It is also
+// published as an event, to the owner's and the operator's subscriptions that ask for its
+// type: about an object of type "surehook.delivery", "surehook.subscription",
+// "surehook.replay" or "surehook.network". The subscription that it tells of does not get
+// it, unless that subscription asks for exactly this type.
 type Notice struct {
 	ID           string
 	Kind         NoticeKind

@@ -14,11 +14,11 @@ type announcement struct {
 	Detail       string `json:"detail"`
 }
 
-// Draft makes the event of a notice, for those subscriptions of its addressee
-// and of the operator that ask for its type, or returns false if there can be none. It is about what the notice is about,
-// so that its versions order the notices of one delivery or subscription. Callers
-// publish nothing about these objects, so that none of their transactions, however
-// long it is open, has a version that a dispatcher waits for.
+// Draft makes the event of a notice, or returns false if there can be none. It is for the
+// subscriptions of the addressee and of the operator that ask for its type. It is about
+// the object of the notice, so that its versions order the notices of one delivery or
+// subscription. Callers publish nothing about these objects, so that none of their
+// transactions, however long it is open, has a version that a dispatcher waits for.
 func (n Notice) Draft() (Draft, bool) {
 	data, err := json.Marshal(announcement{n.ID, n.Subscription, n.Delivery, n.Replay, n.Percent, n.Detail})
 	if err != nil {

@@ -15,9 +15,9 @@ const (
 	GoneFails Gone = ""
 	// GoneStops: the endpoint wants no more. Its subscription is disabled at once, with
 	// DisabledByGone as its reason, and a NoticeDisabled tells its owner and the operator.
-	// The delivery that was answered so is held like all others of the subscription, so
-	// that a resume sends it. A subscription that is closing gets what is left nevertheless:
-	// there it is a failure.
+	// The delivery that was answered so is held like all others of the subscription, so that
+	// a resume sends it. For a subscription that is closing it is a failure: that one still
+	// gets the rest of its deliveries.
 	GoneStops Gone = "stop"
 )
 
@@ -33,9 +33,9 @@ const NeverDisable = time.Duration(-1)
 // permission, because it can only end work.
 //
 // Give the Registry and the Dispatcher the same. The Registry refuses what is beyond them.
-// The Dispatcher keeps to them at each attempt, so that bounds that become narrower hold for
-// what is stored, too: it takes what is beyond a bound for the bound, and nothing at all if
-// policies are not allowed any more. Stored policies stay as they are.
+// The Dispatcher keeps to them at each attempt, so that narrower bounds hold for stored
+// policies, too. It replaces a value beyond a bound by the bound, and ignores the whole
+// policy if policies are not allowed any more. Stored policies stay as they are.
 type PolicyBounds struct {
 	// Allowed lets subscriptions have policies of their own, within the other fields.
 	Allowed bool
@@ -97,7 +97,7 @@ func (b PolicyBounds) Horizon() time.Duration {
 	return b.WithDefaults().MaxHorizon
 }
 
-// Problems are all that is wrong with bounds.
+// Problems returns all that is wrong with bounds.
 func (b PolicyBounds) Problems() []error {
 	b = b.WithDefaults()
 	var errs []error
@@ -219,9 +219,10 @@ type EffectivePolicy struct {
 	Own bool
 }
 
-// DisabledAt is the earliest that an active subscription is disabled if it goes on to fail, as
-// seen from now, or zero if it does not fail, or is never disabled. Only a failure disables
-// it, a tenth of DisableAfter after its last warning or later.
+// DisabledAt is the earliest time at which an active subscription is disabled if it goes
+// on failing, as seen from now. It is zero if the subscription does not fail, or is never
+// disabled. Only a failure disables it, a tenth of DisableAfter after its last warning or
+// later.
 func (p EffectivePolicy) DisabledAt(h Health, now time.Time) time.Time {
 	if p.DisableAfter < 0 || h.FailingSince.IsZero() {
 		return time.Time{}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Payload is the data of an event, with its type and the version of it that it is: see
+// Payload is the data of an event, with the event's type and the version of the data: see
 // Event.PayloadVersion. Data is nil for a thin event.
 type Payload struct {
 	Type    string
@@ -41,8 +41,8 @@ func checkPayloadVersion(version string) error {
 }
 
 // SplitBody takes the payload of an event's body apart. The payload's Type is empty. It
-// returns false if the body does not say which version its data is: then nothing is known of
-// the data, and nothing can be made of it.
+// returns false if the body does not say which version its data is: then the data cannot
+// be converted.
 func SplitBody(body []byte) (head []byte, p Payload, ok bool) {
 	// Quotation marks within strings are escaped, so these bytes stand nowhere else, but in
 	// the data.
@@ -67,15 +67,15 @@ func JoinBody(head []byte, p Payload) []byte {
 	return appendPayload(append(b, head...), p.Version, p.Data)
 }
 
-// Convert makes the data of an event of a type, published in the version from, into what a
-// subscription gets that is pinned to a date, and returns its version: the newest that was
-// there on the date, or the oldest. It must be a pure function, and quick. A
-// *catalogue.Catalogue's Convert is one. A process that has no catalogue has nil.
+// Convert makes the data of an event of a type, published in the version from, into the
+// data for a subscription that is pinned to a date. It returns the version of that data:
+// the newest that was there on the date, or the oldest. It must be a pure function, and
+// quick. A *catalogue.Catalogue's Convert is one. A process that has no catalogue has nil.
 type Convert func(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error)
 
-// Body returns the body that a subscription gets, which is pinned to a date or to none, and the
-// version of its data; "": it does not say. It is made of the body as it was published, and is
-// the same if it needs no conversion. A Convert that panics has failed.
+// Body returns the body for a subscription that is pinned to a date, or to none, and the
+// version of its data; "": the body does not say. It is made of the published body, and is
+// that body if no conversion is needed. A panic of Convert is returned as an error.
 func (c Convert) Body(eventType string, published []byte, pinned string) (body []byte, version string, err error) {
 	head, p, ok := SplitBody(published)
 	switch {

@@ -22,8 +22,8 @@ type PublisherConfig struct {
 	// Traceparent returns the trace context of a publish, as the value of the W3C header
 	// traceparent of version 00 (55 bytes), from the context of PublishStart or else of the
 	// publish's caller. It is stored with the event, for hooks and for
-	// dispatch.Config.Traceparent. "", and whatever has another form, is no trace context:
-	// nothing is stored then, so that a header that a stranger has sent cannot make a publish
+	// dispatch.Config.Traceparent. A text of another form is no trace context, and neither is
+	// "": nothing is stored then. So a header that a stranger has sent cannot make a publish
 	// fail. The default is to store none.
 	Traceparent func(ctx context.Context) string
 
@@ -32,11 +32,11 @@ type PublisherConfig struct {
 	// not say their version themselves.
 	PayloadVersion func(eventType string) string
 
-	// Check, if not nil, looks at each payload before anything is written, on the goroutine of
-	// the caller. An error refuses the publish, which changes nothing: it is wrapped in
-	// ErrInvalidEvent. It must let job.completed of package jobs pass: a completion that it
-	// refuses is not told. The module sender/catalogue/jsonschema has checks against the schemas
-	// of a catalogue.
+	// Check, if not nil, looks at each payload before anything is written, on the goroutine
+	// of the caller. An error refuses the publish, which changes nothing: it is wrapped in
+	// ErrInvalidEvent. It must let job.completed of package jobs pass: nobody learns of a
+	// completion that it refuses. The module sender/catalogue/jsonschema has checks against
+	// the schemas of a catalogue.
 	Check func(ctx context.Context, p Payload) error
 
 	// Hooks are called at each publish.
@@ -142,14 +142,14 @@ func (p *Publisher[Tx]) PublishMany(ctx context.Context, events []Event) ([]Ref,
 	})
 }
 
-// InTx runs fn in a transaction of the store's database, for the business change
-// and its PublishTx together; commits if fn returns nil, else rolls back; and
-// wakes the dispatchers after the commit. fn may run more than once, if the
-// database could not serialise the transaction. On a database with a single
-// writer, transactions that go through InTx take turns with the dispatcher's, so
-// that a backlog that drains does not starve them. There fn must not call Publish, which
-// would wait for the end of fn: it is refused with ErrInvalid. On other databases what
-// Publish persists inside fn does not depend on fn's transaction. Use PublishTx.
+// InTx runs fn in a transaction of the store's database, for the business change and its
+// PublishTx together. It commits if fn returns nil, and rolls back otherwise. After the
+// commit it wakes the dispatchers. fn may run more than once, if the database could not
+// serialise the transaction. On a database with a single writer, transactions that go
+// through InTx take turns with the dispatcher's, so that a backlog that drains does not
+// starve them. There fn must not call Publish, which would wait for the end of fn: it is
+// refused with ErrInvalid. On other databases, Publish inside fn persists the event
+// whatever becomes of fn's transaction. Use PublishTx.
 func (p *Publisher[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
 	return p.store.InTx(ctx, fn)
 }

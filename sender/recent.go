@@ -15,9 +15,9 @@ const (
 const RecentOutcomes = 32
 
 // Recent has the last 32 outcomes of a subscription's attempts, two bits each, the newest
-// in the lowest bits. Attempts that tell nothing of the endpoint are left out: those that
-// were interrupted, and those that failed because of our own network or proxy. The zero
-// value has none.
+// in the lowest bits. Attempts that tell nothing of the endpoint are left out: interrupted
+// ones, and those that failed because of our own network or proxy. The zero value has
+// none.
 type Recent uint64
 
 // Add returns the outcomes with another one.

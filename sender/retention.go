@@ -8,21 +8,21 @@ import (
 	"github.com/surehook/surehook/dedup"
 )
 
-// Retention says how long records are kept, and how far back events may be sent again. Zero
-// fields mean the defaults. It is one contract with the receivers: give the Registry, the
-// Dispatcher and all others the same, and tell the receivers Reach and the policy's horizon
-// (Reach and Horizon of package receiver's Config, too), which they check against how long
-// they remember (Retention of the same Config; here Receivers).
+// Retention says how long records are kept, and how far back events may be sent again.
+// Zero fields mean the defaults. It is one contract with the receivers. Give the Registry,
+// the Dispatcher and all others the same. Tell the receivers Reach and the policy's
+// horizon, which are Reach and Horizon of package receiver's Config. They check both
+// against how long they remember: Retention of that Config, and Receivers here.
 //
 // This must hold: the policy's horizon ≤ Reach; Reach and the horizon together ≤ Receivers
 // less dedup.RetentionMargin, because what is sent again at the end of Reach is tried for
 // the horizon; Reach ≤ Delivered ≤ Events; and Reach ≤ DeadLetters. The horizon is the
 // longest that a delivery can have: the policy's, or PolicyBounds.MaxHorizon.
 type Retention struct {
-	// Reach is how far back one redelivers, replays and resumes without force: events
-	// that were published before are refused with a *RetentionError. Versions of an object
-	// that a dead letter has held back for so long are not let go on without force, either:
-	// see Settings.HoldDead. The default is 28 days.
+	// Reach is how far back one redelivers, replays and resumes without force: events that
+	// were published before are refused with a *RetentionError. Neither can versions of an
+	// object go on without force after a dead letter has held them back for that long: see
+	// Settings.HoldDead. The default is 28 days.
 	Reach time.Duration
 
 	// Receivers is how long the receivers remember what they have applied. The
@@ -35,20 +35,21 @@ type Retention struct {
 	Delivered time.Duration
 
 	// Events is how long events are kept, for those who pull them, and with them the
-	// idempotency keys of their publishing. One of which a delivery is live, held or
-	// dead-lettered, or has a record, stays for as long as that does. A subscription that
-	// was deleted is known for as long, once there is no record of it any more, and so is a
-	// replay, once it is finished or cancelled. The default is 30 days.
+	// idempotency keys of their publishing. An event stays for longer while one of its
+	// deliveries is live, held or dead-lettered, or has a record. A subscription that was
+	// deleted is known for as long as Events says, once there is no record of it any more. So
+	// is a replay, once it is finished or cancelled. The default is 30 days.
 	Events time.Duration
 
 	// Objects is how long the last version of an object is remembered once its last event
 	// is pruned and nothing else was published about it: at least a day. Zero: for ever.
 	//
-	// A version that is assigned is always above all that the object ever had. That of one
-	// that was forgotten is, because from then on the next version of any object is: new
-	// ones begin higher than 1, and versions are not without gaps. A version that a caller
-	// gives is compared with nothing once its object is forgotten. Objects whose last
-	// events were pruned before this was set, and those with versions above 2^52, stay.
+	// A version that is assigned is always above all that the object ever had. This holds for
+	// forgotten objects too, because once one is forgotten, the next version of every object
+	// is above all that it had. So new objects begin higher than 1, and versions have gaps. A
+	// version that a caller gives is compared with nothing once its object is forgotten.
+	// Objects whose last events were pruned before this was set, and those with versions
+	// above 2^52, stay.
 	//
 	// No transaction that publishes at REPEATABLE READ or SERIALIZABLE may be open for so
 	// long: it would not see that versions go on higher.
@@ -85,9 +86,9 @@ func (r Retention) WithDefaults() Retention {
 	return r
 }
 
-// Problems are all that is wrong with a retention whose defaults are set, for a
-// policy that tries until horizon after the first attempt (0: not known, and then the
-// Dispatcher alone finds out that the receivers would forget an event during its retries).
+// Problems returns all that is wrong with a retention whose defaults are set, for a policy
+// that tries until horizon after the first attempt. A horizon of 0 is not known: then the
+// Dispatcher alone finds out that the receivers would forget an event during its retries.
 func (r Retention) Problems(horizon time.Duration) []error {
 	var errs []error
 	bad := func(wrong bool, format string, args ...any) {
@@ -115,6 +116,6 @@ func (r Retention) Problems(horizon time.Duration) []error {
 	return errs
 }
 
-// NotBefore is when the oldest event was published that may be sent again without
+// NotBefore is the earliest time of publishing of an event that may be sent again without
 // force.
 func (r Retention) NotBefore(now time.Time) time.Time { return now.Add(-r.Reach) }

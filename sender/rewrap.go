@@ -15,11 +15,10 @@ const (
 	maxUnopened = 10
 )
 
-// Rewrap seals with the current sealing key all that is sealed with another, and
-// returns how many secrets, client certificates and values of headers that were. After
-// it an older key can be done without, once no process seals with it any more and
-// Rewrap finds nothing. It works in
-// small transactions: interrupted, it goes on where it was when it is called
+// Rewrap seals with the current sealing key all that is sealed with another one, and
+// returns how many secrets, client certificates and values of headers it has sealed. An
+// older key is not needed any more once no process seals with it and Rewrap finds nothing.
+// It works in small transactions: interrupted, it goes on where it was when it is called
 // again. It disturbs neither deliveries nor rotations.
 //
 // A secret that cannot be opened stays as it is, and does not keep it from the rest: the

@@ -25,9 +25,9 @@ const (
 func rotated(k SealedKeyring, fresh SealedSecret, overlap time.Duration, now time.Time) (secrets []SealedSecret, previousUntil time.Time, err error) {
 	end := now.Add(overlap).UTC().Truncate(time.Microsecond)
 	for _, s := range inForce(k.Secrets, now) {
-		// Their order says which is newer. A later beginning would keep the new secret from
-		// being the newest: that of a secret that still waits, or one that is ahead of the
-		// clock that deliveries are signed by.
+		// Their order says which is newer. A secret that still waits begins later, and so does
+		// one whose beginning is ahead of the clock by which deliveries are signed. Such a
+		// beginning would keep the new secret from being the newest.
 		if s.NotBefore.After(fresh.NotBefore) {
 			s.NotBefore = fresh.NotBefore
 		}
@@ -96,8 +96,8 @@ func retired(k SealedKeyring, now time.Time) []SealedSecret {
 	return secrets[len(secrets)-1:]
 }
 
-// extended puts off the end of the secret before the newest. Without secrets nothing is to be
-// changed: it ends then, or later, already.
+// extended puts off the end of the secret before the newest. It returns no secrets if
+// nothing is to be changed, because that one ends then, or later, already.
 func extended(k SealedKeyring, until, now time.Time) (secrets []SealedSecret, end time.Time, err error) {
 	secrets, until = inForce(k.Secrets, now), until.UTC().Truncate(time.Microsecond)
 	latest := latestEnd(secrets, now)

@@ -42,7 +42,7 @@ type Rotation struct {
 	IfNewest string
 }
 
-// RotateSecret gives a subscriber a new secret, and returns it, and until when the
+// RotateSecret gives a subscriber a new secret. It returns the secret, and until when the
 // one before it stays valid. A secret that ends earlier keeps its end.
 //
 // All deliveries that are claimed from now on are signed twice. The header of
@@ -197,10 +197,10 @@ func (r *Registry[Tx]) RetireBeforeTx(ctx context.Context, tx Tx, subscriber, ne
 	return r.setSecrets(ctx, tx, k, secrets)
 }
 
-// RevokeSecret is for secrets that others have come to know, or that can no longer
-// be opened: it removes all that the subscriber has and returns a new one, which
-// is secret unless that is zero. There is no overlap: deliveries that are claimed
-// from now on carry signatures with the new one alone, and the owner refuses them
+// RevokeSecret is for secrets that others have come to know, or that cannot be opened any
+// more. It removes all secrets that the subscriber has, and returns the new one: the given
+// secret, or a generated one if that is zero. There is no overlap: deliveries that are
+// claimed from now on carry signatures with the new one alone, and the owner refuses them
 // until it knows it. It does not matter how many secrets are valid.
 //
 // ErrInvalid: the secret cannot sign, or is one of those that it should replace.
@@ -265,9 +265,9 @@ func (r *Registry[Tx]) keyringIf(ctx context.Context, tx Tx, subscriber, newest 
 	return k, nil
 }
 
-// setSecrets stores what secrets become of a keyring that was read. Those that it keeps are
-// sealed with the current key, because a Rewrap may have sealed them anew since the keyring was
-// read. A secret that cannot be opened stays as it is.
+// setSecrets stores the secrets of a keyring that was read and changed. Those that it
+// keeps are sealed with the current key, because a Rewrap may have sealed them anew since
+// the keyring was read. A secret that cannot be opened stays as it is.
 func (r *Registry[Tx]) setSecrets(ctx context.Context, tx Tx, k SealedKeyring, secrets []SealedSecret) error {
 	for i := range secrets {
 		s := &secrets[i]
@@ -360,8 +360,8 @@ func (r *Registry[Tx]) secretsTx(ctx context.Context, tx Tx, subscriber string) 
 	return list, nil
 }
 
-// SigningSecret returns the secret that signs a subscriber's deliveries now, where there is
-// one signature, for services that show it again to whom it belongs, and for the
+// SigningSecret returns the secret that signs a subscriber's deliveries now, where there
+// is one signature. It is for services that show it again to its owner, and for the
 // operator's own. ErrNotFound: no such subscriber. ErrSealed: it cannot be opened.
 func (r *Registry[Tx]) SigningSecret(ctx context.Context, subscriber string) (secret signing.Secret, err error) {
 	err = r.inReadTx(ctx, func(tx Tx) error {

@@ -15,10 +15,10 @@ import (
 // Settings adjust how the deliveries of one subscription are posted. Zero fields
 // mean what the dispatcher does for all.
 //
-// The values of headers and the certificate are secrets of the subscription's
-// owner: printing or logging Settings shows the headers' names alone. A Registry seals
-// both before they are stored, so that nobody reads them again but the Dispatcher.
-// Encoding Settings, as JSON for one, shows what they have: that is how stores keep them.
+// The values of headers and the certificate are secrets of the subscription's owner:
+// printing or logging Settings shows the headers' names alone. A Registry seals both
+// before they are stored, so that nobody reads them again but the Dispatcher. Encoding
+// Settings, in JSON for example, shows all that they have: that is how stores keep them.
 type Settings struct {
 	// Headers are sent with every attempt, besides the library's own. At most 32,
 	// of 8 KiB in all. Names are those of RFC 9110, section 5.1, and values have no
@@ -32,10 +32,10 @@ type Settings struct {
 	// back unchanged the values that are to stay.
 	Headers map[string]string
 
-	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000. A
-	// delivery that was claimed and waits for its turn counts, too: behind another one
-	// about its object, for instance. 0: as many as it earns by answering fast, up to
-	// dispatch.Config.PerSubscription in each process.
+	// MaxInFlight bounds the attempts in flight, across all processes: 1 to 1000. A delivery
+	// counts too while it is claimed and waits, for instance behind another one about its
+	// object. 0: as many as it earns by answering fast, up to dispatch.Config.PerSubscription
+	// in each process.
 	MaxInFlight int
 
 	// Rate bounds the attempts a second, across all processes: 0.001 to 10000. 0:
@@ -86,14 +86,14 @@ type Settings struct {
 	// lengthens them as it does those of all.
 	RetryDelays []time.Duration `json:",omitempty"`
 
-	// Horizon is for how long after its first attempt a delivery is tried: from 1 min, within
+	// Horizon is how long after its first attempt a delivery is tried: from 1 min, within
 	// RegistryConfig.OwnPolicies.
 	Horizon time.Duration `json:",omitzero"`
 
 	// DisableAfter is for how long the subscription must have been failing to be disabled:
-	// from 1 h, within RegistryConfig.OwnPolicies. Its owner is warned at the same shares of
-	// it, and it needs as many failures, as with that of all: see dispatch.Policy.
-	// NeverDisable: it never is, and nobody is warned.
+	// from 1 h, within RegistryConfig.OwnPolicies. The shares of it at which its owner is
+	// warned, and the number of failures, are those of dispatch.Policy. NeverDisable: it
+	// never is, and nobody is warned.
 	DisableAfter time.Duration `json:",omitzero"`
 
 	// Gone says what the answer 410 Gone does.

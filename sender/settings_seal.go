@@ -36,8 +36,8 @@ func (k *Keys) sealHeader(subscription, name, value string) string {
 	return sealedMark + base64.RawStdEncoding.EncodeToString(k.sealFor(headerOf(subscription, name), []byte(value)))
 }
 
-// openHeader returns a value as it was given. One that is not sealed is in a database
-// of before values were sealed, or of a store that Subscribe did not write.
+// openHeader returns a value as it was given. A value that is not sealed was stored by a
+// release that did not seal values, or by something else than Subscribe.
 func (k *Keys) openHeader(subscription, name, value string) (string, error) {
 	if !isSealed(value) {
 		return value, nil

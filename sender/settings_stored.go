@@ -12,11 +12,11 @@ import (
 // storedSettings is how Settings are kept: an object with a member for each field.
 type storedSettings Settings
 
-// ReadSettings returns settings as json.Marshal has encoded them. Stores call it, and
-// give it what a row has, whatever that is: another release may have written it, or a
-// hand. Members that this release does not know are kept, so that it does not lose them
-// when it writes the settings back. Settings that cannot be read are empty, except for
-// Unreadable: nothing is posted with them, and nobody else's deliveries wait for them.
+// ReadSettings returns settings as json.Marshal has encoded them. Stores call it with the
+// bytes of a row, which another release may have written, or a hand. Members that this
+// release does not know are kept, so that it does not lose them when it writes the
+// settings back. Settings that cannot be read are empty, except for Unreadable: nothing is
+// posted with them, and nobody else's deliveries wait for them.
 func ReadSettings(stored []byte) Settings {
 	var s storedSettings
 	var all map[string]json.RawMessage

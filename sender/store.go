@@ -12,15 +12,13 @@ type Outbox[Tx any] interface {
 	// durable.
 	//
 	// A draft without a version gets the object's last version + 1, or more: see
-	// dispatch.Store.Prune. One with a
-	// version that does not exceed the last is refused with a *VersionError. A
-	// draft whose (KeyScope, Key) is stored already changes nothing, the version
-	// included: with the same KeyHash its Ref is the first one's with Duplicate
-	// set, with another one it is refused with ErrIdempotencyKey. A Subscriber or
-	// Subscription that is not registered is refused with ErrNotFound; but a draft
-	// with IfSubscriberExists whose Subscriber is not registered is dropped: nothing is
-	// written of it, no statement fails, and its Ref has Dropped set alone. The other
-	// drafts are persisted.
+	// dispatch.Store.Prune. One with a version that does not exceed the last is refused with
+	// a *VersionError. A draft whose (KeyScope, Key) is stored already changes nothing, the
+	// version included. With the same KeyHash its Ref is the first one's with Duplicate set;
+	// with another KeyHash it is refused with ErrIdempotencyKey. A draft whose Subscriber or
+	// Subscription is not registered is refused with ErrNotFound. With IfSubscriberExists, a
+	// draft whose Subscriber is not registered is dropped instead: nothing of it is written,
+	// no statement fails, and its Ref has Dropped set alone. The other drafts are persisted.
 	//
 	// On any error the caller must roll tx back: some drafts may have been
 	// written in it. A conflict that the database resolves by aborting comes back
@@ -40,15 +38,16 @@ type Outbox[Tx any] interface {
 }
 
 // Store is what a Registry needs of a database: it keeps subscribers, their subscriptions,
-// and their signing secrets, which are sealed. The comments of the methods are the contract,
-// here as in the Stores of dispatch, history, replay and feed; storetest checks it, and
-// package rules has the decisions that every store runs on its rows. Tx is the transaction
-// of the producer's database driver.
+// and their signing secrets, which are sealed. The comments of the methods are the
+// contract, here as in the Stores of dispatch, history, replay and feed. Package storetest
+// checks it. Package rules has the decisions that every store runs on its rows. Tx is the
+// transaction of the producer's database driver.
 //
 // All methods are safe for concurrent use, by any number of processes. A method that
-// returns an error has changed nothing, unless it says otherwise. A store keeps no slice and no
-// map of a caller's, and returns none that it keeps; what a Claimed has is shared, and only read. Times are those of the
-// database's clock, in microseconds or finer. The caller has validated ids, URLs and filters.
+// returns an error has changed nothing, unless it says otherwise. A store keeps no slice
+// and no map that a caller has given, and returns none that it keeps. The values in a
+// dispatch.Claimed are shared, and only read. Times are those of the database's clock, in
+// microseconds or finer. The caller has validated ids, URLs and filters.
 type Store[Tx any] interface {
 	Outbox[Tx]
 	SealingStore
@@ -63,28 +62,29 @@ type Store[Tx any] interface {
 	// SubscriberKeyringTx returns a subscriber's sealed secrets, or ErrNotFound.
 	SubscriberKeyringTx(ctx context.Context, tx Tx, id string) (SealedKeyring, error)
 
-	// CreateSubscriptionTx stores an active subscription. It gets the events that
-	// are committed after it, none older; whether it gets what its own transaction
-	// published before it is left open. ErrNotFound: no such subscriber;
-	// ErrExists: the id is in use, or was and is not pruned, or the subscription is Implicit and its
-	// subscriber has an implicit one of the same URL that is neither closing nor
-	// deleted. If calls are concurrent, one creates it; the others wait for its end.
+	// CreateSubscriptionTx stores an active subscription. It gets the events that are
+	// committed after it, and none older. Whether it gets the events that its own transaction
+	// published before it is left open. ErrNotFound: no such subscriber. ErrExists: the id is
+	// in use, or was and is not pruned. ErrExists also: the subscription is Implicit, and its
+	// subscriber has an implicit one of the same URL that is neither closing nor deleted. If
+	// calls are concurrent, one creates it; the others wait for its end.
 	CreateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
 	// SubscriptionTx returns a subscription that is not deleted, or ErrNotFound. An implicit
 	// one that is closing is found by its ID alone.
 	SubscriptionTx(ctx context.Context, tx Tx, key SubscriptionKey) (Subscription, error)
 
-	// SubscriptionsTx lists subscriptions that are not deleted, implicit ones too,
-	// oldest first: up to limit of them after the one with the id after ("" for the first),
-	// which may be deleted since. If subscriber is not empty, its own only. ErrNotFound:
-	// there never was one of the id after, or it was pruned.
+	// SubscriptionsTx lists subscriptions that are not deleted, implicit ones too, oldest
+	// first. It returns up to limit of them, after the one with the id after, which may be
+	// deleted since; "" is the beginning. If subscriber is not empty, it lists that
+	// subscriber's alone. ErrNotFound: there never was one with the id after, or it was
+	// pruned.
 	SubscriptionsTx(ctx context.Context, tx Tx, subscriber, after string, limit int) ([]Subscription, error)
 
-	// UpdateSubscriptionTx stores the URL, the EventTypes, the Filter, the Description and the
-	// Settings of a subscription. Attempts that are claimed later go to the new URL
-	// under the new settings. Deliveries that were made stay. The new filter holds for events
-	// that are expanded later, and a type that is asked for anew for those that are committed
+	// UpdateSubscriptionTx stores the URL, the EventTypes, the Filter, the Description and
+	// the Settings of a subscription. Attempts that are claimed later go to the new URL under
+	// the new settings. Deliveries that were made stay. The new filter holds for events that
+	// are expanded later. A type that is asked for anew holds for events that are committed
 	// later. ErrNotFound: no such subscription.
 	UpdateSubscriptionTx(ctx context.Context, tx Tx, s Subscription) error
 
@@ -109,11 +109,10 @@ type Store[Tx any] interface {
 	// on the backlog.
 	ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, r Resume) error
 
-	// CloseSubscriptionTx begins a subscription's deletion: it gets what was
-	// committed before, and what tx has published before this call, but nothing
-	// later; once all of that has ended it is deleted. One that is paused or
-	// disabled is deleted at once. If it is closing already nothing is changed.
-	// ErrNotFound: no such subscription.
+	// CloseSubscriptionTx begins a subscription's deletion. The subscription gets what was
+	// committed before, and what tx has published before this call, but nothing later. Once
+	// all of that has ended it is deleted. One that is paused or disabled is deleted at once.
+	// If it is closing already nothing is changed. ErrNotFound: no such subscription.
 	//
 	// The call is the boundary, not the commit of tx, unless the database has a single
 	// writer. Until tx has committed, others publish to the subscription as before.
@@ -122,17 +121,17 @@ type Store[Tx any] interface {
 	// call the last one in tx keeps that time short.
 	CloseSubscriptionTx(ctx context.Context, tx Tx, id string) error
 
-	// DeleteSubscriptionTx ends a subscription, at a cost that does not depend on
-	// its backlog: it gets no new deliveries, and its live ones read as cancelled
-	// from the commit on, except for an attempt in flight that succeeds, which makes
-	// its delivery delivered. ErrNotFound: no such subscription.
+	// DeleteSubscriptionTx ends a subscription, at a cost that does not depend on its
+	// backlog. It gets no new deliveries. Its live ones read as cancelled from the commit on.
+	// The exception is an attempt in flight that succeeds: it makes its delivery delivered.
+	// ErrNotFound: no such subscription.
 	DeleteSubscriptionTx(ctx context.Context, tx Tx, id string) error
 
 	// DeleteSubscriberTx deletes a subscriber: its subscriptions are closed, those that
-	// another transaction is making included, and its secrets are destroyed once the
-	// last of them is deleted. From the commit on it reads as not found to everything but what is still to be sent. Its id
-	// is never in use again. ErrNotFound: no such subscriber. Events that are published to it while
-	// tx is open are accepted: see CloseSubscriptionTx.
+	// another transaction is making included, and its secrets are destroyed once the last of
+	// them is deleted. From the commit on it reads as not found, except to what is still to
+	// be sent. Its id is never in use again. ErrNotFound: no such subscriber. Events that are
+	// published to it while tx is open are accepted: see CloseSubscriptionTx.
 	DeleteSubscriberTx(ctx context.Context, tx Tx, id string) error
 
 	// SetSecretsTx replaces a subscriber's secrets, in their order, and raises the
@@ -141,18 +140,18 @@ type Store[Tx any] interface {
 	// subscriber.
 	SetSecretsTx(ctx context.Context, tx Tx, subscriber string, version int64, secrets []SealedSecret) error
 
-	// KeyringsTx lists whole keyrings of which a secret's Key is key, in the order
-	// of the subscribers' numbers: up to limit of them, after that of the
-	// subscriber after ("" for the first). Its cost depends on the limit, and not on how
-	// many secrets have another key. Those of deleted subscribers are among them until
-	// they are destroyed, and after may be deleted since. ErrNotFound: there never was a
-	// subscriber after.
+	// KeyringsTx lists the whole keyrings that have a secret with this Key, in the order of
+	// the subscribers' numbers. It returns up to limit of them, after that of the subscriber
+	// after; "" is the beginning. Its cost depends on the limit, and not on how many secrets
+	// have another key. Keyrings of deleted subscribers are among them until they are
+	// destroyed, and the subscriber after may be deleted since. ErrNotFound: there never was
+	// a subscriber after.
 	KeyringsTx(ctx context.Context, tx Tx, key, after string, limit int) ([]SealedKeyring, error)
 
-	// RewrapTx stores the Sealed and the Key of sealed, for the secret with its ID,
-	// and reports whether it did: it changes nothing unless that secret is there
-	// and its sealed bytes are still old. The subscriber may be deleted. The keyring's
-	// version stays, since the secret is the same.
+	// RewrapTx stores the Sealed and the Key of sealed, for the secret with its ID, and
+	// reports whether it did. It changes nothing unless that secret is there and its sealed
+	// bytes are still old. The subscriber may be deleted. The keyring's version stays, since
+	// the secret is the same.
 	RewrapTx(ctx context.Context, tx Tx, subscriber string, old []byte, sealed SealedSecret) (bool, error)
 }
 

@@ -26,11 +26,12 @@ type NewSubscription struct {
 	// ID is the id that it gets: "wsub_" and letters, digits, hyphens and underscores, up to
 	// 128 bytes in all. Empty: one is drawn.
 	//
-	// A caller who gives one can ask again: for a request that may come twice, for a form that
-	// is sent twice, or at each start of a program. While the subscriber has a subscription
-	// with that id, Subscribe changes nothing, challenges nobody and returns that one as it is
-	// now, with whatever else is asked for. If that matters, compare, and call Update. The id
-	// of another subscriber's, of an implicit, a closing or a deleted one is ErrExists.
+	// A caller who gives one can ask again: for a request that may come twice, for a form
+	// that is sent twice, or at each start of a program. While the subscriber has a
+	// subscription with that id, Subscribe changes nothing, challenges nobody and returns
+	// that subscription as it is now, even if other settings are asked for. If that matters,
+	// compare, and call Update. ErrExists: the id is that of another subscriber's
+	// subscription, or of an implicit, a closing or a deleted one.
 	ID string
 	// Subscriber is the id of its owner. The Operator's subscriptions get the
 	// events of all subscribers.
@@ -39,9 +40,9 @@ type NewSubscription struct {
 	// checked now; the address that is dialled is checked at every attempt. Its
 	// name is not looked up now.
 	URL string
-	// EventTypes are exact types, "prefix.*" or "*", up to 100. Nil means "*". A list
-	// that is not nil has one or more: to ask for nothing would be a mistake, and to
-	// take it for everything a worse one.
+	// EventTypes are exact types, "prefix.*" or "*", up to 100. Nil means "*". A list that is
+	// not nil must not be empty: to ask for nothing would be a mistake, and to take it for
+	// everything a worse one.
 	EventTypes []string
 	// Filter asks for some of the events of these types, by their content: an expression as
 	// package filter has it, such as {"data.status": "paid"}. It sees the data that the
@@ -56,13 +57,13 @@ type NewSubscription struct {
 	ClientCertificate *ClientCertificate
 }
 
-// Subscribe registers a callback URL. It gets the events that are committed
-// after it. If the configuration has a Challenger, the URL is challenged first,
-// outside of any transaction, and registered only if it answers. ErrInvalid: the
-// id, the URL, the filter, the settings or the certificate are refused, and why: a *FieldError for
-// each of them; ErrNotFound: no such subscriber; ErrExists: the id is in use, or was, see
-// NewSubscription.ID; ErrChallenge: it did not answer as it must (see
-// challenge.Error); ErrProxy: it could not be asked.
+// Subscribe registers a callback URL. It gets the events that are committed after it. If
+// the configuration has a Challenger, the URL is challenged first, outside of any
+// transaction, and registered only if it answers. ErrInvalid: the id, the URL, the filter,
+// the settings or the certificate are refused, with a *FieldError for each of them that
+// says why. ErrNotFound: no such subscriber. ErrExists: the id is in use, or was, see
+// NewSubscription.ID. ErrChallenge: the URL did not answer as it must (see
+// challenge.Error). ErrProxy: the URL could not be asked.
 func (r *Registry[Tx]) Subscribe(ctx context.Context, n NewSubscription) (Subscription, error) {
 	asked, err := r.subscription(n)
 	if err != nil {
@@ -182,9 +183,8 @@ func checkSubscriptionID(id string) error {
 	return nil
 }
 
-// validated is a subscription as it is to be: with what is asked for, or an error
-// that says all that is wrong with it. A certificate that it has it keeps, unless
-// another is given.
+// validated returns s with what n asks for, or an error that says all that is wrong with
+// that. The subscription keeps its certificate, unless another one is given.
 func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscription, error) {
 	var errs []error
 	u, err := r.network.CheckURL(n.URL)
@@ -240,8 +240,9 @@ func (r *Registry[Tx]) validated(n NewSubscription, s Subscription) (Subscriptio
 	return s, nil
 }
 
-// sealedCertificate is the sealed client certificate of a subscription as it is to be: the given
-// one, or the one that it has. u is its URL, nil if that is refused.
+// sealedCertificate returns the client certificate that a subscription is to have, sealed:
+// the given one, or the one that it has. u is the subscription's URL, or nil if that is
+// refused.
 func (r *Registry[Tx]) sealedCertificate(n NewSubscription, s Subscription, u *url.URL) (certificate []byte, errs []error) {
 	if len(n.Settings.SealedCertificate) > 0 {
 		errs = append(errs, refuseField("client_certificate", "settings: ", "a sealed certificate belongs to the subscription that it was sealed for: give ClientCertificate"))

@@ -42,9 +42,9 @@ type Subscription struct {
 	ID         string
 	Subscriber string
 	URL        string
-	// EventTypes are what it asks for: exact types, "prefix.*" for all types that
-	// begin with "prefix.", or "*". There are none if what is stored cannot be read;
-	// it then goes on to get what it got.
+	// EventTypes are what it asks for: exact types, "prefix.*" for all types that begin with
+	// "prefix.", or "*". There are none if the stored types cannot be read: the subscription
+	// then goes on as before.
 	EventTypes []string
 	// Filter says which events of these types it gets, by their content; nil: all of them.
 	// It gets events that are addressed to it alone, whatever their content.
@@ -68,13 +68,13 @@ type Subscription struct {
 	DeadLettered   int64
 }
 
-// Matches is the one rule of which subscription gets which event. The event is
-// addressed to one subscription alone; or to a subscriber, whose subscriptions
-// and the operator's get it if they ask for its type; or to everyone who asks
-// for its type. The subscription that the event tells of, if it is a notice's, gets
-// it only if it asks for exactly its type, and not by "prefix.*" or "*": else an
-// endpoint that fails would be told that it fails, and fail with that, too. A
-// subscription with a Filter gets only those of them that its filter matches.
+// Matches is the one rule of which subscription gets which event. An event is addressed to
+// one subscription alone; or to a subscriber, whose subscriptions and the operator's get
+// it if they ask for its type; or to everyone who asks for its type. The event of a notice
+// goes to the subscription that it tells of only if that one asks for exactly its type,
+// and not by "prefix.*" or "*". Otherwise an endpoint that fails would get the news that
+// it fails, and fail at that, too. A subscription with a Filter gets only the events that
+// match that as well.
 func Matches(s Subscription, eventType, toSubscriber, toSubscription, about string) bool {
 	if toSubscription != "" {
 		return s.ID == toSubscription
@@ -91,10 +91,10 @@ func Matches(s Subscription, eventType, toSubscriber, toSubscription, about stri
 	return false
 }
 
-// Patterns lists what a subscription can ask for to get an event type: the type
-// itself, "a.b.*", "a.*" and "*" for "a.b.c". A store that keeps each asked-for
-// pattern in an indexed row finds the subscriptions that match by looking these
-// up, at a cost that does not depend on how many do not.
+// Patterns lists what a subscription can ask for to get an event type: for "a.b.c" the
+// type itself, "a.b.*", "a.*" and "*". A store that keeps each pattern in an indexed row
+// looks these up to find the subscriptions that match. The cost does not depend on how
+// many do not match.
 func Patterns(eventType string) []string {
 	patterns := []string{eventType}
 	for i := len(eventType) - 1; i > 0; i-- {
@@ -134,16 +134,16 @@ const (
 	Lanes = 3
 )
 
-// Resume says what a subscription that is resumed takes of what was held: all, or
-// none, or what was published at Since or later. An event that stands behind one of these
-// in the feed can be taken too, though it was published before: its transaction committed
-// late, or it waited for a large event about its object.
+// Resume says which held deliveries a resumed subscription takes: all, none, or those of
+// events published at Since or later. An event that was published before Since can be
+// taken too if it stands behind one of these in the feed: its transaction committed late,
+// or it waited for a large event about its object.
 type Resume struct {
 	None  bool
 	Since time.Time
 
-	// NotBefore makes a resume fail that would send an event published before it.
-	// Zero: none fails.
+	// NotBefore makes a resume fail if it would send an event that was published before that
+	// time. Zero: no event is too old.
 	NotBefore time.Time
 	// Force has a Registry set no NotBefore of its own. Stores do not look at it.
 	Force bool
@@ -172,8 +172,8 @@ func (q *SubscriptionQuery) Matches(s Subscription) bool {
 		(!q.Failing || s.Status == SubscriptionActive && !s.Health.FailingSince.IsZero())
 }
 
-// TypeMatches tells whether an event type is what is asked for: exactly it, or by
-// "prefix.*" or "*".
+// TypeMatches tells whether a pattern (an exact type, "prefix.*" or "*") asks for an event
+// type.
 func TypeMatches(asked, eventType string) bool {
 	if asked == "*" || asked == eventType {
 		return true

@@ -14,20 +14,20 @@ type SubscriptionChange struct {
 	EventTypes  []string // as in NewSubscription: a list that is not nil has one or more
 	Filter      *string  // as in NewSubscription: "" removes it
 	Description *string
-	Settings    *Settings // all of them; but the certificate, which has fields of its own
+	Settings    *Settings // all of them, except the certificate, which has fields of its own
 
 	ClientCertificate       *ClientCertificate
 	RemoveClientCertificate bool
 }
 
 // Update changes a subscription. Deliveries that are claimed later go to the new URL under
-// the new settings, those that exist already included. Another filter
-// decides about the events that are expanded later, its expression about content too; a type
-// that is asked for anew is delivered from the events on that are committed after the
-// change. A decision about an event stays as it is. Fields that others change at the same
-// time stay changed. A URL is challenged as by Subscribe if it is another. The URL and the
-// filter of an implicit one stay as they are. ErrNotFound, ErrInvalid (a *FieldError for
-// each field that is refused), ErrChallenge, ErrProxy.
+// the new settings, those that exist already included. New event types and a new filter
+// decide about the events that are expanded later. Of a type that is asked for anew, only
+// events that are committed after the change are delivered. A decision about an event
+// stays as it is. Fields that others change at the same time stay changed. A new URL is
+// challenged as by Subscribe. The URL and the filter of an implicit one stay as they are.
+// ErrNotFound, ErrInvalid (a *FieldError for each field that is refused), ErrChallenge,
+// ErrProxy.
 func (r *Registry[Tx]) Update(ctx context.Context, id string, c SubscriptionChange) (s Subscription, err error) {
 	if r.challenger != nil && c.URL != nil {
 		was, err := r.Subscription(ctx, id)
