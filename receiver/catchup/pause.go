@@ -17,14 +17,7 @@ func (c *Catchup[Tx]) pause(ctx context.Context, try int, event string, err erro
 	if ctx.Err() != nil {
 		return false
 	}
-	d := c.cfg.RetryMin
-	for range min(try, 62) {
-		if d >= c.cfg.RetryMax/2 {
-			d = c.cfg.RetryMax
-			break
-		}
-		d *= 2
-	}
+	d := backoff.Exponential{Base: c.cfg.RetryMin, Max: c.cfg.RetryMax}.Delay(try + 1)
 	d = max(backoff.Equal().Apply(d, rand.Float64()), min(atLeast, maxRetryAfter))
 	level, text, hook := slog.LevelWarn, "catchup: it failed, and will be tried again", c.cfg.Hooks.Retry
 	if failed, ok := errors.AsType[*receiver.Error](err); ok && failed.Reason == receiver.ReasonInWork {

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -86,8 +87,8 @@ func (d *Dispatcher) notify(ctx context.Context) (n int, refused time.Time, err 
 	return len(claimed), refused, nil
 }
 
-// settleNotice also settles a notice when ctx has ended: it was told, or another run is to
-// tell it now, and not after the lease.
+// settleNotice also settles a notice when ctx has ended: the Notifier has it, or another
+// run is to give it to one now, and not after the lease.
 func (d *Dispatcher) settleNotice(ctx context.Context, id string, again time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.Timeout)
 	defer cancel()
@@ -114,9 +115,5 @@ type Notifier func(ctx context.Context, n sender.Notice) error
 
 // notifyPause is how long a notice waits after a Notifier did not accept it.
 func notifyPause(tries int) time.Duration {
-	pause := 10 * time.Second
-	for range min(tries-1, 10) {
-		pause *= 2
-	}
-	return min(pause, time.Hour)
+	return backoff.Exponential{Base: 10 * time.Second, Max: time.Hour}.Delay(tries)
 }

@@ -277,7 +277,7 @@ func (p *pump) step(ctx context.Context) (stepped, error) {
 	}
 	now := p.d.now()
 	p.pace.look(&s, now)
-	p.leave(slots-len(claims.Claimed), databaseClock{there: s.now, here: now})
+	p.leaveSpare(slots-len(claims.Claimed), databaseClock{there: s.now, here: now})
 	// The pump goes on expanding at once only while the wire could take the deliveries.
 	s.goOn = more || len(claims.Claimed) == slots && slots >= flushResults || expanded.More && p.hungry()
 	return s, nil

@@ -81,9 +81,7 @@ func (r *Rollup) Merge(other *Rollup) {
 	r.DeadLettered += other.DeadLettered
 	r.Interrupted += other.Interrupted
 	r.Failed += other.Failed
-	for class, n := range other.Failures {
-		r.fail(class, n)
-	}
+	mergeFailures(&r.Failures, other.Failures)
 	r.Succeeded += other.Succeeded
 	r.FirstTry += other.FirstTry
 	for lane := range r.Lanes {
@@ -106,11 +104,14 @@ func (r *Rollup) Waits(c *Counts) {
 // Attempts is how many ended.
 func (r *Rollup) Attempts() int64 { return r.Delivered + r.DeadLettered + r.Interrupted + r.Failed }
 
-func (r *Rollup) fail(class sender.Class, n int64) {
-	if r.Failures == nil {
-		r.Failures = map[sender.Class]int64{}
+// mergeFailures adds counts of failures by class. A map is made for the first.
+func mergeFailures(to *map[sender.Class]int64, other map[sender.Class]int64) {
+	for class, n := range other {
+		if *to == nil {
+			*to = map[sender.Class]int64{}
+		}
+		(*to)[class] += n
 	}
-	r.Failures[class] += n
 }
 
 // earlier of two times, of which the zero one does not count.

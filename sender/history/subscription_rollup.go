@@ -62,12 +62,7 @@ func (r *SubscriptionRollup) Merge(other *SubscriptionRollup) {
 	r.Failed += other.Failed
 	r.Succeeded += other.Succeeded
 	r.FirstTry += other.FirstTry
-	for class, n := range other.Failures {
-		if r.Failures == nil {
-			r.Failures = map[sender.Class]int64{}
-		}
-		r.Failures[class] += n
-	}
+	mergeFailures(&r.Failures, other.Failures)
 	r.Duration.Merge(&other.Duration)
 }
 
@@ -93,16 +88,14 @@ func (h *History) SubscriptionRollups(ctx context.Context, ids []string, from, t
 }
 
 func checkSubscriptionRollups(ids []string, from, to time.Time) error {
-	d := to.Sub(from)
 	var errs []error
-	if d <= 0 || d > maxSubscriptionRollups {
-		errs = append(errs, fmt.Errorf("%w times: from %s to %s: to must be the later one, by at most %v", sender.ErrInvalid,
-			from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), maxSubscriptionRollups))
+	if err := checkSpan(from, to, maxSubscriptionRollups); err != nil {
+		errs = append(errs, err)
 	}
 	if len(ids) > maxRollupSubscriptions {
 		errs = append(errs, fmt.Errorf("%w subscriptions: %d are asked for: at most %d may be in one call", sender.ErrInvalid, len(ids), maxRollupSubscriptions))
 	}
-	if hours := int64(d/time.Hour) + 1; len(errs) == 0 && int64(len(ids))*hours > maxRollupSubscriptionHours {
+	if hours := int64(to.Sub(from)/time.Hour) + 1; len(errs) == 0 && int64(len(ids))*hours > maxRollupSubscriptionHours {
 		errs = append(errs, fmt.Errorf("%w subscriptions and times: %d subscriptions in %d hours are %d figures: ask for at most %d", sender.ErrInvalid,
 			len(ids), hours, int64(len(ids))*hours, maxRollupSubscriptionHours))
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// Standing is how a delivery stands when an attempt of it has ended, by the rows that the
-// store holds.
+// Standing tells how a delivery stands when an attempt of it has ended, by the rows that
+// the store holds.
 type Standing struct {
 	Claimed time.Time // when the attempt was
 
@@ -30,8 +30,9 @@ type Standing struct {
 	// subscription wants the latest alone.
 	Newer bool
 
-	// Active tells that its subscription is neither paused, disabled nor closing: a
-	// decision may disable it. Closing: it is closing, and gets what is left.
+	// Active tells that its subscription is neither paused, disabled nor closing, so that a
+	// decision may disable it. Closing tells that it is closing, and gets the rest of its
+	// deliveries.
 	Active, Closing bool
 }
 
@@ -56,16 +57,16 @@ type Verdict struct {
 // stored; now is the database's time.
 //
 // A delivery that reads as cancelled ends with the attempt in hand, whatever is decided
-// about it, and so does not begin another one (I6). It has ended as delivered if the attempt
-// succeeded, or if it was delivered before: what a receiver has is not called cancelled. Any
-// other one ends by the decision alone, or goes on (I1); one that a newer version has
-// overtaken does not go on.
+// about it, and no other attempt is begun (I6). It ends as delivered if the attempt
+// succeeded, or if it was delivered before: an event that a receiver has is not called
+// cancelled. Any other delivery ends by the decision alone, or goes on (I1). One that a
+// newer version has overtaken does not go on.
 //
-// A schedule that starts anew by a resume takes the attempt in hand for its first: the
-// horizon begins with it, and what was spared before is forgotten. If that attempt was lost,
-// the horizon begins now: the lease may have ended long before the resume. Attempt numbers go
-// on (I7). An attempt that is uncounted leaves the schedule as it was, except that it stood
-// still for a while.
+// If a resume has started the schedule anew, the attempt in hand is its first: the horizon
+// begins with it, and a spared attempt before it is forgotten. If the attempt was lost,
+// the horizon begins now, because the lease may have ended long before the resume. Attempt
+// numbers go on (I7). An uncounted attempt leaves the schedule as it was, except that it
+// stood still for a while.
 //
 // decide is asked about every attempt, even of a subscription that was deleted. It may be
 // nil if the delivery reads as cancelled: its subscription's health then stays as it is. It
@@ -77,24 +78,9 @@ type Verdict struct {
 func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 	decide func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision, now time.Time,
 ) (v Verdict, err error) {
-	if s.Resumed {
-		l.Tries, l.First, l.Stood, l.Spared = 1, s.Claimed, 0, false
-		if r.Class == sender.ClassInterrupted {
-			l.First = now
-		}
-	}
+	s.complete(&l, r.Class, now)
 	if s.Redacted {
 		r.Snippet, r.Headers = nil, ""
-	}
-	if o := s.Settings; o != nil {
-		if o.Order == sender.OrderObject {
-			l.HoldTries, l.HoldFor = o.HoldTries, o.HoldFor
-		}
-		if o.HasPolicy() {
-			l.Own = o
-		}
-		// Nothing holds a closing subscription: its deliveries must come to their end.
-		l.GoneStops = o.Gone == sender.GoneStops && !s.Closing
 	}
 	cancelled := s.Gone || s.Skipped || s.Redacted
 	switch {
@@ -139,6 +125,28 @@ func Settle(l dispatch.Live, h sender.Health, r dispatch.Result, s Standing,
 		v.Notices = slices.DeleteFunc(slices.Clone(v.Notices), func(n sender.Notice) bool { return n.Kind == sender.NoticeFailing })
 	}
 	return v, nil
+}
+
+// complete fills in what a decision needs beside the delivery's row.
+func (s *Standing) complete(l *dispatch.Live, class sender.Class, now time.Time) {
+	if s.Resumed {
+		l.Tries, l.First, l.Stood, l.Spared = 1, s.Claimed, 0, false
+		if class == sender.ClassInterrupted {
+			l.First = now
+		}
+	}
+	o := s.Settings
+	if o == nil {
+		return
+	}
+	if o.Order == sender.OrderObject {
+		l.HoldTries, l.HoldFor = o.HoldTries, o.HoldFor
+	}
+	if o.HasPolicy() {
+		l.Own = o
+	}
+	// Nothing holds a closing subscription: its deliveries must come to their end.
+	l.GoneStops = o.Gone == sender.GoneStops && !s.Closing
 }
 
 // outcome is what an attempt tells of its endpoint; OutcomeNone: nothing.
