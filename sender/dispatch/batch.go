@@ -17,8 +17,8 @@ type ExpandParams struct {
 	// Part is how many deliveries of large events a call makes in all. The deliveries of
 	// the other events reduce it, but to no less than a quarter of it. 0: as Deliveries.
 	Part int
-	// Convert makes the bodies by which the filters of subscriptions decide that are pinned to
-	// an older payload version: see rules.Content.
+	// Convert makes the bodies for subscriptions that are pinned to an older payload version,
+	// whose filters decide by them: see rules.Content.
 	Convert sender.Convert
 }
 
@@ -119,8 +119,8 @@ type Claims struct {
 type Outcome struct {
 	Lost     bool // nothing was changed: the lease was lost before, or a call that seemed to fail has recorded the result
 	Decision Decision
-	// Single is that of Live: the delivery was delivered before, so that a success is not the
-	// one that has brought the event.
+	// Single is Live.Single: the delivery was delivered before, so that another success had
+	// brought the event.
 	Single bool
 }
 
@@ -160,8 +160,8 @@ type Claimed struct {
 	// Spared tells that the attempt before was forgiven, because its server closed an idle
 	// connection. This attempt must be made on a connection of its own.
 	Spared bool
-	// Converted tells that Body is not that of the event, but was made for the payload
-	// version of the subscription. A store does not set it: see KeepBodies.
+	// Converted tells that Body was made for the payload version of the subscription, and is
+	// not the event's own. A store does not set it: see KeepBodies.
 	Converted bool
 }
 
@@ -201,7 +201,7 @@ func (t Target) LogValue() slog.Value {
 type KeptBody struct {
 	Key   DeliveryKey
 	Token int64
-	Body  []byte // nil: it is only asked which one is kept
+	Body  []byte // nil: the call only asks which body is kept
 }
 
 // Release gives a claimed delivery back.

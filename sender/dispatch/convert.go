@@ -16,8 +16,8 @@ import (
 // The bytes of a delivery never change. Therefore what was made is kept in the database
 // before it is sent, and whoever attempts the delivery again, in whatever process and with
 // whatever code, sends what is kept. Nothing is kept of a delivery that goes out as it was
-// published. That is stable by itself, because the version of a subscription can only rise:
-// what was new enough for it once is so for ever.
+// published. That is stable by itself, because the version of a subscription can only
+// rise: data that was new enough for it once is so for ever.
 func (p *pump) converted(ctx context.Context, claimed []Claimed, asked time.Time) []Claimed {
 	var all []conversion
 	var asks []KeptBody
@@ -83,8 +83,8 @@ func (d *Dispatcher) convert(c *Claimed) conversion {
 	return conversion{c: c, needed: true, body: body}
 }
 
-// putOff gives back a claim whose body could not be made or kept. One that was made and not
-// kept has no lease any more, or a redacted event: the store knows what is to be done.
+// putOff gives back a claim whose body could not be made or kept. If it was made and not
+// kept, the lease is lost or the event redacted, and the store acts on that.
 func (p *pump) putOff(ctx context.Context, x *conversion, asked time.Time) {
 	if x.err == nil || ctx.Err() != nil {
 		p.giveUnreadBack(*x.c, time.Time{})

@@ -124,23 +124,26 @@ type Config struct {
 	// Convert makes the payloads of subscriptions that are pinned to an older version: see
 	// sender.Settings.PayloadVersion. It is called in the dispatcher's own loop, and for such
 	// subscriptions with a filter also while events are expanded, so it must be quick. A
-	// delivery whose payload cannot be made is put off by a minute, and the log says
-	// so; the attempt before that is not counted. The default is nil: everything goes out as
-	// it was published, and what is pinned to an older version is put off.
+	// delivery whose payload cannot be made is put off by a minute, and the log says so. That
+	// does not count as an attempt. The default is nil: everything goes out as it was
+	// published, and deliveries to subscriptions that are pinned to an older version are put
+	// off.
 	Convert sender.Convert
 
-	// Traceparent returns the value of the header traceparent (W3C Trace Context, version
-	// 00) of an attempt, so that a receiver's traces can tell of the sender's. ctx has the
-	// values of the context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the event
-	// was published with. "", and whatever has another form, sends none, which is the
-	// default: a trace's ids go to strangers only if you say so. No tracestate and no baggage
-	// is ever sent. It must not block. A panic in it is logged and contained.
+	// Traceparent returns the value of the header traceparent (W3C Trace Context, version 00)
+	// of an attempt, so that a receiver's traces can tell of the sender's. ctx has the values
+	// of the context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the
+	// event was published with. A text of another form sends none, and neither does "". The
+	// default is to send none: a trace's ids go to strangers only if you say so. No
+	// tracestate and no baggage is ever sent. It must not block. A panic in it is logged and
+	// contained.
 	Traceparent func(ctx context.Context, c *Claimed) string
 
 	// Headers says of which attempts the headers of the request and of the answer are kept,
 	// without the values that may be secret: see [sender.Headers]. The default is
-	// HeadersOfFailed, which costs nothing as long as nothing fails. HeadersOfAll shows what
-	// was sent and answered for deliveries that succeeded, too, and makes each larger.
+	// HeadersOfFailed, which costs nothing as long as nothing fails. HeadersOfAll also shows
+	// what was sent and answered for deliveries that succeeded, and makes the record of each
+	// larger.
 	Headers HeadersOf
 
 	// Logger gets what an operator should know. The default is slog.Default(). At Error:
@@ -347,9 +350,9 @@ type Stats struct {
 // events, attempts the deliveries that are due, records the results, and goes on until
 // nothing more is due. It works through replays as far as their rates allow now. It gives
 // each notice that is due to the Notifier once. It is for schedulers, and for tests that
-// drive the dispatcher step by step. When ctx ends, it
-// drains like Run, and returns ctx's error. It does not begin for the reasons for which Run
-// does not begin, nor while the database is away: then it returns the error.
+// drive the dispatcher step by step. When ctx ends, it drains like Run, and returns ctx's
+// error. Where Run does not begin, or the database is away, RunOnce does nothing and
+// returns the error.
 func (d *Dispatcher) RunOnce(ctx context.Context) (Stats, error) {
 	if !d.running.CompareAndSwap(false, true) {
 		return Stats{}, ErrRunning

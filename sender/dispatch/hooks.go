@@ -17,8 +17,8 @@ import (
 // never change. A Recorded is the hook's own.
 type Hooks struct {
 	// AttemptStart is called before an attempt. If it returns a context that is not nil, the
-	// attempt has that context's values, such as a trace's span. When that context ends does
-	// not matter.
+	// attempt has that context's values, such as a trace's span. The end of that context does
+	// not end the attempt.
 	AttemptStart func(ctx context.Context, c *Claimed) context.Context
 
 	// AttemptEnd is called after the attempt, before its result is recorded, with the

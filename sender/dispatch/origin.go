@@ -24,8 +24,8 @@ func port(u *url.URL) string {
 	return cmp.Or(u.Port(), "80")
 }
 
-// refuse leaves in a the result of an attempt for which nothing is sent, because its event's
-// URL is of another origin than its subscription's. It returns what made does.
+// refuse sets the result of an attempt for which nothing is sent, because its event's URL
+// is of another origin than its subscription's. It returns what made returns.
 func (p *pump) refuse(a *attempt) bool {
 	local := p.d.now()
 	ctx := p.d.attemptStart(p.wire, &a.Claimed)

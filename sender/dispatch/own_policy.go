@@ -46,7 +46,7 @@ func (p Policy) within(s *sender.Settings) Policy {
 	return p
 }
 
-// Of says what the policy does about the failures of a subscription that has these settings.
+// Of is what the policy does about the failures of a subscription that has these settings.
 // Under sender.OrderObject, HoldTries and HoldFor may end it sooner.
 func (p Policy) Of(s sender.Settings) sender.EffectivePolicy {
 	e := sender.EffectivePolicy{Gone: s.Gone, Own: s.Gone != sender.GoneFails}
@@ -80,10 +80,11 @@ func gone(r Result) bool {
 	return r.StatusCode == http.StatusGone && r.Class == sender.ClassStatus && !r.ProxyFailed
 }
 
-// stop makes the decision about a delivery one that disables its subscription. The delivery
-// goes on, so that it is held: the schedule starts anew with a resume. One that was delivered
-// before stays so. A store that cannot disable the subscription now goes by the due time: so
-// even after the last attempt of a schedule there is a delay, which is the first one.
+// stop makes the decision about a delivery one that disables its subscription. The
+// delivery goes on, so that it is held: the schedule starts anew with a resume. One that
+// was delivered before stays so. A store that cannot disable the subscription now goes by
+// the due time. So there is a delay even after the last attempt of a schedule: the first
+// delay.
 func (p Policy) stop(d Decision, r Result, now time.Time) Decision {
 	if d.Status == sender.StatusDeadLettered {
 		delay, _ := p.Backoff.Next(backoff.State{Attempt: 1}, r.Chance)

@@ -37,13 +37,13 @@ type Policy struct {
 	FastAnswer time.Duration
 
 	// DisableAfter is for how long a subscription must have been failing, without one
-	// success, with at least 5 failures and no silence of more than 24 h between them, to
-	// be disabled. Its owner and the operator are warned by the first failure after half,
-	// after three quarters and after nine tenths of that time; if that time becomes longer
-	// meanwhile, by those of the new one. The subscription is disabled
-	// no sooner than a tenth of that time after the last warning, so that there is a
-	// warning first even if it had no attempts for a while. Zero: 120 h. Negative: it is
-	// never disabled, and nobody is warned.
+	// success, with at least 5 failures and no silence of more than 24 h between them, to be
+	// disabled. Its owner and the operator are warned by the first failure after half, after
+	// three quarters and after nine tenths of that time. If that time becomes longer
+	// meanwhile, the shares of the longer one count. The subscription is disabled no sooner
+	// than a tenth of that time after the last warning, so that there is a warning first even
+	// if it had no attempts for a while. Zero: 120 h. Negative: it is never disabled, and
+	// nobody is warned.
 	DisableAfter time.Duration
 
 	// Own are the bounds of what subscriptions have of their own: see sender.PolicyBounds.
@@ -71,8 +71,8 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 		if d, ok := p.standStill(l, h, r, now); ok {
 			return d
 		}
-		// A horizon of the subscription's own may end the delivery before that of all would.
-		// The failure is not the endpoint's for that.
+		// A horizon of the subscription's own may end the delivery earlier than the common one
+		// would. That does not make the failure the endpoint's.
 		_, stands := common.standStill(l, h, r, now)
 		ours = ours || stands
 	}

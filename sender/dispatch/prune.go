@@ -18,8 +18,8 @@ const (
 	// A dispatcher passes over everything this often.
 	pruneEvery = time.Hour
 	// After a pass with an error a dispatcher begins a new one after this pause. If a part of
-	// that one fails, too, the next comes in its turn: a record that cannot be removed must
-	// not have all the others looked at each minute.
+	// that one fails, too, the next comes after pruneEvery: because of one record that cannot
+	// be removed, all the others must not be looked at each minute.
 	pruneAgain = time.Minute
 )
 

@@ -15,10 +15,11 @@ const (
 	sparedJitter = 0.2
 )
 
-// spared tells whether an attempt is forgiven: its server closed an idle connection at the
-// moment when the request was sent on it, or refused it unprocessed, and nobody is at fault. before tells that the
-// attempt before was forgiven too. Then this one counts as any failure does, so that an
-// endpoint which always breaks off is not called once a second for ever.
+// spared tells whether an attempt is forgiven, because nobody is at fault: its server
+// closed an idle connection just when the request was sent on it, or refused the request
+// unprocessed. before tells that the attempt before was forgiven too. Then this one counts
+// as any failure does, so that an endpoint which always breaks off is not called once a
+// second for ever.
 func spared(before bool, r *Result) bool {
 	return r.ClosedIdle && r.Class == sender.ClassReset && !before
 }

@@ -24,20 +24,21 @@ type Store interface {
 	// deliveries that it makes can be claimed at once. A zero part does nothing. If there
 	// is nothing to do, Step only reads.
 	//
-	// Expanding makes the deliveries of committed events: one pending delivery for each
-	// event and each subscription that existed when the event was committed, has not been
-	// deleted since, and matches (see Matches and Draft.About), if the subscription's Filter
-	// matches the body that it gets (see rules.Content). This is decided once, by the filter and
-	// the payload version that are stored when the expansion comes to the subscription, and
-	// stays so. A store reads no body of an event that no subscription with a filter matches. It
-	// reads few bytes, and converts few, while others wait for its locks: rather it leaves the
-	// event, and those behind it, to the next step, with Expanded.More. The delivery is due at
-	// once, unless the subscription is paused or disabled: then it is held, and one row of the subscription says so. A subscription that
-	// is closing gets only events that were committed before it was closing. A step handles up
-	// to p.Events events, asks up to about p.Deliveries subscriptions whether they get one, and
-	// makes the deliveries; with no p.Events it expands nothing. Each delivery is made exactly
-	// once, however many processes expand at a time. A process that finds another one
-	// expanding returns a zero Expanded.
+	// Expanding makes the deliveries of committed events: one pending delivery for each event
+	// and each subscription that existed when the event was committed, has not been deleted
+	// since, and matches (see Matches and Draft.About), if the subscription's Filter matches
+	// the body that it gets (see rules.Content). This is decided once, by the filter and the
+	// payload version that are stored when the expansion comes to the subscription, and stays
+	// so. A store reads no body of an event that no subscription with a filter matches. It
+	// reads few bytes, and converts few, while others wait for its locks: it leaves an event
+	// that would take more, and those behind it, to the next step, with Expanded.More. The
+	// delivery is due at once, unless the subscription is paused or disabled: then it is
+	// held, and one row of the subscription says so. A subscription that is closing gets only
+	// events that were committed before it was closing. A step handles up to p.Events events,
+	// asks up to about p.Deliveries subscriptions whether they get one, and makes the
+	// deliveries; with no p.Events it expands nothing. Each delivery is made exactly once,
+	// however many processes expand at a time. A process that finds another one expanding
+	// returns a zero Expanded.
 	//
 	// Events are expanded in the order of their commits, except for large events, of which
 	// a step makes only a part: see ExpandParams.Whole. Events behind a large event do not
@@ -49,20 +50,19 @@ type Store interface {
 	// over.
 	//
 	// A subscription with an order (Settings.Order) has a line for each object: see
-	// rules.Line. A delivery that is made comes into it, and what comes into it follows
-	// rules.Line.Enter. At most one of a line is out, and can be claimed; the others are
-	// behind, count as pending, and are due when they come out. When the one that is out
-	// ends, the lowest of the rest comes out in the same transaction, unless a dead letter
-	// stands before it that holds back the others (rules.Holds). So under
-	// sender.OrderObject a claim finds a delivery only if every earlier version of its
-	// object has ended. Under sender.OrderLatest a new delivery ends those before it that
-	// are not leased, as superseded; one that is leased ends so when its attempt has ended
-	// otherwise than with success, or is released. If more of a line are to end than
-	// rules.Superseding grants, nothing comes out of it until a Sweep has ended the rest:
-	// see rules.Line.Halts. A delivery that is sent again, or a
-	// member of a replay that is admitted, comes into its line in the same way, and may have
-	// to wait there, or be superseded at once. The cost of a call does not grow with the
-	// lines. A change of the order is for what is made or sent again from then on.
+	// rules.Line. Each new delivery comes into it, at the place that rules.Line.Enter gives.
+	// At most one of a line is out, and can be claimed. The others are behind: they count as
+	// pending, and are due when they come out. When the one that is out ends, the lowest of
+	// the others comes out in the same transaction, unless a dead letter before it holds it
+	// back (rules.Holds). So under sender.OrderObject a claim finds a delivery only if every
+	// earlier version of its object has ended. Under sender.OrderLatest a new delivery ends
+	// those before it that are not leased, as superseded; one that is leased ends so when its
+	// attempt has ended otherwise than with success, or is released. If more of a line are to
+	// end than rules.Superseding grants, nothing comes out of it until a Sweep has ended the
+	// rest: see rules.Line.Halts. A delivery that is sent again, or a member of a replay that
+	// is admitted, comes into its line in the same way, and may have to wait there, or be
+	// superseded at once. The cost of a call does not grow with the lines. A change of the
+	// order counts for deliveries that are made or sent again from then on.
 	//
 	// Recording: a result whose Token is not the present lease's, or whose delivery is not
 	// leased, changes nothing (Outcome.Lost). Otherwise the attempt is stored, b.Decide is
@@ -104,9 +104,9 @@ type Store interface {
 	// delivery is its body for as long as the event is: a later one is dropped, and the one
 	// that is kept is returned. Body is kept only while the delivery is leased under Token
 	// and its event is not redacted; redacting an event removes what is kept of it, and so
-	// does a Release of its first attempt, since nothing of it was sent. A
-	// delivery of which nothing is kept is left out. The returned bodies are committed. If
-	// no element has a Body, KeepBodies only reads.
+	// does a Release of its first attempt, since nothing of it was sent. A delivery without a
+	// kept body is left out. The returned bodies are committed. If no element has a Body,
+	// KeepBodies only reads.
 	KeepBodies(ctx context.Context, all []KeptBody) (map[DeliveryKey][]byte, error)
 
 	// Release gives back claimed deliveries whose attempts did not begin: the attempt
@@ -124,25 +124,25 @@ type Store interface {
 	LeasedUnder(ctx context.Context, tokens []int64, limit int) ([]Release, error)
 
 	// Sweep stores the end of up to p.Limit deliveries that read as cancelled, because their
-	// subscriptions were deleted or resumed without them, and ends the subscriptions that
-	// are closing and have nothing left. It erases the Settings of deleted subscriptions that
-	// have nothing left, and what is sealed in them. In lines that halt it ends what newer deliveries have
-	// overtaken, as far as the limit allows, and lets those go on in which nothing of that is
-	// left.
+	// subscriptions were deleted or resumed without them, and ends the subscriptions that are
+	// closing and have nothing left. It erases the Settings of deleted subscriptions that
+	// have nothing left, and what is sealed in them. In lines that halt it ends deliveries
+	// that newer ones have overtaken, as far as the limit allows. It lets a line go on once
+	// none of these is left in it.
 	//
-	// It also lets go on what dead letters hold back that are not to do so any more: they were
-	// pruned, or their subscriptions are closing or have other settings. Those behind the first
-	// dead letter of a line that are too old by p.NotBefore end instead, as far as the limit
-	// allows, unless their subscription is paused or disabled: see rules.Expire. The dead
-	// letter goes on to hold back the others until all of these have ended. One notice tells of
-	// those of a line that one Sweep has made dead letters: see rules.ExpireNotice. It is stored
+	// It also lets deliveries go on that a dead letter does not hold back any more, because
+	// it was pruned, or because its subscription is closing or has other settings. Of these,
+	// those that are too old by p.NotBefore end instead, as far as the limit allows, unless
+	// their subscription is paused or disabled: see rules.Expire. The dead letter goes on to
+	// hold back the others until all of these have ended. If a Sweep makes several deliveries
+	// of a line dead letters, one notice tells of them: see rules.ExpireNotice. It is stored
 	// in the same transaction, as the notices of Step are.
 	//
-	// A store that keeps its counts for the rollups in memory writes them here, those of
-	// subscriptions within about ten seconds: a dispatcher calls Sweep about once a second,
-	// and at its end with limit 0. If it cannot write them, it sweeps all the same, and returns
-	// what it did beside the error. It also merges the rollups of each hour, some minutes after
-	// its end: see history.Store.HourRollups.
+	// A store that keeps its counts for the rollups in memory writes them here, and those of
+	// subscriptions within about ten seconds. A dispatcher calls Sweep about once a second,
+	// and at its end with limit 0. If a store cannot write its counts, it sweeps all the same,
+	// and returns what it did beside the error. It also merges the rollups of each hour, some
+	// minutes after its end: see history.Store.HourRollups.
 	Sweep(ctx context.Context, p SweepParams) (Swept, error)
 
 	// Keyrings returns the sealed secrets of the subscribers with these numbers, as in
@@ -150,10 +150,10 @@ type Store interface {
 	// out.
 	Keyrings(ctx context.Context, subscribers []int64) (map[int64]sender.SealedKeyring, error)
 
-	// ClaimNotices takes up to limit notices that are due, those first that have been for
-	// longest, and of equal ones the older ones. A notice is due from when it was made, from the
-	// end of the lease of the call that took it last, or from the time to which it was put off
-	// since. One that is notified or acknowledged is not due.
+	// ClaimNotices takes up to limit notices that are due: those that have been due for
+	// longest, and of equal ones the older ones. A notice is due from when it was made, from
+	// the end of the lease of the call that took it last, or from the time to which it was
+	// put off since. One that is notified or acknowledged is not due.
 	ClaimNotices(ctx context.Context, lease time.Duration, limit int) ([]ClaimedNotice, error)
 
 	// SettleNotice stores whether a Notifier has accepted a notice. If again is zero, it

@@ -21,8 +21,8 @@ type SweepParams struct {
 	// its counts.
 	Limit int
 
-	// NotBefore is when the oldest event was published of a delivery that may go on after a
-	// dead letter has held it back. Zero: any may.
+	// NotBefore is the earliest time of publishing of an event whose delivery may go on after
+	// a dead letter has held it back. Zero: every one may.
 	NotBefore time.Time
 
 	// Announce is like Batch.Announce.

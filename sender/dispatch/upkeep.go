@@ -204,8 +204,8 @@ type spareSlots struct {
 	step  int // 1 for the first one
 }
 
-// leave tells upkeep how many slots a step has left free.
-func (p *pump) leave(slots int, clock databaseClock) {
+// leaveSpare tells upkeep how many slots a step has left free.
+func (p *pump) leaveSpare(slots int, clock databaseClock) {
 	p.mu.Lock()
 	wanted := p.wantsSpare && slots > 0
 	p.spare = spareSlots{slots, clock, p.spare.step + 1}

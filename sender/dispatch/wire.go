@@ -233,9 +233,9 @@ func (p *pump) prepare(a *attempt) (ctx context.Context, x post.Exchange, due ti
 	return ctx, x, now.Add(pauseAfter(err)), err == nil
 }
 
-// signedWith is the part of a subscriber's keyring that signs the attempt: all of it, except
-// for a test of one secret. If that secret has ended, there is nothing to test, and nothing
-// would sign the event: it is then signed as others are.
+// signedWith is the part of a subscriber's keyring that signs the attempt: all of it,
+// except for a test of one secret. If that secret has ended, it cannot be tested, and the
+// event is signed as others are.
 func (a *attempt) signedWith(k *signing.Keyring, at time.Time) *signing.Keyring {
 	if id := sender.TestedSecret(&a.Event); id != "" {
 		if only := k.Only(id, at); only != nil {

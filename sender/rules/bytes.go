@@ -19,9 +19,9 @@ func (b *Bytes) Again(most int64) *Bytes {
 	return b
 }
 
-// Take counts a delivery of an event whose body has a size, and reports whether it may
-// be claimed. The first one always may. Once one may not, no other may: so a large body
-// is not passed over for ever by small ones.
+// Take counts a delivery of an event whose body has a size, and reports whether it may be
+// claimed. The first one always may. After one that may not, no other may: so small bodies
+// do not pass a large one for ever.
 func (b *Bytes) Take(event, size int64) bool {
 	switch {
 	case !b.bounded || b.events[event] && !b.over:

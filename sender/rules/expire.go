@@ -11,7 +11,7 @@ import (
 // remember events. When a sweep lets them go on, those that are too old end instead: their
 // receivers would perhaps apply them twice (I10).
 
-// Held is what a store reads of a delivery that is behind a dead letter in a line.
+// Held has what a store reads of a delivery that is behind a dead letter in a line.
 type Held struct {
 	Published time.Time // when its event was
 	Single    bool      // it was delivered before
@@ -24,15 +24,15 @@ func Expires(status sender.SubscriptionStatus, notBefore time.Time) bool {
 	return !notBefore.IsZero() && (status == sender.SubscriptionActive || status == sender.SubscriptionClosing)
 }
 
-// Expire returns how the first of those end that a dead letter holds back no more: those that
-// were published before notBefore, and of these up to most. held are in the order of their
-// line, without what a resume has skipped, and reach up to the first that is not too old, or
-// to one more than most. left tells that others are to end. The dead letter stays in the line
-// until these have.
+// Expire returns how deliveries end that a dead letter does not hold back any more and
+// whose events were published before notBefore: the first of held, and at most most of
+// them. held are in the order of their line, without those that a resume has skipped. They
+// reach up to the first that is not too old, or to one more than most. left tells that
+// others are to end. The dead letter stays in the line until they have ended.
 //
 // Each becomes a dead letter, which can be redelivered and replayed by force. One that was
-// delivered before stays so, and of the latest order one that a newer version follows is
-// superseded.
+// delivered before stays delivered. Under the latest order, one that a newer version
+// follows is superseded.
 func Expire(order sender.Order, held []Held, notBefore time.Time, most int) (ends []sender.Status, left bool) {
 	for i, h := range held {
 		switch {
@@ -51,8 +51,8 @@ func Expire(order sender.Order, held []Held, notBefore time.Time, most int) (end
 
 // ExpireNotice is the notice of the dead letters that Expire has made, for the owner of
 // their subscription. It is about the first of them, held[at]: the store fills in its
-// Subscription and its Delivery. ok is false if there is none, except for deliveries that
-// tell of notices themselves.
+// Subscription and its Delivery. Deliveries that tell of notices themselves do not count;
+// ok is false if there is no other.
 func ExpireNotice(subscriber string, held []Held, ends []sender.Status) (n sender.Notice, at int, ok bool) {
 	all := 0
 	for i, end := range ends {

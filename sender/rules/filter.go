@@ -5,7 +5,7 @@ import (
 	"github.com/surehook/surehook/sender/filter"
 )
 
-// Asked is what a subscription asks of the content of events.
+// Asked has what a subscription asks of the content of events.
 type Asked struct {
 	Filter *filter.Filter
 	// Pinned is its Settings.PayloadVersion.
@@ -46,12 +46,12 @@ type made struct {
 	failed   bool // it could not be made
 }
 
-// Wants tells whether a subscription that the event matches gets it: if the event is addressed
-// to it alone, or its filter matches the body that it gets, which is that of the payload version
-// to which it is pinned. If that cannot be made, the event gets there as if there was no
-// filter: its delivery is put off, and told of, until the body can be made. An expansion decides
-// it once for each event and subscription, when it comes to the subscription, by what is stored
-// then.
+// Wants tells whether a subscription that the event matches gets it: if the event is
+// addressed to it alone, or its filter matches the body that it gets, which is that of the
+// payload version to which it is pinned. If that body cannot be made, the subscription
+// gets the event as if it had no filter. Its delivery is put off, with a record in the
+// log, until the body can be made. An expansion decides this once for each event and
+// subscription, by what is stored when it comes to the subscription.
 func (c *Content) Wants(a Asked, addressed bool) bool {
 	if addressed || a.Filter == nil {
 		return true
@@ -60,15 +60,15 @@ func (c *Content) Wants(a Asked, addressed bool) bool {
 	return m.failed && a.Filter.Unreadable() == nil || a.Filter.Match(m.body)
 }
 
-// Older tells whether a subscription that is pinned to a date gets a body that is to be made,
-// and was not made yet.
+// Older tells whether the body for a subscription that is pinned to a date has still to be
+// made.
 func (c *Content) Older(pinned string) bool {
 	_, made := c.known(pinned)
 	return !made
 }
 
-// Make makes the body that a subscription gets that is pinned to a date, unless it is there. It
-// returns how many bytes it has read for it.
+// Make makes the body for a subscription that is pinned to a date, unless it is there. It
+// returns how many bytes it has read for that.
 func (c *Content) Make(pinned string) (bytes int) {
 	_, bytes = c.at(pinned)
 	return bytes

@@ -45,17 +45,17 @@ func closing(id string) error {
 	return fmt.Errorf("%w: subscription %q is closing: it can only be deleted", sender.ErrStatus, id)
 }
 
-// Recovered is the health of a subscription that was disabled and is resumed: it has failed
-// for no time, and its owner is warned anew before it is disabled again. It keeps its lane,
-// until an attempt tells how its endpoint does.
+// Recovered is the health of a subscription that was disabled and is resumed. Its failing
+// time begins anew, and its owner is warned anew before it is disabled again. It keeps its
+// lane until an attempt tells how its endpoint does.
 func Recovered(h sender.Health) sender.Health {
 	h.Streak, h.FailingSince, h.Warned, h.WarnedAt = 0, time.Time{}, 0, time.Time{}
 	return h
 }
 
-// Close is what becomes of a subscription that has a status when it is closed.
-// SubscriptionClosing: it still gets what was committed before. "": it is held, so nothing
-// would ever empty it, and it is deleted at once.
+// Close returns the status that a subscription gets by being closed. SubscriptionClosing:
+// it still gets what was committed before. "": it is deleted at once, because it is held,
+// and nothing would ever empty it.
 func Close(present sender.SubscriptionStatus) sender.SubscriptionStatus {
 	switch present {
 	case sender.SubscriptionActive, sender.SubscriptionClosing:

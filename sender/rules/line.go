@@ -6,11 +6,12 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Line is what a store reads of the line in which the deliveries of a subscription wait that
-// are about one object. Those are in it that were made, or sent again, while the
-// subscription had an order, and have not ended; and dead letters that hold back what comes
-// after them: see Holds. At most one is out: it is pending, waits or is leased as any other,
-// so that a claim finds it. The others are behind it, and no claim finds them.
+// Line has what a store reads of a line: the deliveries of one subscription about one
+// object, while they wait for each other. A delivery comes into it when it is made, or
+// sent again, while the subscription has an order. It stays until it has ended. A dead
+// letter stays that holds back those after it: see Holds. At most one of a line is out: it
+// is pending, waits or is leased like any other delivery, so that a claim finds it. The
+// others are behind it, and no claim finds them.
 //
 // Deliveries are named by the numbers of their events, which rise with the versions of an
 // object.
@@ -37,8 +38,9 @@ type Entry struct {
 }
 
 // Enter decides where a delivery goes that is made, or sent again, under an order. It must
-// not be in the line. No version is attempted while an earlier one has not ended, or is
-// held as a dead letter; of the latest order, none while a newer one has not ended.
+// not be in the line. No version is attempted while an earlier one has not ended, or is a
+// dead letter that holds it back. Under the latest order, none is attempted while a newer
+// one has not ended.
 func (l Line) Enter(order sender.Order, event int64) Entry {
 	flying := l.Out != 0 && l.Leased
 	if order == sender.OrderLatest {
@@ -57,33 +59,35 @@ func (l Line) Enter(order sender.Order, event int64) Entry {
 // says.
 func (l Line) Advances() bool { return l.First != 0 && l.Out == 0 && !l.Dead && !l.Halted }
 
-// Overtakes tells whether the newest of a line that advances comes out, and those before it
-// end, as Supersedes says. There are such if the order was another one when they came, or if
-// something was in flight meanwhile.
+// Overtakes tells whether the newest of a line that advances comes out, and those before
+// it end, as Supersedes says. There are some before it if the order was another one when
+// they came, or if one was in flight meanwhile.
 func (l Line) Overtakes(order sender.Order) bool {
 	return order == sender.OrderLatest && l.First < l.Newest
 }
 
-// Halts tells whether a line halts in which a newer delivery ends those before it. It does if
-// some of these are left, because there are more than Superseding grants. Its first is marked
-// then, and nothing comes out. A sweep takes the mark away, and lets the line advance. So they
-// end in several transactions, and none of them is attempted once the newer one was. A line of
-// which one is in flight need not halt: nothing comes out of it anyway.
+// Halts tells whether a line halts in which a newer delivery ends those before it. It does
+// if some of these are left, because there are more than Superseding grants. Then the
+// first of the line is marked, and nothing comes out. A sweep takes the mark away, and
+// lets the line advance. So they end in several transactions, and none of them is
+// attempted after the newer one. A line with a delivery in flight need not halt: nothing
+// comes out of it anyway.
 func (l Line) Halts(left bool) bool { return left && (l.Out == 0 || !l.Leased) }
 
-// Overtaken tells whether the delivery that was in flight, and has not ended by that, ends
-// since a newer one has come.
+// Overtaken tells whether a delivery that did not end with its attempt ends now, because a
+// newer one has come.
 func (l Line) Overtaken(order sender.Order, event int64) bool {
 	return order == sender.OrderLatest && l.Newest > event
 }
 
-// Yields tells whether the delivery that was in flight, and has not ended by that, goes
-// behind: an earlier one was sent again meanwhile.
+// Yields tells whether a delivery that did not end with its attempt goes behind, because
+// an earlier one was sent again meanwhile.
 func (l Line) Yields(event int64) bool { return l.First != 0 && l.First < event && !l.Dead }
 
 // Holds tells whether a dead letter of a subscription stays in its line, so that the later
-// versions of its object stay behind. One that is closing is to come to its end. While the
-// settings cannot be read they may say so: nothing is attempted until they can.
+// versions of its object stay behind. It does not if the subscription is closing, which
+// must come to its end. While the settings cannot be read they may say so: nothing is
+// attempted until they can.
 func Holds(s *sender.Settings, status sender.SubscriptionStatus) bool {
 	if s == nil || status == sender.SubscriptionClosing {
 		return false

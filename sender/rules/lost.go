@@ -8,9 +8,9 @@ import (
 )
 
 // Lost is the result of an attempt whose lease has ended without one: nobody knows whether
-// the request arrived. A claim that finds it, and a Sweep, Settle it in place of the one
-// that nobody has recorded, so that each attempt number has its record, and posts are never
-// more than attempts (I3).
+// the request arrived. A claim, or a Sweep, that finds such a lease calls Settle with this
+// result in place of the one that nobody has recorded. So each attempt number has its
+// record, and posts are never more than attempts (I3).
 //
 // token and claimed are of its lease. published is when its event was, or zero if its
 // latency is not to be counted. chance is dispatch.ClaimParams.Chance; a Sweep has none.

@@ -13,7 +13,7 @@ const (
 )
 
 // ReplayPause is how long to leave a replay alone that waits for its deliveries to be
-// claimed, and has waited for so long already: as long again, from 20 ms up to 5 s.
+// claimed. It is the time for which the replay has waited already, from 20 ms up to 5 s.
 func ReplayPause(waited time.Duration) time.Duration {
 	return min(max(waited, leastReplayPause), mostReplayPause)
 }
@@ -22,10 +22,10 @@ func ReplayPause(waited time.Duration) time.Duration {
 // filter selects few of them.
 const leastReplayLook = 50
 
-// ReplayLook is how many deliveries a step reads next of a replay that may admit a number
-// of them: these, and one more, which tells whether they are the last ones. The step has
-// looked at some in vain, and looks at up to most in all. A replay whose rate grants a few
-// in each step must not read a thousand for them.
+// ReplayLook is how many deliveries a step reads next of a replay that may admit admits of
+// them. One more tells whether these are the last ones. The step has looked at looked
+// deliveries in vain, and looks at up to most in all. A replay whose rate grants a few in
+// each step must not read a thousand for them.
 func ReplayLook(admits, looked, most int) int {
 	return min(max(admits+1, 3*looked, leastReplayLook), most-looked)
 }
@@ -38,10 +38,10 @@ const leastAhead = 50
 // looked at in all.
 func Ahead(limit, subscriptions int) int { return max(leastAhead, limit/max(1, subscriptions)) }
 
-// Merge puts the next deliveries of subscriptions, up to ahead of each, into one order,
-// up to a limit. A delivery that comes after the last one read of another subscription
-// waits, since others of that subscription may come before it. more: there may be others
-// behind these.
+// Merge puts the next deliveries of subscriptions, up to ahead of each, into one order, up
+// to a limit. It leaves out a delivery behind the last one that was read of another
+// subscription, since further ones of that subscription may come before it. more tells
+// that there may be others behind the merged ones.
 func Merge[T any](of [][]T, ahead, limit int, compare func(a, b T) int) (merged []T, more bool) {
 	var bound []T // up to here all were read
 	for _, list := range of {

@@ -9,13 +9,14 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// Notices are those of a settled decision that are to be stored, in their order. Each tells
-// of something that has happened: NoticeDisabled is left out unless Disable is still set, so
-// a store that could not disable the subscription clears that before; NoticeDeadLettered,
-// unless the Status is StatusDeadLettered.
+// Notices returns the notices of a settled decision that are to be stored, in their order.
+// Each tells of something that has happened. NoticeDisabled is left out unless Disable is
+// still set: a store that could not disable the subscription clears Disable before.
+// NoticeDeadLettered is left out unless the Status is StatusDeadLettered.
 //
-// subscriber and subscription are the ids of the subscription's owner, who is told if nobody
-// else is named, and of the subscription. The store sets Delivery.
+// subscriber and subscription are the ids of the subscription's owner and of the
+// subscription. The owner is the addressee of a notice that names nobody else. The store
+// sets Delivery.
 func Notices(d *dispatch.Decision, subscriber, subscription string) (stored []sender.Notice) {
 	for _, n := range d.Notices {
 		switch {
@@ -41,8 +42,8 @@ func Stamped(n sender.Notice, now time.Time) sender.Notice {
 }
 
 // Announced is the event that is published with a notice, if there is one. announce is a
-// Batch's, or nil. The event is marked as one that tells of a notice, so that a failure to
-// deliver it is not told by another one, without an end.
+// Batch's, or nil. The event is marked as one that tells of a notice: a failure to deliver
+// it makes no further notice, which could go on without end.
 func Announced(announce func(sender.Notice) (sender.Draft, bool), n sender.Notice) (d sender.Draft, ok bool) {
 	if announce == nil {
 		return d, false

@@ -44,8 +44,8 @@ func NewPrunePass(params dispatch.PruneParams) (*PrunePass, error) {
 var errPassCursor = fmt.Errorf("%w cursor: it must be one that a batch before came with", sender.ErrInvalid)
 
 // Run makes the batch: the first step that has something to remove. A kind whose time is
-// zero is kept for ever, and is passed over. An error says at which kind it came. The
-// cursor beside it leads to the step behind, so that the pass goes on with the other kinds.
+// zero is kept for ever, and is passed over. An error names the kind. The cursor beside it
+// leads to the next step, so that the pass goes on with the other kinds.
 func (p *PrunePass) Run(steps PruneSteps) (dispatch.Pruned, error) {
 	all := [pruneSteps]struct {
 		of     string

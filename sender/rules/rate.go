@@ -9,8 +9,8 @@ const (
 	// Rates beyond these are taken as these, so that nothing overflows.
 	leastRate, mostRate = 1e-6, 1e6
 
-	// rateSlack is how much farther in the future than it can be what is
-	// remembered may lie, as when the clocks of a database and its replica differ.
+	// A remembered time may lie this much farther in the future than TakeRate can have put
+	// it, as when the clocks of a database and its replica differ.
 	rateSlack = 10 * time.Second
 )
 
@@ -64,10 +64,10 @@ func paced(rate float64) (interval, burst time.Duration) {
 	return time.Duration(math.Ceil(float64(time.Second) / rate)), time.Duration(max(1, math.Floor(rate/10)))
 }
 
-// ReplayAgain is when to look again at a replay with a rate, of which the store remembers at,
-// as TakeRate takes it: when half of its burst is granted, or one. Each look costs a
-// transaction, so a fast replay does not have one for each delivery. It is now if one is
-// granted.
+// ReplayAgain is when to look again at a replay with a rate: when half of its burst is
+// granted, or one delivery. at is what the store remembers for the replay, as in TakeRate.
+// Each look costs a transaction, so a fast replay does not have one for each delivery. It
+// is now if one is granted.
 func ReplayAgain(rate float64, at, now time.Time) time.Time {
 	_, _, again := TakeRate(rate, at, now, 0)
 	if !again.After(now) {

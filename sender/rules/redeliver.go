@@ -34,9 +34,9 @@ func Within(oldest, notBefore time.Time) error {
 }
 
 // ReplayNotBefore is the bound of Within for the members of a replay whose turn comes at a
-// time: the replay was created with notBefore at created, and the bound has risen by what has
-// passed since. So a replay that is paused or slow sends nothing that its receivers have
-// forgotten meanwhile. Zero stays zero: the replay is of events of any age.
+// time: the replay was created with notBefore at created, and the bound has risen by what
+// has passed since. So a replay that is paused or slow sends nothing that its receivers
+// have forgotten meanwhile. Zero stays zero: the replay takes events of any age.
 func ReplayNotBefore(notBefore, created, now time.Time) time.Time {
 	if notBefore.IsZero() {
 		return notBefore

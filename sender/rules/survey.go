@@ -36,9 +36,10 @@ func (s *Survey) Add(c replay.Candidate) {
 const surveyLook = 1000
 
 // TakeSurvey surveys a set of deliveries in parts, such as those of its subscriptions. It
-// looks at up to most of them; 0: at all. It goes round the parts, some of them in one go:
-// read adds to the survey what the filter selects of the next deliveries of some parts, up to
-// each of each, and returns how many it has looked at of each. Fewer are the part's last ones.
+// looks at up to most of them; 0: at all. It goes round the parts, some of them in one go.
+// read looks at the next deliveries of these parts, up to each of every part, and adds
+// those that the filter selects to the survey. It returns at how many of each part it has
+// looked; fewer than each were the part's last ones.
 func TakeSurvey[P any](parts []*P, most int, read func(some []*P, each int, s *Survey) (looked []int, err error)) (s Survey, err error) {
 	for left := most; len(parts) > 0; {
 		look := surveyLook
@@ -70,9 +71,10 @@ func TakeSurvey[P any](parts []*P, most int, read func(some []*P, each int, s *S
 // published before a time. Zero: no time.
 func (s *Survey) Within(notBefore time.Time) error { return Within(s.preview.Oldest, notBefore) }
 
-// Aged tells whether those members of a replay must be surveyed apart whose events were
-// published before a time: this survey of all has not met any of them, and has not met all
-// members. It returns the filter that selects them. NoneAged decides on that survey.
+// Aged tells whether the members of a replay whose events were published before a time
+// must be surveyed apart. They must if this survey, which is of all members, has not come
+// to its end: it may not have met them. Aged returns the filter that selects them.
+// NoneAged decides on the survey of these.
 func (s *Survey) Aged(f replay.Filter, notBefore time.Time) (aged replay.Filter, must bool) {
 	if f.Until.IsZero() || notBefore.Before(f.Until) {
 		f.Until = notBefore
@@ -106,5 +108,5 @@ func (s *Survey) Preview() replay.Preview {
 	return p
 }
 
-// Counted fills in what a replay matches that is created now.
+// Counted fills in Matched and More of a replay that is created now.
 func (s *Survey) Counted(r *replay.Replay) { r.Matched, r.More = s.preview.Count, s.preview.More }

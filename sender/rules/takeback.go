@@ -6,16 +6,17 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-// TakeBack undoes a claim whose attempt did not begin: see dispatch.Store.Release. It returns
-// what the row remembers then, and when the delivery is due. The attempt's number is free
-// again (I7); what was the first attempt of a schedule is so again, and the horizon does not
-// run; what was spared before stays so. claimed is when the claim was, and resumed is as
-// Standing.Resumed: the schedule has then not begun.
+// TakeBack undoes a claim whose attempt did not begin: see dispatch.Store.Release. It
+// returns what the row remembers then, and when the delivery is due. The attempt's number
+// is free again (I7). If the attempt was to be the first of its schedule, the next one is,
+// and the horizon does not run meanwhile. A spared attempt before it stays spared. claimed
+// is when the claim was, and resumed is as Standing.Resumed: the schedule has then not
+// begun.
 //
 // due is Release.Due. Zero is at once: a delivery without an attempt is then due since its
 // event was created, and so before all that are pending behind it, however many retries a
-// claim finds between them. Zero for created: the event is not there, and the delivery is due
-// since it was claimed. No other delivery is due before now.
+// claim finds between them. A zero created says that the event is not there: the delivery
+// is then due since it was claimed. No other delivery is due before now.
 //
 // A delivery that is given back until due was put off, because something is wrong on this
 // side. A schedule that has begun stands still from the claim until then.
