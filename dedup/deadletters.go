@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/surehook/surehook/internal/ident"
 )
@@ -70,22 +68,9 @@ func (l DeadLetter) Prepare() (DeadLetter, error) {
 		return DeadLetter{}, err
 	}
 	l.Body = append([]byte{}, l.Body...)
-	l.Reason = cleanReason(l.Reason)
+	l.Reason = ident.MadeStorable(l.Reason, MaxReason)
 	l.At = time.UnixMicro(l.At.UnixMicro()).UTC()
 	return l, nil
-}
-
-// cleanReason also replaces NUL, which Postgres keeps in no text.
-func cleanReason(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-	if len(s) <= MaxReason {
-		return s
-	}
-	cut := MaxReason
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
 }
 
 // CheckList is for implementations: it reports what is wrong with the arguments

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/surehook/surehook/internal/ident"
 )
@@ -90,13 +89,10 @@ func (r Route[Tx]) check() error {
 }
 
 func checkPattern(pattern string) error {
-	switch pattern {
-	case "*":
-		return nil
-	case challengeType:
+	if pattern == challengeType {
 		return errors.New("events of this type are answered by the receiver itself")
 	}
-	if ident.Type(strings.TrimSuffix(pattern, ".*")) != nil {
+	if ident.TypePattern(pattern) != nil {
 		return errors.New(`it must be an exact type, "prefix.*" or "*"`)
 	}
 	return nil

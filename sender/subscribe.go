@@ -274,11 +274,7 @@ func checkEventTypes(types []string) ([]string, error) {
 	}
 	var errs []error
 	for _, asked := range types {
-		base := strings.TrimSuffix(asked, ".*")
-		if asked == "*" {
-			continue
-		}
-		if err := ident.Type(base); err != nil {
+		if err := ident.TypePattern(asked); err != nil {
 			errs = append(errs, refuseField("event_types", "", `event type %q: it must be an exact type, "prefix.*" or "*": %v`, asked, err))
 		}
 	}

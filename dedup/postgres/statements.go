@@ -1,11 +1,6 @@
 package postgres
 
-import (
-	"strings"
-
-	"github.com/surehook/surehook/internal/ident"
-	"github.com/surehook/surehook/internal/pgtx"
-)
+import "github.com/surehook/surehook/internal/pgtx"
 
 // statements are the texts with the names of one schema.
 type statements struct {
@@ -16,12 +11,7 @@ type statements struct {
 }
 
 func statementsIn(schema string) statements {
-	in := func(text string) string {
-		if schema == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, "surehook_", ident.QuoteSchema(schema)+".surehook_")
-	}
+	in := func(text string) string { return pgtx.InSchema(schema, text) }
 	return statements{
 		mark: in(mark), advance: in(advance), markAndAdvance: in(markAndAdvance), version: in(version), prune: in(prune),
 		setAside: in(setAside), letter: in(letter), letters: in(letters), discard: in(discard),

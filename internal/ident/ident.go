@@ -5,6 +5,7 @@ package ident
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -36,6 +37,15 @@ func EventID(s string) error {
 // digits, hyphens and underscores, joined by full stops.
 func Type(s string) error {
 	return token("event type", s, maxType, true)
+}
+
+// TypePattern reports what is wrong with a pattern for events' types, or nil. A pattern is
+// an exact type, "prefix.*" or "*".
+func TypePattern(s string) error {
+	if s == "*" {
+		return nil
+	}
+	return Type(strings.TrimSuffix(s, ".*"))
 }
 
 // ObjectType reports what is wrong with an object's type, or nil. It has the

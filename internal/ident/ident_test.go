@@ -22,6 +22,9 @@ func TestForms(t *testing.T) {
 		{"type", ident.Type,
 			[]string{"a", "a.b", "subscriber.updated", "a-b.c_d"},
 			[]string{"", ".", ".a", "a.", "a..b", "a.*", "*", "a b", strings.Repeat("x", 129)}},
+		{"type pattern", ident.TypePattern,
+			[]string{"*", "a", "a.b", "a.*", "a-b.c_d.*"},
+			[]string{"", ".*", "a*", "*.b", "a.*.*", "a..*", "**", "a.*.b", "a b.*", strings.Repeat("x", 129)}},
 		{"object type", ident.ObjectType,
 			[]string{"subscriber", strings.Repeat("x", 64)},
 			[]string{"", "a/b", strings.Repeat("x", 65)}},
@@ -47,4 +50,22 @@ func TestForms(t *testing.T) {
 	require.Error(t, ident.Version(0))
 	require.Error(t, ident.Version(-1))
 	require.Error(t, ident.Version(1<<53))
+}
+
+func TestMadeStorable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":              "",
+		"as it is":      "as it is",
+		"a\x00b":        "a\uFFFDb",
+		"a\xff\xfeb":    "a\uFFFDb",
+		"123456789é":    "123456789",
+		"123456789\xff": "123456789",
+		"12345678é":     "12345678é",
+		"12345678901":   "1234567890",
+	} {
+		got := ident.MadeStorable(text, 10)
+		require.Equal(t, want, got, "%q", text)
+		require.NoError(t, ident.Storable("", got), "%q", text)
+	}
 }

@@ -19,6 +19,19 @@ func Storable(what, s string) error {
 	return nil
 }
 
+// MadeStorable returns a text in the form that Storable allows, in at most limit bytes.
+// U+FFFD stands in it for what no database can store. A longer text loses its end.
+func MadeStorable(s string, limit int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	for !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
 // Text is a text that a caller gave, and what the caller knows it by.
 type Text struct{ Name, Text string }
 

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
-	"strings"
 	"time"
 
+	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/receiver"
 )
 
@@ -70,7 +70,8 @@ func (in *Inbox[Tx]) retry(ctx context.Context, c Claim, err error, after time.D
 	ctx = context.WithoutCancel(ctx)
 	bounded, cancel := context.WithTimeout(ctx, storing)
 	defer cancel()
-	stored := in.transact(bounded, func(tx Tx) error { return in.store.RetryTx(bounded, tx, c, after, cleanReason(err)) })
+	reason := ident.MadeStorable(err.Error(), maxReason)
+	stored := in.transact(bounded, func(tx Tx) error { return in.store.RetryTx(bounded, tx, c, after, reason) })
 	switch {
 	case errors.Is(stored, ErrLeaseLost):
 		in.leaseLost(ctx, c)
@@ -117,13 +118,4 @@ func attrs(c Claim) []slog.Attr {
 		slog.String("event_id", c.ID), slog.String("event_type", c.Type),
 		slog.String("scope", c.Scope), slog.Int("attempt", c.Attempt),
 	}
-}
-
-// cleanReason returns the error's text in a form that any database can keep.
-func cleanReason(err error) string {
-	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "")
-	}
-	return text
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -67,10 +66,8 @@ func eventMatches(eventType string, object sender.Object, since, until time.Time
 }
 
 func checkEventFilter(eventType string, object sender.Object, since, until time.Time) (errs []error) {
-	if eventType != "" && eventType != "*" {
-		if err := ident.Type(strings.TrimSuffix(eventType, ".*")); err != nil {
-			errs = append(errs, fmt.Errorf("%w event type %q: it must be an exact type, \"prefix.*\" or \"*\"", sender.ErrInvalid, eventType))
-		}
+	if eventType != "" && ident.TypePattern(eventType) != nil {
+		errs = append(errs, fmt.Errorf("%w event type %q: it must be an exact type, \"prefix.*\" or \"*\"", sender.ErrInvalid, eventType))
 	}
 	errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "object type", Text: object.Type}, ident.Text{Name: "object id", Text: object.ID})...)
 	if object.ID != "" && object.Type == "" {

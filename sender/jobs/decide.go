@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"math"
 	"time"
-	"unicode/utf8"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // rules are a kind's settings for failures.
@@ -107,13 +107,9 @@ func (r *Record) finish(s Status, now time.Time) {
 
 // errorText is an error's text as databases take it: valid UTF-8, of a bounded length.
 func errorText(err error) string {
-	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	text := ident.MadeStorable(err.Error(), math.MaxInt)
 	if len(text) <= maxErrorBytes {
 		return text
 	}
-	text = text[:maxErrorBytes-len("…")]
-	for !utf8.ValidString(text) {
-		text = text[:len(text)-1]
-	}
-	return text + "…"
+	return ident.MadeStorable(text, maxErrorBytes-len("…")) + "…"
 }

@@ -169,21 +169,15 @@ func newCore(name string, pool *pgxpool.Pool, cfg *Config) (*core, error) {
 	return c, nil
 }
 
-var (
-	tableNames  = regexp.MustCompile(`\bsurehook_`)
-	schemaNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
-)
+var schemaNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
 // text returns a statement as it is sent: with the schema in front of the tables, and the
-// database's clock for {now}. No string in a statement begins with "surehook_".
+// database's clock for {now}.
 func (c *core) text(query string) string {
 	if t, ok := c.texts.Load(query); ok {
 		return t.(string)
 	}
-	t := strings.ReplaceAll(query, "{now}", c.clock)
-	if c.schema != "" {
-		t = tableNames.ReplaceAllLiteralString(t, pgx.Identifier{c.schema}.Sanitize()+".surehook_")
-	}
+	t := strings.ReplaceAll(pgtx.InSchema(c.schema, query), "{now}", c.clock)
 	c.texts.Store(query, t)
 	return t
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -226,8 +225,8 @@ func (f *Filter) validate() error {
 	default:
 		bad(true, "status %q: it must be dead_lettered, delivered or superseded", f.Status)
 	}
-	if f.EventType != "" && f.EventType != "*" {
-		err := ident.Type(strings.TrimSuffix(f.EventType, ".*"))
+	if f.EventType != "" {
+		err := ident.TypePattern(f.EventType)
 		bad(err != nil, "event type %q: it must be an exact type, \"prefix.*\" or \"*\": %w", f.EventType, err)
 	}
 	errs = append(errs, ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "filter: subscription", Text: f.Subscription}, ident.Text{Name: "filter: subscriber", Text: f.Subscriber})...)

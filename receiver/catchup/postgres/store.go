@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -69,13 +68,7 @@ func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {
 	if err := ident.Schema(cfg.Schema); err != nil {
 		return nil, fmt.Errorf("%w: %w", catchup.ErrInvalid, err)
 	}
-	named := func(text string) string {
-		if cfg.Schema == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, "surehook_", ident.QuoteSchema(cfg.Schema)+".surehook_")
-	}
-	return &Store[Tx]{get: named(get), set: named(set), in: in}, nil
+	return &Store[Tx]{get: pgtx.InSchema(cfg.Schema, get), set: pgtx.InSchema(cfg.Schema, set), in: in}, nil
 }
 
 func (s *Store[Tx]) session(tx Tx) (pgtx.Tx, error) {

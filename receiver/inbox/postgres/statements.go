@@ -1,23 +1,13 @@
 package postgres
 
-import (
-	"strings"
-
-	"github.com/surehook/surehook/internal/ident"
-	"github.com/surehook/surehook/internal/pgtx"
-)
+import "github.com/surehook/surehook/internal/pgtx"
 
 type statements struct {
 	record, claimLines, claimEvent, release, removeEvent, begun, removeLine, putBack, status string
 }
 
 func statementsIn(schema string) statements {
-	named := func(text string) string {
-		if schema == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, "surehook_", ident.QuoteSchema(schema)+".surehook_")
-	}
+	named := func(text string) string { return pgtx.InSchema(schema, text) }
 	return statements{
 		record: named(record), claimLines: named(claimLines), claimEvent: named(claimEvent), release: named(release),
 		removeEvent: named(removeEvent), begun: begun, removeLine: named(removeLine), putBack: named(putBack), status: named(status),

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -78,8 +77,6 @@ func newStore[Tx any](name string, pool *pgxpool.Pool, cfg *Config, in func(tx T
 	return s, nil
 }
 
-var tableNames = regexp.MustCompile(`\bsurehook_`)
-
 // setClock makes the statements as they are sent: with the schema in front of the
 // tables, and the database's clock for {now}.
 func (s *Store[Tx]) setClock(clock string) {
@@ -88,10 +85,7 @@ func (s *Store[Tx]) setClock(clock string) {
 }
 
 func (s *Store[Tx]) sent(query string) string {
-	if s.schema != "" {
-		query = tableNames.ReplaceAllLiteralString(query, ident.QuoteSchema(s.schema)+".surehook_")
-	}
-	return strings.ReplaceAll(query, "{now}", s.clock)
+	return strings.ReplaceAll(pgtx.InSchema(s.schema, query), "{now}", s.clock)
 }
 
 // oldest is the first version of PostgreSQL that is supported, as server_version_num.
