@@ -3,6 +3,8 @@ package sender
 import (
 	"context"
 	"time"
+
+	"github.com/surehook/surehook/internal/hooks"
 )
 
 // PublishHooks are optional functions that a Publisher calls, on the goroutine of its
@@ -50,39 +52,8 @@ func (h *PublishHooks) begin(ctx context.Context, events []Event) (context.Conte
 func JoinPublishHooks(all ...PublishHooks) PublishHooks {
 	var joined PublishHooks
 	for _, h := range all {
-		joined.PublishStart = startBoth(joined.PublishStart, h.PublishStart)
-		joined.PublishEnd = endBoth(joined.PublishEnd, h.PublishEnd)
+		joined.PublishStart = hooks.Start(joined.PublishStart, h.PublishStart)
+		joined.PublishEnd = hooks.Both(joined.PublishEnd, h.PublishEnd)
 	}
 	return joined
-}
-
-func startBoth(first, second func(context.Context, []Event) context.Context) func(context.Context, []Event) context.Context {
-	if first == nil {
-		return second
-	}
-	if second == nil {
-		return first
-	}
-	return func(ctx context.Context, events []Event) context.Context {
-		if given := first(ctx, events); given != nil {
-			ctx = given
-		}
-		if given := second(ctx, events); given != nil {
-			ctx = given
-		}
-		return ctx
-	}
-}
-
-func endBoth(first, second func(context.Context, *Published)) func(context.Context, *Published) {
-	if first == nil {
-		return second
-	}
-	if second == nil {
-		return first
-	}
-	return func(ctx context.Context, p *Published) {
-		defer second(ctx, p)
-		first(ctx, p)
-	}
 }

@@ -83,4 +83,9 @@ func TestJoinPublishHooks(t *testing.T) {
 	require.Panics(t, func() { joined.PublishEnd(ctx, &sender.Published{}) })
 	require.Equal(t, []string{"start a", "start ab", "end a of ab", "end b of ab"}, calls)
 	require.Zero(t, sender.JoinPublishHooks())
+
+	panicking := sender.PublishHooks{PublishStart: func(context.Context, []sender.Event) context.Context { panic("a") }}
+	joined, calls = sender.JoinPublishHooks(panicking, hooks("b")), nil
+	require.Panics(t, func() { joined.PublishStart(t.Context(), nil) })
+	require.Equal(t, []string{"start b"}, calls)
 }
