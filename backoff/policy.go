@@ -59,9 +59,9 @@ type Policy struct {
 // min, 2 h and 12 h, the last one repeated. Delays are varied by up to a fifth either
 // way. The horizon is 72 h. A Retry-After is followed for up to 24 h.
 //
-// An endpoint that never answers well and fails at once is tried 11 times without
-// jitter, at 0, 1 min, 6 min, 36 min, 2 h 36 min, then every 12 h, and at 72 h;
-// 10 to 13 times with it.
+// Without jitter, an endpoint that always fails at once is tried 11 times: at 0, 1 min, 6
+// min, 36 min, 2 h 36 min, then every 12 h, and at 72 h. With jitter it is tried 10 to 13
+// times.
 func Reference() Policy {
 	return Policy{
 		Schedule:      referenceSchedule,
@@ -89,10 +89,10 @@ func (p Policy) WithDefaults() Policy {
 	return p
 }
 
-// Next returns how long from now the next attempt is to wait, or false if the
-// failure was final. chance is a number in [0,1) drawn by the caller, who thereby
-// decides what is random and what can be replayed; one outside is taken as the
-// nearest inside, NaN as the one that waits longest.
+// Next returns how long from now the next attempt is to wait, or false if the failure was
+// final. chance is a number in [0,1) that the caller draws, who thereby decides what is
+// random and what can be repeated. A number outside is taken as the nearest one inside,
+// and NaN as the one that waits longest.
 //
 // A delivery whose age has reached the horizon is given up after every outcome. After
 // Interrupted the delay is 0. Otherwise it is the schedule's, with jitter. RetryAfter, of

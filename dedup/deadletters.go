@@ -24,9 +24,9 @@ type DeadLetter struct {
 	// Body is the event's body as it was received. It may have any size and any bytes: it
 	// may have been refused for either.
 	Body []byte
-	// Reason says why it could not be applied. It may be any text, since no error's
-	// wording may stop an event from being set aside: characters that a database cannot
-	// keep are replaced, and bytes beyond MaxReason are cut off.
+	// Reason says why it could not be applied. It may be any text, since no error's wording
+	// may stop an event from being set aside. Characters that a database cannot keep are
+	// replaced, and bytes beyond MaxReason are cut off.
 	Reason string
 	// At is when it was set aside, to the microsecond; never zero.
 	At time.Time
@@ -53,8 +53,8 @@ type DeadLetters[Tx any] interface {
 	Discard(ctx context.Context, tx Tx, scope, id string) error
 }
 
-// Prepare is for implementations: it returns the dead letter in the form in which
-// it is to be stored, with a body of its own, or an error that matches
+// Prepare is for implementations. It returns the dead letter in the form in which it is to
+// be stored, with a body of its own. Otherwise it returns an error that matches
 // [ErrInvalid] and names everything that is wrong.
 func (l DeadLetter) Prepare() (DeadLetter, error) {
 	errs := []error{ident.Scope(l.Scope), ident.EventID(l.ID), ident.Type(l.Type)}

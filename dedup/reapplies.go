@@ -54,12 +54,12 @@ type Reapplies[Tx any] interface {
 	// Events that were applied again under it stay as they are.
 	CancelReapply(ctx context.Context, tx Tx, scope string, number int64) error
 
-	// TakeReapply reports whether the event, which must have a marker, is due to be
-	// applied again: a request covers it whose number is higher than the one under which
-	// it was applied again last. It then notes the highest such number in the marker.
-	// Comparing and noting are one step: of transactions that ask for the same event,
-	// exactly one gets true. obj is the event's object, or zero if it has none; a request
-	// for an object covers no event without one.
+	// TakeReapply reports whether the event, which must have a marker, is due to be applied
+	// again. It is if a request covers it whose number is higher than the one under which it
+	// was applied again last. It then notes the highest such number in the marker. Comparing
+	// and noting are one step: if several transactions ask for the same event, exactly one
+	// gets true. obj is the event's object, or zero if it has none. A request for an object
+	// covers no event without one.
 	TakeReapply(ctx context.Context, tx Tx, scope, id string, obj Object) (due bool, err error)
 
 	// AdvanceAgain is Advance for an event that is applied again: it reports true also if
@@ -71,10 +71,10 @@ type Reapplies[Tx any] interface {
 
 // TakeAgain is for an event that Mark or MarkAndAdvance has called a duplicate, in the
 // same transaction. due reports whether a request covers it, which is used up then.
-// current reports whether it is to be applied: always without a version (0), and
-// otherwise if its version is the stored one or newer, to which the stored one is raised.
-// An older state is not current. A dead letter of a due event is removed: the caller
-// applies the event now, or it was overtaken. A store that is no [Reapplies] has no
+// current reports whether it is to be applied. An event without a version (0) always is.
+// Another one is if its version is the stored one or newer, and the stored one is raised
+// to it. An older state is not current. A dead letter of a due event is removed: the
+// caller applies the event now, or it was overtaken. A store that is no [Reapplies] has no
 // requests.
 //
 //	fresh, newer, err := dedup.MarkAndAdvance(ctx, store, tx, scope, ev.ID, now, ev.Object, ev.Version)

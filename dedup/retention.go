@@ -15,8 +15,8 @@ const (
 	DefaultHorizon = 72 * time.Hour
 
 	// RetentionMargin is by how much a retention must exceed a reach and a horizon. The last
-	// attempt can come later than both say: a sender that was down at that time, or whose own
-	// network was, makes it when that is over, and it then has its own deadline and five
+	// attempt can come later than both say. A sender that was down at that time, or whose
+	// network was, makes it when that is over. The attempt then has its own deadline and five
 	// minutes of signature window. Besides, the clock that marks and the clock that prunes
 	// need not agree. All of this takes minutes, except the downtime, for which the margin
 	// allows a day.
@@ -27,15 +27,16 @@ const (
 	DefaultRetention = DefaultReach + DefaultHorizon + RetentionMargin
 )
 
-// CheckRetention returns nil if markers that are kept for retention outlast a sender that
-// may send an event again until reach after it was published, and then tries it until
-// horizon after the first of these attempts. Otherwise its error says which retention
-// would. The retention must be at least the sum of both and [RetentionMargin].
+// CheckRetention returns nil if markers that are kept for retention outlast the sender's
+// attempts. The sender may send an event again until reach after it was published, and
+// then tries it until horizon after the first of these attempts. Otherwise its error says
+// which retention would. The retention must be at least the sum of both and
+// [RetentionMargin].
 //
 // reach is the longest time after which the sender begins to send the same event again
-// without the receiver's owner knowing: for a sender of this module how far back it lets
-// one redeliver, replay or resume (Retention.Reach of package sender). horizon is that of
-// its retries, and zero if it is not known, or if reach includes it.
+// without the receiver's owner knowing. A sender of this module lets one redeliver, replay
+// and resume as far back as Retention.Reach of package sender says. horizon is that of its
+// retries, and zero if it is not known, or if reach includes it.
 func CheckRetention(retention, reach, horizon time.Duration) error {
 	const longest = 1<<63 - 1 - RetentionMargin
 	of, parts := fmt.Sprintf("a reach of %s", reach), "the reach"

@@ -20,8 +20,8 @@ type Object struct {
 // Transactions. A method works in tx alone. Its writes become visible to others when the
 // caller commits, and are undone when the caller rolls back. A store must keep nothing
 // outside the transaction, no cache included. Two transactions at the same id or object
-// must not both succeed: the second waits until the first has ended and then answers by
-// the committed data, or it fails with [ErrRetryTx]. It must never answer by data that
+// must not both succeed. The second one waits until the first has ended and then answers
+// by the committed data, or it fails with [ErrRetryTx]. It must never answer by data that
 // are not committed.
 //
 // Isolation levels. Under READ COMMITTED the second waits, and a duplicate leaves
@@ -56,11 +56,11 @@ type Store[Tx any] interface {
 	// none. It locks nothing: decide by Advance, never by this.
 	Version(ctx context.Context, tx Tx, scope string, obj Object) (int64, error)
 
-	// Prune removes at most limit markers, of all scopes, that were marked
-	// before before, and returns how many it removed: the oldest first. Versions
-	// and dead letters stay. A limit below 1 is refused with ErrInvalid. Markers
-	// that another transaction is removing may be passed over. If fewer than limit were
-	// there, a store that is a Reapplies also removes at most limit requests that were asked
-	// before before, and does not count them: no marker is left that they could cover.
+	// Prune removes at most limit markers, of all scopes, that were marked before before, and
+	// returns how many it removed: the oldest first. Versions and dead letters stay. A limit
+	// below 1 is refused with ErrInvalid. Markers that another transaction is removing may be
+	// passed over. If fewer than limit were there, a store that is a Reapplies also removes
+	// at most limit requests that were asked before that time, and does not count them. No
+	// marker is left that they could cover.
 	Prune(ctx context.Context, tx Tx, before time.Time, limit int) (removed int, err error)
 }

@@ -65,18 +65,18 @@ type Config struct {
 	// Hooks are called with the outcome of each request.
 	Hooks Hooks
 
-	// Logger gets one record for each request: at level Debug if the event was taken, at
-	// Info if it was stale and therefore skipped or if it is being applied already, at Warn
-	// if it was not taken, and at Error if it became a dead letter or if the fault is on this
-	// side (500). It is never given a body, a header or a secret.
-	// Defaults to slog.Default(), looked up at each use.
+	// Logger gets one record for each request. Its level is Debug if the event was taken, and
+	// Info if it was stale and therefore skipped, or is being applied already. It is Warn if
+	// the event was not taken, and Error if it became a dead letter or if the fault is on
+	// this side (500). It is never given a body, a header or a secret. Defaults to
+	// slog.Default(), looked up at each use.
 	Logger *slog.Logger
 
 	// NoDiagnosis turns off the search for the probable mistake behind a request that was
-	// refused for its headers, its timestamp or its signature: a body that was parsed and
-	// serialised again, a secret in another encoding, a clock that is off. A few requests
-	// in a row are searched, and then one every 10 s. The result is in the log; it
-	// changes no verdict and is never in an answer. See [signing.Verifier.Diagnose].
+	// refused for its headers, its timestamp or its signature. Such a mistake is a body that
+	// was parsed and serialised again, a secret in another encoding, or a clock that is off.
+	// A few requests in a row are searched, and then one every 10 s. The result is in the
+	// log; it changes no verdict and is never in an answer. See [signing.Verifier.Diagnose].
 	NoDiagnosis bool
 
 	// Now is the clock for markers and dead letters. The window of timestamps is

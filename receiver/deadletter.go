@@ -11,10 +11,10 @@ import (
 )
 
 // Permanent marks a HandlerFunc's error as one that no repetition can mend. The
-// transaction is rolled back; then, in a second one, the event is marked as seen and kept
-// as a dead letter beside the markers, with the error's text as its reason, and the
-// request is answered with 200, so that the sender stops. The object's version is not
-// advanced. [Receiver.ApplyDeadLetter] applies it again.
+// transaction is rolled back. A second one marks the event as seen and keeps it as a dead
+// letter beside the markers, with the error's text as its reason. The request is answered
+// with 200, so that the sender stops. The object's version is not advanced.
+// [Receiver.ApplyDeadLetter] applies it again.
 //
 // With a store that is no dedup.DeadLetters, Permanent changes nothing: the error is
 // answered with 500 like any other. It changes nothing either if the time is over, or if

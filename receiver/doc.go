@@ -16,20 +16,20 @@
 // # States and facts
 //
 // Events overtake each other, on a healthy network too. The application says what such an
-// event is worth: see [Work]. The handler of a state that was overtaken does not run: the
-// event is acknowledged as stale, there is a record of it in the log, Hooks.Stale is called
-// and [Receiver.Stats] counts it. A fact is never skipped. A handler that inserts a row and
+// event is worth: see [Work]. The handler of a state that was overtaken does not run. The
+// event is acknowledged as stale: the log has a record of it, Hooks.Stale is called, and
+// [Receiver.Stats] counts it. A fact is never skipped. A handler that inserts a row and
 // another one that changes it do not depend on states but on order, and lose events as
 // states; receivertest.Hostile finds that out.
 //
 // # Steps
 //
-// For every request it goes through the same steps in the same order: method,
-// declared size, content type, headers and timestamp, then the raw body within
-// its bounds of size and time, the signature, the strict decoding of id, type,
-// object and version from the verified bytes, and then, in one transaction, the
-// marker, the version of a state, the application's own change, and the commit. The
-// answer is written after the commit and only then.
+// For every request it goes through the same steps in the same order. It checks the
+// method, the declared size, the content type, the headers and the timestamp. Then it
+// reads the raw body, within its bounds of size and time, verifies the signature, and
+// decodes id, type, object and version strictly from the verified bytes. One transaction
+// has the marker, the version of a state, the application's own change, and the commit.
+// The answer is written after the commit and only then.
 //
 // [Envelope] is for events of other senders, such as Stripe, GitHub and Slack, whose
 // bodies have other forms; [VendorEnvelope] makes one for each sender of package

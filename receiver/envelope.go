@@ -32,10 +32,10 @@ import (
 // and the SHA-256 of the body.
 //
 // Under a scheme that signs neither an id nor a time, such as GitHub's and Shopify's, two
-// events of the same bytes are therefore one. If such a sender says "on", then "off", then
-// "on" again, and the bodies have no time, id or number of their own, the third event is a
-// duplicate of the first for as long as its marker is kept, and has no effect. UnsignedID
-// tells such events apart, at a price.
+// events of the same bytes are therefore one. Suppose that such a sender says "on", then
+// "off", then "on" again, and the bodies have no time, id or number of their own. The
+// third event is a duplicate of the first for as long as its marker is kept, and has no
+// effect. UnsignedID tells such events apart, at a price.
 //
 // A scheme whose signatures cover no time ([signing.DedupAlone]) rests on the marker
 // alone, and its verifier asks for VerifierConfig.Deduplicated. Once a marker is pruned,
@@ -64,12 +64,11 @@ type Envelope struct {
 
 	// UnsignedID adds the delivery's id to the key of deduplication, where the signature
 	// covers no id: the one in the header that the scheme knows, such as X-GitHub-Delivery.
-	// Events with the same bytes and different ids are then several events. The price is
-	// the defence against replays: whoever has captured one signed request can send it
-	// again under other ids, and each time it has an effect, for as long as the secret and
-	// the scheme's time window, if it has one, let it pass. A request without that header
-	// is refused with 400.
-	// Defaults to false: the same bytes are the same event.
+	// Events with the same bytes and different ids are then several events. The price is the
+	// defence against replays: whoever has captured one signed request can send it again
+	// under other ids, and each time it has an effect. This ends only with the secret, or
+	// with the scheme's time window if it has one. A request without that header is refused
+	// with 400. Defaults to false: the same bytes are the same event.
 	UnsignedID bool
 
 	// Challenge answers a request that is no event but a question whether this receiver
@@ -89,10 +88,9 @@ type Envelope struct {
 
 	// Read completes an event that has its Body, ID, Type, OccurredAt and Data as far as
 	// these are known. It may set every one of them except the Body, and also Object and
-	// Version; a version needs an object. For the same body it must always return the
-	// same event: it is called again when the event comes from an inbox or a dead letter,
-	// with the ID and the Type of the first call. Its error is answered with 400. It may
-	// be nil.
+	// Version; a version needs an object. For the same body it must always return the same
+	// event. It is called again when the event comes from an inbox or a dead letter, with the
+	// ID and the Type of the first call. Its error is answered with 400. It may be nil.
 	Read func(ev *Event) error
 }
 

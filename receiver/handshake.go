@@ -101,9 +101,9 @@ func (h *Handshake) check() error {
 	return errors.Join(problems...)
 }
 
-// Answer answers a request that is a handshake. is false for a request that is not a
-// handshake, or one of a kind that is not set: it then goes through the receiver as usual.
-// An error is answered with 401, and the log has it.
+// Answer answers a request that is a handshake. is false for another request, or for a
+// handshake of a kind that is not set. The request then goes through the receiver as
+// usual. An error is answered with 401, and the log has it.
 func (h *Handshake) Answer(ctx context.Context, m signing.Message) (a Answer, is bool, err error) {
 	if h == nil {
 		return a, false, nil

@@ -4,11 +4,10 @@ import "sync"
 
 type eventKey struct{ scope, id string }
 
-// inWork holds the events that this process is applying right now. A second
-// request for one of them could only wait for the first one's transaction, and
-// would hold a connection of the pool for as long: a sender that gives up early
-// and resends would soon have taken all of them. Other processes are kept apart
-// by the marker's row.
+// inWork holds the events that this process is applying right now. A second request for
+// one of them could only wait for the first one's transaction, and would hold a connection
+// of the pool for as long. A sender that gives up early and resends would soon have taken
+// all of them. Other processes are kept apart by the marker's row.
 type inWork struct {
 	mu     sync.Mutex
 	events map[eventKey]struct{}

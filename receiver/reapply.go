@@ -25,14 +25,14 @@ type ReapplyRequest struct {
 	From, Until time.Time
 }
 
-// Reapply asks for events to be applied again that were taken before, because the
-// function had a bug, or because what it wrote was spoilt afterwards. Nothing is kept here
-// from which they could be applied, so by itself it changes nothing. It takes effect when
-// such an event arrives once more: ask the sender to redeliver or replay it, or read the
-// feed again, by Catchup.Reconcile from its beginning or from an earlier cursor (package
-// catchup; its Run reads only what follows). Then the function runs, in one transaction
-// with the note that this request was used for the event, and the result is [Reapplied]
-// where it would have been [Duplicate]. Each request applies an event at most once. If the
+// Reapply asks for events to be applied again that were taken before, because the function
+// had a bug, or because what it wrote was spoilt afterwards. Nothing is kept here from
+// which they could be applied, so by itself it changes nothing. It takes effect when such
+// an event arrives once more. Ask the sender to redeliver or replay it. Or read the feed
+// again with Catchup.Reconcile of package catchup, from its beginning or from an earlier
+// cursor. (Run reads only what follows.) Then the function runs, in one transaction with
+// the note that this request was used for the event, and the result is [Reapplied] where
+// it would have been [Duplicate]. Each request applies an event at most once. If the
 // function fails, the request stays.
 //
 // A state is applied if no newer one is stored, so of an object's redelivered events it is

@@ -9,11 +9,11 @@ import (
 )
 
 // Receive takes an event from bytes, through the same steps in the same order as
-// [Receiver.Handler]: for functions-as-a-service, for HTTP servers other than net/http,
-// and for queues that keep what was posted. m.Body must be the raw bytes as they were
-// posted, without any base64 that a gateway has put around them. It must not be changed
-// until Receive returns. m.Method must be the request's. Names in m.Header may be in any
-// case.
+// [Receiver.Handler]. It is for functions-as-a-service, for HTTP servers other than
+// net/http, and for queues that keep what was posted. m.Body must be the raw bytes as they
+// were posted, without any base64 that a gateway has put around them. It must not be
+// changed until Receive returns. m.Method must be the request's. Names in m.Header may be
+// in any case.
 //
 // The error is always an [*Error]. [AnswerTo] makes the HTTP answer of the result and the
 // error. As with Handler, the end of ctx does not end the work: Config.Timeout does.

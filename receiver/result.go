@@ -12,8 +12,8 @@ const (
 	// least the event's. The event is marked as seen, and the function did not run.
 	Stale Result = "stale"
 	// DeadLettered: the event was not applied and was put beside the markers. The function
-	// said that it can never succeed (see [Permanent]), and its change was rolled back; or
-	// the event is a fact that is too old (see [Fact]); or its type is unknown (see
+	// said that it can never succeed (see [Permanent]), and its change was rolled back. Or
+	// the event is a fact that is too old (see [Fact]), or its type is unknown (see
 	// [KeepUnknown]).
 	DeadLettered Result = "dead_lettered"
 	// Ignored: no route wants events of this type (see [Router]). Nothing was

@@ -19,8 +19,8 @@ type Route[Tx any] struct {
 	task    func(strict bool) task[Tx] // nil if it was made of no function
 }
 
-// OnState routes events whose types match pattern to h, as states: an event that was
-// overtaken by a newer version of its object is skipped, and h does not run; see [State].
+// OnState routes events whose types match pattern to h, as states (see [State]). An event
+// that was overtaken by a newer version of its object is skipped, and h does not run.
 //
 //	receiver.OnState("invoice.*", func(ctx context.Context, tx *sql.Tx, ev receiver.Typed[Invoice]) error { … })
 //
@@ -59,8 +59,8 @@ func typedRoute[Tx, T any](pattern string, kind taskKind, h func(ctx context.Con
 	return route
 }
 
-// OnThin routes thin events whose types match pattern: fetch reads the object's current
-// state from its source while no transaction is open, and apply stores it, under the
+// OnThin routes thin events whose types match pattern. fetch reads the object's current
+// state from its source while no transaction is open, and apply stores it under the
 // version that was fetched. The answers are those of [Thin], also when the source is
 // behind, is away, or knows the object no longer.
 //

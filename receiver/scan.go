@@ -33,9 +33,9 @@ func members(raw []byte, member func(name, value []byte) error) error {
 	return nil
 }
 
-// memberAt returns the value at a path of names with full stops between them, "" for
-// raw itself; nil if there is none, or if an object has a name of the path twice. raw
-// must be valid JSON.
+// memberAt returns the value at a path of names with full stops between them. The path ""
+// stands for raw itself. The value is nil if there is none, or if an object has a name of
+// the path twice. raw must be valid JSON.
 func memberAt(raw []byte, path string) []byte {
 	for path != "" {
 		var name string

@@ -16,10 +16,10 @@ import (
 var ErrNotKept = errors.New("receiver: the event cannot be kept as a dead letter")
 
 // SetAside marks an event as seen and keeps it as a dead letter beside the markers, with
-// cause's text as its reason, without applying it: for an event that [Receiver.Apply]
-// refuses for good ([Error.Permanent]), such as one that is too large or does not decode,
-// and for one that is given up. The errors inside cause decide nothing. Trusted.Then is
-// committed with it.
+// cause's text as its reason, without applying it. It is for an event that is given up, or
+// that [Receiver.Apply] refuses for good ([Error.Permanent]) because it is too large or
+// does not decode. The errors inside cause decide nothing. Trusted.Then is committed with
+// it.
 //
 // w is the Work that would apply the event; its functions are not called. A duplicate is
 // answered with [Duplicate], a state that was overtaken with [Stale], and an event that w

@@ -98,9 +98,9 @@ func failDB(ctx context.Context, rest Reason, err error) *Error {
 	}
 }
 
-// background is ctx without its end, but with one of its own: a client that
-// leaves must not stop a transaction that is about to commit, and one that hangs
-// must not run for ever.
+// background is ctx without its end, but with an end of its own. A client that leaves must
+// not stop a transaction that is about to commit, and a transaction that hangs must not
+// run for ever.
 func background(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }

@@ -41,8 +41,8 @@ type Trusted[Tx any] struct {
 }
 
 // Apply takes an event that needs no verification, through the same steps as
-// [Receiver.Receive] from the decoding on: the same marker and the same version, so that
-// an event that was posted too has one effect. The caller vouches for the bytes.
+// [Receiver.Receive] from the decoding on. The marker and the version are the same, so
+// that an event that was posted too has one effect. The caller vouches for the bytes.
 //
 // An error that is [Error.Permanent] comes again whenever the event does:
 // [Receiver.SetAside] keeps such an event.

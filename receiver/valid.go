@@ -186,9 +186,9 @@ func plain(raw []byte, i int) int {
 	return i
 }
 
-// special has the high bit of a byte of x set, the first of them in memory's order, if
-// some byte is below 0x20, a quotation mark or a backslash, and is 0 if none is. Bits
-// that are set behind the first mean nothing: the subtractions borrow from there.
+// special is 0 if no byte of x is below 0x20, a quotation mark or a backslash. Otherwise
+// it has the high bit of the first such byte set, in memory's order. Bits that are set
+// behind the first mean nothing: the subtractions borrow from there.
 func special(x uint64) uint64 {
 	const (
 		ones = 0x0101010101010101

@@ -50,8 +50,8 @@ func State[Tx any](h HandlerFunc[Tx]) Work[Tx] {
 //
 // An event that does not say when it occurred, which events of this module always do,
 // cannot be judged. It is applied if its marker is fresh. A repetition that comes after
-// the Retention then has a second effect: the Retention must exceed the time for which
-// anybody can send it again, and a scheme whose signatures cover a time bounds that.
+// the Retention then has a second effect. So the Retention must exceed the time for which
+// anybody can send it again. A scheme whose signatures cover a time bounds that.
 func Fact[Tx any](h HandlerFunc[Tx]) Work[Tx] {
 	return Work[Tx]{all: task[Tx]{kind: factTask, apply: h}}
 }

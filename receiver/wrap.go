@@ -14,9 +14,9 @@ import (
 // next runs inside the transaction, gets the verified body to read, and finds the
 // transaction and the event by [Receiver.From]. Its answer is held back until the commit.
 // A 2xx status, or none, commits. Any other status rolls back and is then answered as next
-// wrote it, so that next decides what the sender does: most senders repeat on 5xx, and
-// some give up on 4xx. If next writes nothing, the answer is Handler's. Events for which
-// no function would run, such as duplicate and stale ones, are answered without next.
+// wrote it. So next decides what the sender does: most senders repeat on 5xx, and some
+// give up on 4xx. If next writes nothing, the answer is Handler's. Events for which no
+// function would run, such as duplicate and stale ones, are answered without next.
 //
 // A status does not say that the transaction lost against another one, as the error of a
 // [HandlerFunc] does. So next is not run again when its statements fail for that, and the

@@ -179,9 +179,9 @@ func (e *env[Tx]) version(scope string, o dedup.Object) (v int64) {
 	return v
 }
 
-// during runs first in a transaction that stays open while second runs in another
-// one, then commits or rolls back the first, and waits for both. second gets a
-// function that says whether the first was surely open until then.
+// during runs first in a transaction that stays open while second runs in another one.
+// Then it commits or rolls back the first, and waits for both. second gets a function that
+// says whether the first was surely open until then.
 func (e *env[Tx]) during(commit bool, first func(Tx) error, second func(tx Tx, open func() bool) error) {
 	e.Helper()
 	var mu sync.Mutex

@@ -40,14 +40,14 @@
 //
 // # Isolation
 //
-// [InTx] runs transactions at READ COMMITTED. A transaction with the id of another one then
-// waits until that one has ended. It then finds a duplicate, or the id free, and can go on
-// either way. The server's default is REPEATABLE READ, at which the store keeps its promises,
-// too. But there each statement that looks for a row that is not there locks the gap in which
-// it would be, so that unlike events wait for each other, and more deadlocks are resolved. The
-// answer to a transaction whose snapshot is older than the stored version is [dedup.ErrRetryTx].
-// At READ COMMITTED, a server that writes a binary log needs binlog_format=ROW or MIXED: ROW is
-// MySQL's default, and MIXED is MariaDB's.
+// [InTx] runs transactions at READ COMMITTED. A transaction with the id of another one
+// then waits until that one has ended. It then finds a duplicate, or the id free, and can
+// go on either way. The server's default is REPEATABLE READ, at which the store keeps its
+// promises, too. But there a statement that looks for a missing row locks the gap in which
+// it would be. So unlike events wait for each other, and there are more deadlocks. The
+// answer to a transaction whose snapshot is older than the stored version is
+// [dedup.ErrRetryTx]. At READ COMMITTED, a server that writes a binary log needs
+// binlog_format=ROW or MIXED: ROW is MySQL's default, and MIXED is MariaDB's.
 //
 // # Deadlocks and waits
 //

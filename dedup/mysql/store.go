@@ -23,11 +23,12 @@ var (
 // New returns a store. The tables must be there: see [Migrate].
 func New() *Store { return &Store{} }
 
-// The number of affected rows does not tell an inserted row from one that stayed as it was: a
-// connection with CLIENT_FOUND_ROWS has 1 for both. INSERT IGNORE would tell, but it makes
-// warnings of other errors. So these statements tell by LAST_INSERT_ID(x), which the server
-// returns with its answer: 0 if no row was there, since it is not evaluated then. x has a column
-// in it, so that no server takes it for a constant, which it might evaluate before.
+// The number of affected rows does not tell an inserted row from one that stayed as it
+// was: a connection with CLIENT_FOUND_ROWS has 1 for both. INSERT IGNORE would tell, but
+// it makes warnings of other errors. So these statements tell by LAST_INSERT_ID(x), which
+// the server returns with its answer. It is 0 if no row was there, since it is not
+// evaluated then. x has a column in it, so that no server takes it for a constant, which
+// it might evaluate before.
 const (
 	mark = `
 INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES (?, ?, ?)

@@ -30,13 +30,12 @@
 //
 // # Isolation
 //
-// Under READ COMMITTED, the server's default, a transaction with the id of another
-// one waits until that one has ended and then finds a duplicate, or the id free,
-// and can go on either way. Under REPEATABLE READ and SERIALIZABLE it may be told
-// [dedup.ErrRetryTx] instead, as it is at any level when a lock_timeout passes or
-// a deadlock is resolved. A SERIALIZABLE transaction may also fail so when it
-// commits, in the driver's words. Package receiver runs it again in all of these
-// cases.
+// Under READ COMMITTED, the server's default, a transaction with the id of another one
+// waits until that one has ended. Then it finds a duplicate, or the id free, and can go on
+// either way. Under REPEATABLE READ and SERIALIZABLE it may be told [dedup.ErrRetryTx]
+// instead, as it is at any level when a lock_timeout passes or a deadlock is resolved. A
+// SERIALIZABLE transaction may also fail so when it commits, in the driver's words.
+// Package receiver runs it again in all of these cases.
 //
 // A transaction that marks, advances, sets aside or discards is durable once it has
 // committed: synchronous_commit is set to on for it if it is off, in the same trip.

@@ -27,12 +27,12 @@ func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn f
 	return pgtx.InTx(pool, opts)
 }
 
-// InTxSQL runs functions in transactions of a *sql.DB of any driver: a receiver.InTx, in place
-// of receiver.SQL, which cannot see that fn has ended its transaction by a statement such as
-// ROLLBACK. For PostgreSQL only warns at the commit then, and the event would be answered as
-// applied. InTxSQL commits nothing in that case, and its error matches sql.ErrTxDone. With
-// pgx's driver (stdlib) it knows by itself; with another one it asks the server before each
-// commit, which costs a trip.
+// InTxSQL runs functions in transactions of a *sql.DB of any driver. It is a
+// receiver.InTx, to be used in place of receiver.SQL, which cannot see that fn has ended
+// its transaction by a statement such as ROLLBACK. For PostgreSQL only warns at the commit
+// then, and the event would be answered as applied. InTxSQL commits nothing in that case,
+// and its error matches sql.ErrTxDone. With pgx's driver (stdlib) it knows by itself; with
+// another one it asks the server before each commit, which costs a trip.
 //
 // opts may be nil. The transaction ends with ctx. With a nil db it is nil, which receiver.New
 // refuses.

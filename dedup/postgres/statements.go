@@ -36,9 +36,8 @@ ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.ver
 WHERE excluded.version > v.version
 RETURNING ` + pgtx.Durable
 
-	// The second part reads the first, so the marker is locked before the version;
-	// and both look for conflicts in what is committed by then, not in what was
-	// when the statement began.
+	// The second part reads the first, so the marker is locked before the version. Both look
+	// for conflicts in what is committed by then, not in what was when the statement began.
 	markAndAdvance = `
 WITH marked AS (
 	INSERT INTO surehook_dedup_markers (scope, id, marked_at) VALUES ($1, $2, $3)

@@ -12,10 +12,10 @@ import (
 // Store is a [dedup.Store], [dedup.DeadLetters] and [dedup.Reapplies] for the transactions
 // of a *sql.DB. It is safe for concurrent use and holds nothing.
 //
-// That includes prepared statements: a *sql.Stmt belongs to one *sql.DB and keeps
-// its connections' copies for as long as it lives, and all that a Store is ever
-// given is a transaction. SQLite compiles a statement of this size in microseconds,
-// which a commit that waits for the disk hides.
+// That includes prepared statements: a *sql.Stmt belongs to one *sql.DB and keeps its
+// connections' copies for as long as it lives. A Store is given transactions only. SQLite
+// compiles a statement of this size in microseconds, which a commit that waits for the
+// disk hides.
 type Store struct{}
 
 var (

@@ -28,9 +28,10 @@ type Catchup[Tx any] struct {
 var ErrRunning = errors.New("catchup: it is running already")
 
 // New makes a Catchup that applies events with w, as rcv.Handler(w) applies posted ones.
-// inTx and cursors must be for rcv's database: cursors are stored in rcv's transactions,
-// and in transactions of inTx where there is no event. The receiver's Config.Timeout bounds
-// the work for an event. A nil cfg means all defaults. All problems are reported at once.
+// inTx and cursors must be for rcv's database. Cursors are stored in rcv's transactions,
+// and in transactions of inTx where there is no event. The receiver's Config.Timeout
+// bounds the work for an event. A nil cfg means all defaults. All problems are reported at
+// once.
 func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], w receiver.Work[Tx], cfg *Config) (*Catchup[Tx], error) {
 	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, todo: w, cfg: cfg.withDefaults()}
 	errs := []error{c.cfg.validate(), w.Check()}

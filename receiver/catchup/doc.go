@@ -34,10 +34,10 @@
 //
 // An event that can never be applied stops nothing. It becomes a dead letter if the
 // application calls its error permanent, if it is larger than the receiver's
-// Config.MaxBodyBytes, or if it does not decode. If it has no id that is certain, is
-// larger than ClientConfig.MaxPageBytes, or the receiver's store keeps no dead letters,
-// it is passed over instead: it is counted in Report.Refused, Hooks.Refused is called,
-// and there is a record of it in the log, at level Error. It leaves no marker. Once the
+// Config.MaxBodyBytes, or if it does not decode. It is passed over instead if it has no id
+// that is certain, if it is larger than ClientConfig.MaxPageBytes, or if the receiver's
+// store keeps no dead letters. Then it is counted in Report.Refused, Hooks.Refused is
+// called, and the log has a record of it at level Error. It leaves no marker. Once the
 // cause is mended, Reconcile from Refusal.After applies it, for as long as the sender
 // keeps it.
 //

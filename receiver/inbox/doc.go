@@ -19,11 +19,11 @@
 // that needs PRAGMA synchronous to be FULL, as it is by default; with PostgreSQL,
 // transactions that record have synchronous_commit set to on if it is off.
 //
-// An event leaves the inbox in the transaction that takes it: its marker, its version,
-// its effect and the removal are committed together. A duplicate finds the event in the
-// inbox and is answered as one; one that comes after the event was applied is recorded
-// once more, finds the marker, and leaves without an effect. So the inbox holds live
-// work only and needs no pruning; markers are pruned as ever (receiver.Receiver.Run).
+// An event leaves the inbox in the transaction that takes it: its marker, its version, its
+// effect and the removal are committed together. A duplicate finds the event in the inbox
+// and is answered as one. If it comes after the event was applied, it is recorded once
+// more, finds the marker, and leaves without an effect. So the inbox holds live work only
+// and needs no pruning; markers are pruned as ever (receiver.Receiver.Run).
 //
 // Any number of processes may run on one inbox. Each takes events for the length of a
 // lease. The events of a process that was killed are taken by another one when their
@@ -38,9 +38,9 @@
 //
 // The store of the receiver must keep dead letters, as all of package dedup do. With one
 // that does not, an event that fails for good stays in the inbox, since it was
-// acknowledged, and is tried on; each time there is a record of it in the log, at level
-// Error, and Hooks.Retry is called. Other events go on, except those of the same object
-// with Config.Ordered.
+// acknowledged, and is tried again and again. Each time the log has a record of it at
+// level Error, and Hooks.Retry is called. Other events go on, except those of the same
+// object with Config.Ordered.
 //
 // # One inbox, one set of tables
 //

@@ -27,7 +27,7 @@ type Inbox[Tx any] struct {
 }
 
 // New makes an Inbox whose events are verified by rcv and applied with w, as
-// rcv.Handler(w) would do at once. inTx and store must be for rcv's database: events are
+// rcv.Handler(w) would do at once. inTx and store must be for rcv's database. Events are
 // recorded and removed in rcv's transactions, and claimed in transactions of inTx. A nil
 // cfg means all defaults. All problems are reported at once.
 //

@@ -45,8 +45,8 @@ const (
 		WHERE scope = $1 AND line = $2 AND token = $3`
 
 	// The line was written in the same transaction before, unless the function has ended that
-	// by a statement such as ROLLBACK: then each statement is a transaction of its own, and the
-	// event must stay, since its effect is gone.
+	// by a statement such as ROLLBACK. Then each statement is a transaction of its own, and
+	// the event must stay, since its effect is gone.
 	removeEvent = `DELETE FROM surehook_inbox_events WHERE scope = $1 AND id = $2 AND pg_current_xact_id_if_assigned() IS NOT NULL`
 	begun       = `SELECT pg_current_xact_id_if_assigned() IS NOT NULL`
 
