@@ -16,10 +16,10 @@ import (
 // Described is the [Scheme] that a [Description] describes. It is safe for
 // concurrent use, and the zero value verifies nothing.
 //
-// It holds requests to the rules that the package promises for all schemes: headers
-// are there exactly once and have their exact form, the window is decided before
-// anything is computed where a header has the time, and one signature is computed
-// per key, however many a request holds.
+// It holds requests to the rules that the package promises for all schemes. Headers are
+// there exactly once and have their exact form. Where a header has the time, the window is
+// decided before anything is computed. One signature is computed per key, however many a
+// request holds.
 type Described struct {
 	d         Description
 	text      template

@@ -73,8 +73,8 @@ type Description struct {
 	// for VerifierConfig.UnsignedBody.
 	//
 	// The text must not be splittable into its parts in two ways. So a text must stand
-	// between the value of a header or a field and the body, and its byte beside the value
-	// cannot be in the value, which has at most 1024 visible ASCII characters and spaces.
+	// between the body and the value of a header or a field. The value has at most 1024
+	// visible ASCII characters and spaces, and the text's byte beside it is not among them.
 	//
 	// Put a separator behind {id} that no id of the sender has, such as a full stop or a
 	// colon. An id may then have 1 to 256 visible ASCII characters, except the separator.
@@ -87,16 +87,16 @@ type Description struct {
 	// letter. A request's own URL is not used, because proxies change it.
 	URL string
 
-	// HeadersLabel is the label in the signature's header under which the sender names
-	// further headers that it has signed, in lower case and joined by spaces. {headers}
-	// stands for these names, followed by a full stop and the value of each.
+	// HeadersLabel is a label in the signature's header. Under it the sender names further
+	// headers that it has signed, in lower case and joined by spaces. {headers} stands for
+	// these names, followed by a full stop and the value of each.
 	HeadersLabel string
 
-	// At most one of these says where the time of signing is: in a header of its own,
-	// under a label in the signature's header, or in a field of the JSON body. A field is
-	// read only after the signature was found to be right, unless Signed has {timestamp},
-	// which is then the field's text. With none of them, the
-	// signature covers no time, and the scheme's [ReplayDefence] is [DedupAlone].
+	// At most one of these says where the time of signing is: in a header of its own, under a
+	// label in the signature's header, or in a field of the JSON body. A field is read only
+	// after the signature was found to be right, unless Signed has {timestamp}, which is then
+	// the field's text. With none of them, the signature covers no time, and the scheme's
+	// [ReplayDefence] is [DedupAlone].
 	TimestampHeader string
 	TimestampLabel  string
 	TimestampField  string

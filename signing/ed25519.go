@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// edPrivate accepts the two forms in which an Ed25519 private key is written: the
-// 32-byte seed (RFC 8032) and seed and public key together (64 bytes), which is
-// what implementations of Standard Webhooks hand out.
+// edPrivate accepts the two forms in which an Ed25519 private key is written: the 32-byte
+// seed (RFC 8032), and the seed followed by the public key (64 bytes). Implementations of
+// Standard Webhooks hand out the second.
 func edPrivate(raw []byte) (ed25519.PrivateKey, error) {
 	switch len(raw) {
 	case ed25519.SeedSize:
@@ -38,10 +38,10 @@ func edPublic(raw []byte) (ed25519.PublicKey, error) {
 	return raw, nil
 }
 
-// smallOrder has the y coordinates, in every encoding that decoders take, of the
-// curve's eight points of small order: 0, 1, −1 and the two of order 8, as in
-// RFC 7748 section 7 and RFC 8032 section 5.1.3. The arithmetic of verification
-// lets a signature that needs no private key pass for these.
+// smallOrder has the y coordinates of the curve's eight points of small order, in every
+// encoding that decoders take. They are 0, 1, −1 and the two of order 8, as in RFC 7748
+// section 7 and RFC 8032 section 5.1.3. The arithmetic of verification lets a signature
+// that needs no private key pass for these.
 var smallOrder = [...][ed25519.PublicKeySize]byte{
 	{},
 	{0: 1},

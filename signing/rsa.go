@@ -15,9 +15,10 @@ const (
 	maxRSA = 8192
 )
 
-// ParseRSAPublicKey takes an RSA public key of 2048 to 8192 bits, as PEM or as the base64 of
-// its DER alone (SubjectPublicKeyInfo, RFC 3279 section 2.3.1; a PEM may also have RFC 8017's
-// RSAPublicKey). It verifies and does not sign. The errors match [ErrSecret].
+// ParseRSAPublicKey takes an RSA public key of 2048 to 8192 bits, as PEM or as the base64
+// of its DER alone. The DER is a SubjectPublicKeyInfo (RFC 3279 section 2.3.1). A PEM may
+// also have RFC 8017's RSAPublicKey. It verifies and does not sign. The errors match
+// [ErrSecret].
 //
 // Use this function too to read the text that [Secret.Reveal] gives back.
 func ParseRSAPublicKey(text string) (Secret, error) {

@@ -16,16 +16,16 @@ import (
 // maxSignatures bounds the work that one header can cause.
 const maxSignatures = 16
 
-// StandardWebhooks signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says and
-// sends a list of signatures, separated by spaces: "v1," and the base64 of an
-// HMAC-SHA256, keyed by the bytes that the secret's base64 stands for, or "v1a,"
-// and the base64 of an Ed25519 signature.
+// StandardWebhooks signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says and sends a
+// list of signatures, separated by spaces. One is "v1," and the base64 of an HMAC-SHA256,
+// keyed by the bytes that the secret's base64 stands for, or "v1a," and the base64 of an
+// Ed25519 signature.
 //
 // It signs with every valid key that suits it, newest first, and last with those whose
-// NotBefore has not come, so that a receiver may have the new secret or the previous one
-// during a rotation. An HMAC secret
-// suits only in the form "whsec_" and base64, which tells a receiver how to read
-// it. Verifying also takes the base64 without the prefix, as other libraries do.
+// NotBefore has not come. So a receiver may have the new secret or the previous one during
+// a rotation. An HMAC secret suits only in the form "whsec_" and base64, which tells a
+// receiver how to read it. Verifying also takes the base64 without the prefix, as other
+// libraries do.
 //
 // In a list, signatures of other versions and undecodable ones match nothing. More than
 // 16 entries make the header malformed. So does a comma inside an entry, which is the

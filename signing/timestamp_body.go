@@ -16,7 +16,7 @@ import (
 // an HMAC key.
 //
 // Its header has room for one signature. It signs with the newest suited key whose
-// NotBefore has come, and with no other: while a secret is rotated, a receiver that
+// NotBefore has come, and with no other. While a secret is rotated, a receiver that
 // verifies this header alone must know the secret that signs. Either it takes
 // [StandardWebhooks], too, or the sender lets the new secret sign later ([Key].NotBefore),
 // and the receiver adds it before that.

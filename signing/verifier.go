@@ -53,9 +53,9 @@ type Verifier struct {
 	now       func() time.Time
 }
 
-// verifying is the half of a [Scheme] that a Verifier needs. One of the fields is set,
-// and not an interface that all of them implement: behind an interface, arguments passed
-// by pointer would go to the heap, and arguments passed by value would be copied at each
+// verifying is the half of a [Scheme] that a Verifier needs. One of the fields is set.
+// They are no interface that all of them implement: behind one, arguments passed by
+// pointer would go to the heap, and arguments passed by value would be copied at each
 // step, which takes a tenth of the time of verifying.
 type verifying struct {
 	timestampBody    *timestampBody

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// FoundKind is what something is that Find has found.
+// FoundKind is the kind of what Find has found.
 type FoundKind string
 
 // The kinds.
@@ -34,11 +34,12 @@ type Found struct {
 // findMost is how many subscriptions Find returns.
 const findMost = 20
 
-// Find tells what a text names: the id of an event, a delivery, a subscription, a
-// subscriber, a notice or a replay; an object, as "type:id"; or else the subscriptions with
-// the text in their URLs, up to 20. More tells that there may be further ones. It finds
-// nothing by a part of an id. It looks at a bounded number of rows, MaxExamined
-// subscriptions among them. Space around the text is left out.
+// Find tells what a text names. It may be the id of an event, a delivery, a subscription,
+// a subscriber, a notice or a replay, or an object, written as "type:id". If it is none of
+// these, Find returns up to 20 subscriptions that have the text in their URLs, and more
+// tells that there may be further ones. It finds nothing by a part of an id. It looks at a
+// bounded number of rows, MaxExamined subscriptions among them. Space around the text is
+// left out.
 func (h *History) Find(ctx context.Context, text string) (found []Found, more bool, err error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -54,7 +55,7 @@ func (h *History) Find(ctx context.Context, text string) (found []Found, more bo
 	return h.byURL(ctx, text, "")
 }
 
-// named finds what a text is the id of, or the object that it names.
+// named finds everything that has the text as its id, and the object that it names.
 func (h *History) named(ctx context.Context, text string) (found []Found, err error) {
 	var object sender.Object
 	if kind, id, ok := strings.Cut(text, ":"); ok && !strings.HasPrefix(id, "//") {

@@ -90,15 +90,15 @@ func (h *History) Acknowledge(ctx context.Context, id, subscriber string) (sende
 	return h.store.AcknowledgeNotice(ctx, id, subscriber)
 }
 
-// Redeliver sends a delivery again, at once, with the same event id and the same
-// bytes. One that is not delivered starts its schedule anew; one that is
-// delivered gets a single attempt, whose failure leaves it delivered; if its server
-// closed an idle connection just then, another one is made in its place. If an
-// attempt is in flight no second one is started. If its subscription has an order, it may
-// have to wait for other versions of its object, or end as superseded by a newer one that
-// waits: see sender.Order. ErrNotFound; ErrCancelled if it
-// was cancelled with its subscription; ErrRedacted; a *RetentionError if its event was
-// published longer ago than Retention.Reach.
+// Redeliver sends a delivery again, at once, with the same event id and the same bytes.
+// One that is not delivered starts its schedule anew. One that is delivered gets a single
+// attempt, whose failure leaves it delivered. If its server closed an idle connection just
+// then, another attempt is made in its place. If an attempt is in flight, no second one is
+// started. If its subscription has an order, the delivery may have to wait for other
+// versions of its object, or end as superseded by a newer one that waits: see
+// sender.Order. ErrNotFound; ErrCancelled if it was cancelled with its subscription;
+// ErrRedacted; a *RetentionError if its event was published longer ago than
+// Retention.Reach.
 func (h *History) Redeliver(ctx context.Context, id string) error {
 	return h.store.Redeliver(ctx, id, h.keeps.NotBefore(h.now()))
 }
@@ -109,11 +109,11 @@ func (h *History) RedeliverForced(ctx context.Context, id string) error {
 	return h.store.Redeliver(ctx, id, time.Time{})
 }
 
-// PassOver lets the later versions of an object go on that a dead letter holds back, because
-// its subscription has HoldDead set. The dead letter stays, and can still be redelivered.
+// PassOver has an object's later versions sent that a dead letter holds back, because its
+// subscription has HoldDead set. The dead letter stays, and can still be redelivered.
 // ErrNotFound; ErrStatus if it holds nothing back; a *RetentionError if the event of the
-// version that would go next was published longer ago than Retention.Reach: the receiver may
-// have had it before, and have forgotten it.
+// version that would go next was published longer ago than Retention.Reach. The receiver
+// may have had that one before, and have forgotten it.
 func (h *History) PassOver(ctx context.Context, id string) error {
 	return h.store.PassOver(ctx, id, h.keeps.NotBefore(h.now()))
 }

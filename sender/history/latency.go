@@ -13,11 +13,10 @@ import (
 // latencyBuckets reach from 1 ms to 35 days.
 const latencyBuckets = 128
 
-// Latency is a histogram of durations. Its buckets are the same in all, so that
-// histograms can be merged: bucket 0 holds what takes up to 1 ms, and bucket i what
-// takes longer than 1 ms × 2^((i−1)/4) and up to 1 ms × 2^(i/4); the last one holds
-// all that takes longer. The zero value is empty. It is encoded as JSON with the
-// buckets that are not empty.
+// Latency is a histogram of durations. Its buckets are the same in all, so that histograms
+// can be merged. Bucket 0 holds durations up to 1 ms, and bucket i those above 1 ms ×
+// 2^((i−1)/4) and up to 1 ms × 2^(i/4). The last one holds all that are longer. The zero
+// value is empty. It is encoded as JSON with the buckets that are not empty.
 type Latency struct {
 	buckets [latencyBuckets]int64
 	longest time.Duration

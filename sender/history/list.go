@@ -82,8 +82,8 @@ func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery)
 // same however large the backlog is.
 func (h *History) Counts(ctx context.Context) (Counts, error) { return h.store.Counts(ctx) }
 
-// Rollups returns those of the minutes that began at from or later and before to,
-// oldest first; minutes in which nothing happened are left out. On PostgreSQL what other
+// Rollups returns those of the minutes that began at from or later and before to, oldest
+// first. Minutes in which nothing happened are left out. On PostgreSQL what other
 // processes count is among them a second later. ErrInvalid: to is not after from, or more
 // than seven days after it.
 func (h *History) Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error) {
@@ -93,10 +93,10 @@ func (h *History) Rollups(ctx context.Context, from, to time.Time) ([]Rollup, er
 	return h.store.Rollups(ctx, from, to)
 }
 
-// HourRollups returns, for each of the hours (UTC) that began at from or later and before to,
-// the Rollups of its minutes merged, with the hour's beginning as Minute: oldest first. Hours
-// in which nothing happened are left out. It reads a row for each hour, and of the last one
-// or two hours a row for each minute, so it is for long spans. ErrInvalid: to is not after
+// HourRollups returns a Rollup for each hour (UTC) that began at from or later and before
+// to, oldest first: those of its minutes merged, with the hour's beginning as Minute.
+// Hours in which nothing happened are left out. It is for long spans: it reads a row for
+// each hour, and for each minute of the last one or two hours. ErrInvalid: to is not after
 // from, or more than 35 days after it.
 func (h *History) HourRollups(ctx context.Context, from, to time.Time) ([]Rollup, error) {
 	if err := checkSpan(from, to, maxHourRollups); err != nil {

@@ -49,8 +49,8 @@ func (g *NoticeGroups) Add(n *sender.Notice) {
 }
 
 // NoticeGroups groups the newest notices that nobody has acknowledged, by kind, addressee
-// and subscription. It looks at up to MaxExamined of them. subscriber selects an addressee,
-// of whose newest MaxExamined notices it takes those that nobody has acknowledged; "": all.
+// and subscription. It looks at up to MaxExamined of them. If subscriber is not empty, it
+// takes those of the addressee's newest MaxExamined notices that nobody has acknowledged.
 func (h *History) NoticeGroups(ctx context.Context, subscriber string) (NoticeGroups, error) {
 	if err := errors.Join(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: subscriber})...); err != nil {
 		return NoticeGroups{}, err

@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender/filter"
 )
 
-// MaxPreviewed is the most that a preview reads the bodies of.
+// MaxPreviewed is the most events whose bodies a preview reads.
 const MaxPreviewed = 200
 
 // PreviewQuery is a filter that a subscription might have.
@@ -36,10 +36,11 @@ type Preview struct {
 	More     bool      // there may be older ones
 }
 
-// Preview tells how many of the last events of some types a filter would match, before
-// anybody is given it, in the payload version that the subscription gets. It passes over at most
-// MaxExamined events of other types and of other subscribers, and reads each event that counts by
-// itself. ErrInvalid: the filter, a type, the payload version or the number is not valid.
+// Preview tells how many of the last events of some types a filter would match, before any
+// subscription has it. It asks in the payload version that the subscription gets. It
+// passes over at most MaxExamined events of other types and of other subscribers, and
+// reads each event that counts by itself. ErrInvalid: the filter, a type, the payload
+// version or the number is not valid.
 func (h *History) Preview(ctx context.Context, q PreviewQuery) (Preview, error) {
 	f, err := q.check()
 	if err != nil {
@@ -107,7 +108,7 @@ func (h *History) previewOne(ctx context.Context, f *filter.Filter, pinned *stri
 	return nil
 }
 
-// check fills in what is not given.
+// check reports everything that is not valid, and fills in defaults.
 func (q *PreviewQuery) check() (f *filter.Filter, err error) {
 	var errs []error
 	f, err = filter.Parse([]byte(q.Filter))

@@ -21,12 +21,13 @@ type Redaction struct {
 }
 
 // Redact removes the bodies of events, what endpoints answered to them, and the headers of
-// their attempts, so that what they said of a person is not kept. It concerns what was committed until now.
-// The events, their versions and their deliveries stay on record, as Redacted, and with
-// them their types, the types and ids of their objects, the URLs of callbacks, and the
-// idempotency keys, until Retention has them removed; the last version of an object is
-// kept under its type and id for ever. So an id that says something of a person, as an
-// address does, is not for an object: use one that says nothing without your own data.
+// their attempts, so that what they said of a person is not kept. It concerns what was
+// committed until now. The events, their versions and their deliveries stay on record, as
+// Redacted, until Retention has them removed. With them stay their types, the types and
+// ids of their objects, the URLs of callbacks, and the idempotency keys. The last version
+// of an object is kept under its type and id for ever. So an id that says something of a
+// person, as an address does, is not for an object: use one that says nothing without your
+// own data.
 //
 // Their live deliveries are cancelled at once: only an attempt in flight is left to end.
 // No delivery of them can be sent again (ErrRedacted).

@@ -6,9 +6,9 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// Rollup is what happened in a minute. It is a figure to watch, not an account: on
-// PostgreSQL a process writes what it has counted once a second, so what one counted that
-// was killed, or whose connection broke while it committed, can be missing. The attempts
+// Rollup is what happened in a minute. It is a figure to watch, not an account. On
+// PostgreSQL a process writes its counts once a second, so those of a process that was
+// killed, or whose connection broke while it committed, can be missing. The attempts
 // themselves are all there.
 type Rollup struct {
 	Minute time.Time // when it began, UTC
@@ -48,8 +48,8 @@ type Rollup struct {
 	Lanes [sender.Lanes]LaneRollup
 }
 
-// LaneRollup is what happened in a minute to the subscriptions that were in a lane just
-// then: an attempt counts in the lane that its subscription was in before it.
+// LaneRollup is what happened in a minute to the subscriptions of a lane. An attempt
+// counts in the lane that its subscription was in before it.
 type LaneRollup struct {
 	Delivered int64 `json:",omitzero"` // attempts that were answered with 2xx in time
 	Failed    int64 `json:",omitzero"` // all others that ended
@@ -114,7 +114,7 @@ func mergeFailures(to *map[sender.Class]int64, other map[sender.Class]int64) {
 	}
 }
 
-// earlier of two times, of which the zero one does not count.
+// earlier returns the earlier of two times. A zero time does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -30,24 +30,24 @@ type Store interface {
 	// notBefore is not zero and its event was published before it.
 	Redeliver(ctx context.Context, id string, notBefore time.Time) error
 
-	// PassOver lets the later versions of an object go on that a dead letter holds back (see
-	// sender.Settings.HoldDead); it stays a dead letter. ErrNotFound; sender.ErrStatus if it
-	// holds nothing back; a *RetentionError if notBefore is not zero and the event of the first
-	// of them was published before it.
+	// PassOver lets an object's later versions go on that a dead letter holds back (see
+	// sender.Settings.HoldDead). It stays a dead letter. ErrNotFound; sender.ErrStatus if it
+	// holds nothing back; a *RetentionError if notBefore is not zero and the event of the
+	// first of them was published before it.
 	PassOver(ctx context.Context, id string, notBefore time.Time) error
 
-	// Redact removes, in one batch of up to about p.Limit events and of one or a few short
-	// transactions, beside any number of other processes, the bodies of the
-	// events that p names and the snippets and headers of their attempts. Only events that were
-	// committed before the first batch count, expanded or not. All else of them stays; their
-	// deliveries read as Redacted. Those that are live read as cancelled from the commit on,
-	// held ones too, except for an attempt in flight that succeeds, and are not claimed; one
+	// Redact removes the bodies of the events that p names, and the snippets and headers of
+	// their attempts. One call is a batch of up to about p.Limit events, in one or a few
+	// short transactions, beside any number of other processes. Only events that were
+	// committed before the first batch count, expanded or not. All else of them stays, and
+	// their deliveries read as Redacted. Live ones, held ones too, read as cancelled from the
+	// commit on, and are not claimed. One whose attempt in flight succeeds is delivered. One
 	// that was delivered before it was sent again stays delivered. An event that was not
 	// expanded gets no more deliveries. An event that was redacted before is not counted.
 	//
-	// It begins with an empty p.Cursor and goes on with Redacted.Cursor until that is
-	// empty; if it is broken off it can begin anew. ErrNotFound: p.Subscriber never
-	// was one's id. A malformed cursor is ErrInvalid.
+	// It begins with an empty p.Cursor and goes on with Redacted.Cursor until that is empty.
+	// If it is broken off it can begin anew. ErrNotFound: p.Subscriber never was one's id. A
+	// malformed cursor is ErrInvalid.
 	Redact(ctx context.Context, p RedactParams) (Redacted, error)
 
 	// Notices lists notices, the newest first, and the cursor of the page that
@@ -80,39 +80,40 @@ type Store interface {
 	// committed once they have written that: with the transaction, or by their next Sweep.
 	Rollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
-	// HourRollups returns, for each hour that began at from or later and before to, which
-	// are whole hours, the Rollups of its minutes merged, with the hour's beginning as
-	// Minute: oldest first. For an hour that Sweep has merged it reads one row.
+	// HourRollups returns a Rollup for each hour that began at from or later and before to,
+	// oldest first: those of its minutes merged, with the hour's beginning as Minute. from
+	// and to are whole hours. For an hour that Sweep has merged it reads one row.
 	HourRollups(ctx context.Context, from, to time.Time) ([]Rollup, error)
 
-	// SubscriptionRollups returns the figures of the subscriptions with these ids, which
-	// are distinct, in the hours that began at from or later and before to: by
-	// subscription in the order of the ids, then by hour, oldest first. It leaves out
-	// hours in which nothing happened, and ids that nobody has. The result has at once what
-	// was committed through this store, and what others have committed once they have
-	// written that. It reads the rows of these subscriptions and hours alone, of which each
-	// process has at most one.
+	// SubscriptionRollups returns the figures of the subscriptions with these ids, which are
+	// distinct, in the hours that began at from or later and before to. They are sorted by
+	// subscription in the order of the ids, then by hour, oldest first. It leaves out hours
+	// in which nothing happened, and ids that nobody has. The result has at once what was
+	// committed through this store, and what others have committed once they have written
+	// that. It reads the rows of these subscriptions and hours alone: at most one for each
+	// subscription, hour and process.
 	SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error)
 
-	// DeadLetterGroups groups the newest dead letters, up to about MaxExamined of them,
-	// those of the query's subscription or of its subscriber's: of each as many. Groups with more come first; of
-	// equal ones, those of the older subscription, then by class and status code. A query
+	// DeadLetterGroups groups the newest dead letters, up to about MaxExamined of them, or as
+	// many of the query's subscription or subscriber. Groups with more come first; equal ones
+	// are sorted by subscription, the older first, then by class and status code. A query
 	// that names what nobody has finds nothing.
 	DeadLetterGroups(ctx context.Context, q DeadLetterQuery) (DeadLetterGroups, error)
 
-	// NoticeGroups groups the newest notices that nobody has acknowledged, up to
-	// MaxExamined of them, or those of the newest MaxExamined of a subscriber, if it is not
-	// empty: those with the newest notice first.
+	// NoticeGroups groups up to MaxExamined of the newest notices that nobody has
+	// acknowledged. If subscriber is not empty, it groups those of the subscriber's newest
+	// MaxExamined notices that nobody has acknowledged. The group with the newest notice
+	// comes first.
 	NoticeGroups(ctx context.Context, subscriber string) (NoticeGroups, error)
 
-	// AcknowledgeNotices marks up to limit of the notices of a group that were made up to
-	// g.Last, and that nobody has acknowledged, as read, in a transaction, and returns how
-	// many.
+	// AcknowledgeNotices marks up to limit notices of a group as read, in a transaction, and
+	// returns how many. It takes those that were made up to g.Last and that nobody has
+	// acknowledged.
 	AcknowledgeNotices(ctx context.Context, g NoticeGroup, limit int) (int, error)
 
-	// Kinds tells what has a text as its id, deleted subscriptions and subscribers too, in
-	// the order of the constants; and whether there was an event about an object, if its
-	// type is not empty. It looks up one row for each.
+	// Kinds tells the kinds of what has a text as its id, in the order of the constants;
+	// deleted subscriptions and subscribers count. FoundObject is among them if there was an
+	// event about object, whose type may be empty. It looks up one row for each kind.
 	Kinds(ctx context.Context, id string, object sender.Object) ([]FoundKind, error)
 
 	// Facts returns what explains the state of a delivery, or ErrNotFound. Its cost

@@ -19,8 +19,9 @@ const (
 )
 
 // SubscriptionRollup is what happened to a subscription in an hour. It is a figure to
-// watch, not an account: a process keeps it in memory, and writes what has changed within
-// about ten seconds and at its end, so what one counted that was killed can be missing.
+// watch, not an account. A process keeps its counts in memory, and writes what has changed
+// within about ten seconds and at its end, so those of a process that was killed can be
+// missing.
 type SubscriptionRollup struct {
 	Subscription string    `json:"-"` // its id
 	Hour         time.Time `json:"-"` // when it began, UTC
@@ -73,12 +74,12 @@ func (r *SubscriptionRollup) Clone() SubscriptionRollup {
 	return c
 }
 
-// SubscriptionRollups returns the figures of subscriptions, given by their ids, in the hours
-// that began at from or later and before to: by subscription in the order of the ids, then
-// by hour, oldest first. Hours in which nothing happened are left out, and so are ids that
-// nobody has. The result has what other processes count within about ten seconds.
-// ErrInvalid: to is not after from, or the ids or the time are too many for one call: at
-// most 200 ids, 35 days, and 50,000 hours of subscriptions together.
+// SubscriptionRollups returns the figures of the subscriptions with these ids in the hours
+// that began at from or later and before to. They are sorted by subscription in the order
+// of the ids, then by hour, oldest first. Hours in which nothing happened are left out,
+// and so are ids that nobody has. The result has what other processes count within about
+// ten seconds. ErrInvalid: to is not after from, or the ids or the time are too many for
+// one call: at most 200 ids, 35 days, and 50,000 hours of subscriptions together.
 func (h *History) SubscriptionRollups(ctx context.Context, ids []string, from, to time.Time) ([]SubscriptionRollup, error) {
 	ids = distinct(ids)
 	if err := checkSubscriptionRollups(ids, from, to); err != nil || len(ids) == 0 {

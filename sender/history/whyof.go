@@ -22,10 +22,11 @@ const (
 	WhyNoDelivery   Reason = "no_delivery"   // by what is stored now, it would get there, or the filter cannot be asked here
 )
 
-// WhyOf explains what became of an event for a subscription: by [History.Why] if there is a
-// delivery, and otherwise why there is none, by the types, the filter and the payload version
-// that the subscription has now. A sentence about a filter shows a part of the body that it gets.
-// ErrNotFound: there is no such event, or no such subscription that is not deleted.
+// WhyOf explains what became of an event for a subscription. If there is a delivery, it
+// answers as [History.Why] does. Otherwise it says why there is none, by the types, the
+// filter and the payload version that the subscription has now. A sentence about a filter
+// shows a part of the body that it gets. ErrNotFound: there is no such event, or no such
+// subscription that is not deleted.
 func (h *History) WhyOf(ctx context.Context, event, subscription string) (Why, error) {
 	return h.whyOf(ctx, event, subscription, "")
 }
@@ -121,7 +122,8 @@ func clauses(s *sender.Subscription, body []byte) string {
 	return strings.ReplaceAll(strings.Join(all, "; "), timeMark, "")
 }
 
-// about is the id of the subscription that an event of a notice tells of; "": it tells of none.
+// about returns the id of the subscription that an event of a notice tells of, or "" if it
+// tells of none.
 func about(e *sender.StoredEvent) string {
 	var data struct {
 		Data struct {

@@ -20,9 +20,9 @@ type Owned struct {
 // such a subscriber. An empty id is no subscriber: everything is refused then.
 func (r *Replays) ForSubscriber(id string) *Owned { return &Owned{all: r, subscriber: id} }
 
-// MaxUnfinished is how many replays of a subscriber may be running or paused if it is to create
-// another one: each of delivered deliveries costs a little with every delivery, whosever that
-// is.
+// MaxUnfinished is how many of a subscriber's replays may be running or paused. No other
+// one is created then: a replay of delivered deliveries adds a little to the cost of every
+// delivery, also of other subscribers.
 const MaxUnfinished = 20
 
 // Create is [Replays.Create] for the subscriber's deliveries. Filter.Subscriber may be left

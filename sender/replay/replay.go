@@ -111,16 +111,16 @@ type Replay struct {
 	Status Status
 
 	// Matched is how many deliveries it had to send when it was created, unless there is
-	// More. Admitted are those that were made due again, and Skipped those that could not
-	// be: their subscription was deleted meanwhile, or they were redelivered by somebody
-	// else, redacted or pruned, or have become too old. When it is finished the two make up
-	// Matched; before, they are no more than Matched, and only those of deleted
-	// subscriptions and those that are too old are counted as skipped.
+	// More. Admitted are those that were made due again, and Skipped those that could not be.
+	// Their subscription was deleted meanwhile, or they were redelivered by somebody else,
+	// redacted or pruned, or have become too old. When the replay is finished the two make up
+	// Matched. Before, they are no more than Matched, and only those of deleted subscriptions
+	// and those that are too old are counted as skipped.
 	Matched, Admitted, Skipped int64
 
-	// TooOld is how many of those skipped came to their turn so late, since the replay was
-	// paused or slow, that their events were published longer ago than Retention.Reach by
-	// then. A replay that was forced has none.
+	// TooOld is how many of those skipped came to their turn too late, since the replay was
+	// paused or slow: by then their events were published longer ago than Retention.Reach. A
+	// replay that was forced has none.
 	TooOld int64
 
 	// More tells that more may match than Matched says: not all were counted. Nobody can tell

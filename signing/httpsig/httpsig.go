@@ -47,9 +47,9 @@ type Config struct {
 	// but deduplication: see [signing.DedupAlone].
 	NoCreated bool
 
-	// These ask for parameters. Each is checked if it is there: a signature is refused after
-	// expires, keyid must be the ID of a key of the keyring, which alone is tried, and alg
-	// must be the key's algorithm. A nonce is not remembered: deduplication goes by the event.
+	// These ask for parameters. Each is checked if it is there. A signature is refused after
+	// expires. keyid must be the ID of a key of the keyring, which alone is tried. alg must
+	// be the key's algorithm. A nonce is not remembered: deduplication goes by the event.
 	NeedExpires, NeedNonce, NeedKeyID bool
 
 	// These say where the [signing.Facts] are, as in a [signing.Description]. The headers must
@@ -95,10 +95,11 @@ var algorithms = map[signing.Algorithm]string{
 	signing.RSASHA256:    "rsa-v1_5-sha256",
 }
 
-// New returns the scheme for signatures of one algorithm that cover at least these components,
-// in whatever order. A component is written as RFC 9421 does, such as "@method" or
-// "content-digest"; one with a parameter as in `@query-param;name="id"`. "content-digest" must
-// be among them: without it, the body would not be signed. Sign covers them in this order.
+// New returns the scheme for signatures of one algorithm that cover at least these
+// components, in whatever order. A component is written as in RFC 9421, such as "@method"
+// or "content-digest", and with a parameter as in `@query-param;name="id"`.
+// "content-digest" must be among them: without it, the body would not be signed. Sign
+// covers them in this order.
 //
 // The algorithm is signing.HMACSHA256, Ed25519, ECDSAP256, RSAPSSSHA512 or RSASHA256. A nil
 // cfg means all defaults. All problems are reported at once.

@@ -20,9 +20,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Sign implements [signing.Scheme]. It signs a POST to Config.URL, which must have its path if
-// a component needs one, and sets Content-Digest, IDHeader if there is one, Signature-Input and
-// Signature, which replace those that h has. All other covered headers must be there.
+// Sign implements [signing.Scheme]. It signs a POST to Config.URL, which must have its
+// path if a component needs one. It sets Content-Digest, Signature-Input, Signature and,
+// if there is one, IDHeader, in place of those that h has. All other covered headers must
+// be there.
 func (s *Scheme) Sign(h http.Header, id string, at time.Time, body []byte, keys *signing.Keyring) error {
 	return s.SignMessage(&signing.Message{Method: http.MethodPost, Header: h, Body: body}, id, at, keys)
 }

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// canonical is the text of Atlassian's query string hash: the method, the path without the
-// base and without a slash at its end, and the parameters without jwt, sorted and encoded,
-// those of one name joined by commas. target is a request's.
+// canonical is the text of Atlassian's query string hash. It has the method, the path
+// without the base and without a slash at its end, and the parameters without jwt. They
+// are sorted and encoded, and those of one name are joined by commas. target is the
+// request's path and query.
 //
 // Source: https://developer.atlassian.com/cloud/jira/platform/understanding-jwt-for-connect-apps/#creating-the-canonical-request
 func canonical(method, target, base string) (string, error) {

@@ -7,10 +7,11 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// PubSub is the scheme of Google Pub/Sub's push subscriptions with authentication. audience
-// is the subscription's: the push endpoint's URL unless it was set otherwise. email is the
-// service account that the subscription authenticates as: anybody at Google can have tokens
-// made for any audience, so it is what counts. keys are [GoogleKeys], or fixed ones.
+// PubSub is the scheme of Google Pub/Sub's push subscriptions with authentication.
+// audience is the subscription's: the push endpoint's URL unless it was set otherwise.
+// email is the service account that the subscription authenticates as. It is what counts,
+// since anybody at Google can have tokens made for any audience. keys are [GoogleKeys], or
+// fixed ones.
 //
 // The token does not cover the body, see the package. A repetition's body may differ in
 // deliveryAttempt: what tells messages apart is message.messageId, which is Unsigned.
@@ -63,9 +64,9 @@ func MessageBird(url string) (signing.FactReader, error) {
 	})
 }
 
-// AtlassianConnect is the scheme of the webhooks that an Atlassian Connect app gets from one
-// installation: clientKey names it, and the keyring has its shared secret. basePath is the path
-// of the app's base URL, such as "/jira", or "".
+// AtlassianConnect is the scheme of the webhooks that an Atlassian Connect app gets from
+// one installation. clientKey names the installation, and the keyring has its shared
+// secret. basePath is the path of the app's base URL, such as "/jira", or "".
 //
 // The token covers the method, the path and the query, and not the body, see the package.
 //

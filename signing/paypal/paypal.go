@@ -7,12 +7,12 @@
 //		UnsignedBody: true, // see below: fetch the event from PayPal
 //	})
 //
-// There is no secret. A request names the URL of the certificate, and the scheme fetches it:
-// only from PayPal's host, over TLS, without redirects, to public addresses alone, bounded in
-// size, time and number, and it keeps it. The certificate must be valid now, for PayPal's name,
-// and lead to a root that the system trusts. While it cannot be had, Verify returns
-// [ErrCertificate], which is neither a right nor a wrong signature: a receiver answers 503, and
-// PayPal sends again.
+// There is no secret. A request names the URL of the certificate, and the scheme fetches
+// and keeps it. It does so only from PayPal's host, over TLS, without redirects, at public
+// addresses, and bounded in size, time and number. The certificate must be valid now, for
+// PayPal's name, and lead to a root that the system trusts. While it cannot be had, Verify
+// returns [ErrCertificate], which is neither a right nor a wrong signature: a receiver
+// answers 503, and PayPal sends again.
 //
 // # What is signed, and what is not
 //

@@ -4,11 +4,12 @@
 //	scheme, err := sns.New([]string{"arn:aws:sns:eu-west-1:123456789012:orders"}, nil)
 //	verifier, err := signing.NewVerifier(nil, &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}})
 //
-// There is no secret. A request names the URL of the certificate, and the scheme fetches it:
-// only from Amazon's host of the topic's own region, over TLS, without redirects, to public
-// addresses alone, bounded in size, time and number, and it keeps it. While it cannot be had,
-// Verify returns [ErrCertificate], which is neither a right nor a wrong signature: a receiver
-// answers 503, and SNS sends again. With [Config].Certificate nothing is fetched.
+// There is no secret. A request names the URL of the certificate, and the scheme fetches
+// and keeps it. It does so only from Amazon's host of the topic's own region, over TLS,
+// without redirects, at public addresses, and bounded in size, time and number. While it
+// cannot be had, Verify returns [ErrCertificate], which is neither a right nor a wrong
+// signature: a receiver answers 503, and SNS sends again. With [Config].Certificate
+// nothing is fetched.
 //
 // # What is signed
 //

@@ -1,6 +1,6 @@
-// Package vendors has what is known of the webhooks of other senders, as data: how each of
-// them signs, how its secret is read, where its events state their facts, and what it does
-// when it gets no answer.
+// Package vendors has what is known of the webhooks of other senders, as data. It says how
+// each of them signs, how its secret is read, where its events state their facts, and what
+// it does when it gets no answer.
 //
 //	stripe, _ := vendors.Find("stripe")
 //	scheme, err := stripe.Scheme("")

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// Dialing is what the poster's own transports tell of an attempt's way to a connection,
-// which its error does not: a timeout looks the same while dialling as after the request
-// was sent. An unguarded transport tells nothing.
+// Dialing is what the poster's own transports tell of an attempt's way to a connection.
+// Its error does not: a timeout looks the same while dialling as after the request was
+// sent. An unguarded transport tells nothing.
 type Dialing struct {
 	Begun     atomic.Bool // and through a proxy: in vain
 	Connected atomic.Bool // somebody accepted

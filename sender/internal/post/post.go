@@ -91,9 +91,8 @@ type Answer struct {
 
 	// ProxyFailed tells that it is the operator's proxy that failed.
 	ProxyFailed bool
-	// ClosedIdle tells that a connection that had been used before was closed before the
-	// first byte of an answer, or that the server has said that it has not processed the
-	// request.
+	// ClosedIdle tells that a used connection was closed before the first byte of an answer,
+	// or that the server has said that it has not processed the request.
 	ClosedIdle bool
 	// Exhausted tells that this machine had no resources left for a connection.
 	Exhausted bool

@@ -15,9 +15,9 @@ import (
 const mostOrigins = 1024
 
 // client makes attempts over HTTP/1.1, and over HTTP/2 to the origins that offer nothing
-// else. Such an origin is known by the TLS handshake: it answers the offer of HTTP/1.1 with
-// the alert no_application_protocol, or it chooses nothing and then chooses HTTP/2 in a
-// handshake that offers that. In neither case was anything sent to it before.
+// else. Such an origin is known by the TLS handshake. It answers the offer of HTTP/1.1
+// with the alert no_application_protocol, or it chooses nothing and then chooses HTTP/2 in
+// a handshake that offers that. In neither case was anything sent to it before.
 type client struct {
 	*http1.Client
 	second  *http2.Client

@@ -29,10 +29,10 @@ func (o *dedicatedTransport) through(r *http.Request, by http.RoundTripper) (*ht
 	return answer, o.proxy.judge(r.Context(), err, silent())
 }
 
-// doubt begins to watch an attempt. If half of its time passes, the proxy is asked
-// whether it is alive: nothing coming back may be the target's fault, which swallows
-// what is sent to it, or the proxy's, which hangs. The caller calls silent at the
-// attempt's end: it reports whether the proxy has given no sign of life since then.
+// doubt begins to watch an attempt. If half of its time passes, the proxy is asked whether
+// it is alive. If nothing comes back, the target may swallow what is sent to it, or the
+// proxy may hang. The caller calls silent at the attempt's end. It reports whether the
+// proxy has given no sign of life since then.
 func (p *proxy) doubt(ctx context.Context) (silent func() bool) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

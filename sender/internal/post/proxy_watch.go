@@ -11,8 +11,8 @@ const (
 	// forbids, or a connection that it happened to break off.
 	proxyFailures = 2
 
-	// proxyForget is how long none may have failed by its fault until that it is failing
-	// is no longer believed: it may not be used any more.
+	// proxyForget is how long after the last such failure a proxy is still taken as failing.
+	// It may not be used any more.
 	proxyForget = 15 * time.Minute
 
 	// mostProxyProbes is how many attempts at a time find out whether a failing proxy
@@ -20,7 +20,8 @@ const (
 	mostProxyProbes = 4
 )
 
-// ErrProbed is why an attempt is not made now through a failing proxy.
+// ErrProbed: an attempt is not made now, since its proxy is failing and enough others are
+// finding out whether it still does.
 var ErrProbed = fmt.Errorf("it is failing, and %d attempts at a time find out whether it still does", mostProxyProbes)
 
 // proxyWatch tells from what is met at a proxy whether it is failing. It is plain

@@ -40,10 +40,10 @@ func byProxy(err error) bool {
 // tunnel makes a connection to a target by CONNECT (RFC 9110, section 9.3.6), for http
 // and https alike, so that the proxy never sees a request.
 //
-// The guard holds as it does without a proxy: the target's name is resolved here,
-// and the proxy is asked for one of the addresses that may be called, never for
-// the name, which could lead it elsewhere. The proxy's own address is the
-// operator's choice and is not guarded.
+// The guard holds as it does without a proxy. The target's name is resolved here, and the
+// proxy is asked for one of the addresses that may be called. It is never asked for the
+// name, which could lead it elsewhere. The proxy's own address is the operator's choice
+// and is not guarded.
 func (p *proxy) tunnel(ctx context.Context, _, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
