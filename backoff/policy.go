@@ -95,8 +95,8 @@ func (p Policy) WithDefaults() Policy {
 // and NaN as the one that waits longest.
 //
 // A delivery whose age has reached the horizon is given up after every outcome. After
-// Interrupted the delay is 0. Otherwise it is the schedule's, with jitter. RetryAfter, of
-// which at most MaxRetryAfter counts, lengthens it and never shortens it. Then it is
+// Interrupted the delay is 0. Otherwise it is the schedule's, with jitter. RetryAfter
+// lengthens it and never shortens it. At most MaxRetryAfter of it counts. Then it is
 // shortened to the rest of the horizon.
 //
 // The delay is never negative, and the age plus the delay never exceeds the

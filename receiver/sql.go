@@ -21,11 +21,11 @@ type InTx[Tx any] func(ctx context.Context, fn func(Tx) error) error
 // SQL is the InTx of a *sql.DB; opts may be nil. The transaction ends with ctx.
 // With a nil db it is nil, which New refuses.
 //
-// A function must not end the transaction by a statement such as ROLLBACK. SQLite refuses the
-// commit then, and the event is not taken. PostgreSQL only warns, of which database/sql says
-// nothing: the event would be answered as applied. On PostgreSQL, use the InTxSQL of
-// dedup/postgres in place of SQL: it refuses that, and so do InTx, for pgx, and a [Group].
-// MySQL and MariaDB do not even warn: use the InTx of dedup/mysql there.
+// A function must not end the transaction by a statement such as ROLLBACK. SQLite refuses
+// the commit then, and the event is not taken. PostgreSQL only warns, and database/sql
+// does not pass that on: the event would be answered as applied. On PostgreSQL, use the
+// InTxSQL of dedup/postgres in place of SQL: it refuses that, and so do InTx, for pgx, and
+// a [Group]. MySQL and MariaDB do not even warn: use the InTx of dedup/mysql there.
 func SQL(db *sql.DB, opts *sql.TxOptions) InTx[*sql.Tx] {
 	if db == nil {
 		return nil

@@ -22,7 +22,7 @@ type SubscriptionChange struct {
 
 // Update changes a subscription. Deliveries that are claimed later go to the new URL under
 // the new settings, those that exist already included. New event types and a new filter
-// decide about the events that are expanded later. Of a type that is asked for anew, only
+// decide about the events that are expanded later. If a type is asked for anew, only its
 // events that are committed after the change are delivered. A decision about an event
 // stays as it is. Fields that others change at the same time stay changed. A new URL is
 // challenged as by Subscribe. The URL and the filter of an implicit one stay as they are.

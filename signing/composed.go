@@ -16,8 +16,8 @@ type composed struct {
 	name      string
 	algorithm Algorithm
 	key       func(*material) *hmacKey // nil: the secret does not suit
-	// read returns the signed text, and the signatures that may match, of which there are
-	// few. ok is false for a message that cannot have been signed.
+	// read returns the signed text, and the few signatures that may match. ok is false for a
+	// message that cannot have been signed.
 	read func(m *Message) (text []byte, signatures []digest, ok bool)
 }
 

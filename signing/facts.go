@@ -59,9 +59,9 @@ func hashKey(signed []byte) string {
 	return "sha256-" + hex.EncodeToString(sum[:])
 }
 
-// Of returns f as the Facts of m, a message that was verified: without an ID, DedupKey is
-// then made of m's own bytes. A [Verifier] calls Of itself; other implementations of a
-// verifier must call it. m.Body must not be changed afterwards.
+// Of returns f as the Facts of m, a message that was verified. If they have no ID,
+// DedupKey is then made of m's own bytes. A [Verifier] calls Of itself; other
+// implementations of a verifier must call it. m.Body must not be changed afterwards.
 func (f Facts) Of(m Message) Facts {
 	if !f.made || !bytes.Equal(f.of, m.Body) {
 		f.text = nil

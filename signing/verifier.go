@@ -19,10 +19,10 @@ type VerifierConfig struct {
 	// With several, the first whose signature header is there decides: if it refuses, the
 	// next is not asked.
 	//
-	// Defaults to StandardWebhooks{} and then TimestampBody{}, by both of which a sender of
-	// this module signs, without the one that no secret of the keyring suits. By the former,
-	// a receiver verifies all through a rotation, with the old secret or with the new one.
-	// TimestampBody alone has one signature: see there what a rotation asks of a receiver.
+	// Defaults to StandardWebhooks{} and then TimestampBody{}, without the one that no secret
+	// of the keyring suits. A sender of this module signs by both. By the former, a receiver
+	// verifies all through a rotation, with the old secret or with the new one. TimestampBody
+	// alone has one signature: see there what a rotation asks of a receiver.
 	Schemes []Scheme
 	// Tolerance is how far a timestamp may lie from now, in the past and in the
 	// future, at least a second; fractions of a second do not count.

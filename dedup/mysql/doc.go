@@ -33,10 +33,10 @@
 //
 // An event must match all that is given. marked_from and marked_until are times at which
 // events were taken first (marked_at of surehook_dedup_markers). number and asked_at have
-// defaults: leave them out. Events that are taken after asked_at are not covered; it is the
-// server's clock, and the markers have the clock of the process that took the event. A row
-// that is deleted has no effect any more. In surehook_dedup_markers, reapplied is the
-// number of the last row because of which the event was applied again.
+// defaults: leave them out. Events that are taken after asked_at are not covered; it is
+// the server's clock, and the markers have the clock of the process that took the event. A
+// row that is deleted has no effect any more. In surehook_dedup_markers, reapplied is the
+// number of the last row that had the event applied again.
 //
 // # Isolation
 //

@@ -15,13 +15,14 @@ const (
 	noSuchSavepoint  = 1305 // ER_SP_DOES_NOT_EXIST
 )
 
-// InTx runs functions in transactions of a *sql.DB: a receiver.InTx, in place of receiver.SQL,
-// which cannot see that the transaction has ended before its commit. A function ends it by a
-// statement such as ROLLBACK or COMMIT, or by one that changes a table (CREATE, ALTER,
-// TRUNCATE), which commits first. The server ends it by itself when it resolves a deadlock, of
-// which the function learned by an error. MySQL then takes the COMMIT without a word, and the
-// event would be answered as applied. InTx commits nothing in that case, and its error matches
-// sql.ErrTxDone. It finds out by a savepoint, which costs two trips to the server.
+// InTx runs functions in transactions of a *sql.DB: a receiver.InTx, in place of
+// receiver.SQL, which cannot see that the transaction has ended before its commit. A
+// function ends it by a statement such as ROLLBACK or COMMIT, or by one that changes a
+// table (CREATE, ALTER, TRUNCATE), which commits first. The server ends it by itself when
+// it resolves a deadlock, and the function learned that by an error. MySQL then takes the
+// COMMIT without a word, and the event would be answered as applied. InTx commits nothing
+// in that case, and its error matches sql.ErrTxDone. It finds out by a savepoint, which
+// costs two trips to the server.
 //
 // With nil opts the transactions are READ COMMITTED. Otherwise opts are taken as they are: an
 // empty one leaves the level to the connection, which saves a trip. The transaction ends with

@@ -23,7 +23,7 @@
 // events were taken first (marked_at of surehook_dedup_markers). number and asked_at have
 // defaults: leave them out. Events that are taken after asked_at are not covered. A row
 // that is deleted has no effect any more. In surehook_dedup_markers, reapplied is the
-// number of the last row because of which the event was applied again.
+// number of the last row that had the event applied again.
 //
 // # The connection
 //

@@ -17,8 +17,9 @@ type comparison struct {
 	before, after any    // the whole schemas, for references
 	changes       []Change
 
-	// settled are pairs that need not be compared: of which nothing was found, or which are
-	// being compared already. Schemas may refer to themselves, and to each other in many ways.
+	// settled are pairs that need not be compared: nothing was found in them, or they are
+	// being compared already. Schemas may refer to themselves, and to each other in many
+	// ways.
 	settled map[pair]bool
 }
 

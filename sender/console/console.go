@@ -42,8 +42,8 @@ type Jobs interface {
 // Customers tells what the program knows of subscribers: the library knows their ids
 // alone. Many goroutines call it at once. Its errors are shown to nobody, and logged.
 type Customers interface {
-	// NameOf returns the names of subscribers by their ids, of which there are at most
-	// a few hundred. One that has no name is left out.
+	// NameOf returns the names of subscribers by their ids. It gets at most a few hundred
+	// ids. One that has no name is left out.
 	NameOf(ctx context.Context, ids []string) (map[string]string, error)
 
 	// Customers lists customers and returns the cursor of the page that follows, ""
@@ -88,7 +88,7 @@ type Backend struct {
 }
 
 // Authorize tells who sent a request, in words for the log. It returns false if the
-// visitor may not use the console; then it has answered the request itself: with 401 or
+// visitor may not use the console. Then it has answered the request itself, with 401 or
 // 403, or with a redirect to the page for signing in. Many goroutines call it at once.
 type Authorize func(w http.ResponseWriter, r *http.Request) (who string, ok bool)
 
@@ -100,10 +100,10 @@ type Config struct {
 	// Place stands below the name: "production", for instance. Empty: nothing does.
 	Place string
 
-	// SignOut is the target of the button for signing out: a path, or a URL of the
-	// same origin, which gets a POST. Empty: there is no button. Answer with a page, or with
-	// a redirect within the origin. Browsers do not follow one to another origin, such as an
-	// identity provider's, because the policy of the pages has form-action 'self': the
+	// SignOut is the target of the button for signing out: a path, or a URL of the same
+	// origin, which gets a POST. Empty: there is no button. Answer with a page, or with a
+	// redirect within the origin. Browsers do not follow one to another origin, such as an
+	// identity provider's, because the policy of the pages has form-action 'self'. The
 	// visitor would stay on a page that looks signed in.
 	SignOut string
 

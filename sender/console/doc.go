@@ -10,16 +10,17 @@
 // http.ServeMux for a subtree does.
 //
 // Give Backend what the program has besides: Customers, so that names stand where the
-// library knows ids alone and there is a list of customers, and Jobs. Set
-// Config.Policy to the dispatcher's PolicyOf, so that pages say when a subscription is tried,
-// and when one that fails will be disabled, and Config.Portal if your customers have pages of their own.
+// library knows ids alone and there is a list of customers, and Jobs. Set Config.Policy to
+// the dispatcher's PolicyOf, so that pages say when a subscription is tried, and when one
+// that fails will be disabled. Set Config.Portal if your customers have pages of their
+// own.
 //
 // # Who may see it
 //
-// The program decides who may use the console: its Authorize function sees every
-// request, except those for the style sheet and the script, which a page for signing in
-// can use, too: SignIn is such a page. A visitor whom it lets in may do all that the
-// console can do, for everybody's subscriptions.
+// The program decides who may use the console. Its Authorize function sees every request
+// except those for the style sheet and the script, which a page for signing in can use,
+// too: SignIn is such a page. A visitor whom it lets in may do all that the console can
+// do, for everybody's subscriptions.
 //
 // Every change is a POST. It is refused if it comes from another site
 // (http.CrossOriginProtection), and logged with the visitor who made it. The pages
@@ -33,8 +34,8 @@
 // and the URLs of callbacks. It never shows signing secrets, client certificates, or
 // the values of a subscription's own headers.
 //
-// Times are in UTC. The script adds local time, lets ages tick, copies ids, follows keys
-// ("?" lists them), and loads the parts of a page that change again every Config.Refresh,
+// Times are in UTC. The script adds local time, lets ages tick, copies ids, and follows
+// keys ("?" lists them). Every Config.Refresh it loads the parts of a page that change,
 // unless somebody types, chooses or reads in them.
 //
 // # What it costs
@@ -44,8 +45,8 @@
 // console gives up a page that takes longer than Config.Timeout. A page that is open is
 // asked for every Config.Refresh while somebody looks at it.
 //
-// A filter that the database has no index for, the search for a part of a URL, and groups
-// of dead letters and notices look at up to about history.MaxExamined candidates, and say so
-// if there are more. Figures of seven and thirty days are read by the hour, those of a day by
-// the minute.
+// Some pages look at up to about history.MaxExamined candidates, and say so if there are
+// more: those with a filter that the database has no index for, the search for a part of a
+// URL, and groups of dead letters and notices. Figures of seven and thirty days are read
+// by the hour, those of a day by the minute.
 package console

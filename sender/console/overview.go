@@ -112,8 +112,9 @@ type overviewOr struct {
 	First    *firstSteps
 }
 
-// troubled are the subscriptions of a query that are disabled, and those that fail: of each
-// up to the query's limit, those that have failed for longest first. whole: they are all.
+// troubled returns the subscriptions of a query that are disabled, and those that fail. It
+// returns up to the query's limit of each, those that have failed for longest first. whole
+// tells that these are all.
 func (c *Console) troubled(ctx context.Context, q sender.SubscriptionQuery) (list []sender.Subscription, whole bool, err error) {
 	off, fail := q, q
 	off.Status, fail.Failing = sender.SubscriptionDisabled, true

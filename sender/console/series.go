@@ -50,7 +50,7 @@ func (i *interval) Minutes(step time.Duration) float64 {
 	return max(step.Minutes()/5, i.To.Sub(i.From).Minutes())
 }
 
-// series are the intervals of a span, oldest first, of which the last one is not over.
+// series are the intervals of a span, oldest first. The last one is not over.
 type series struct {
 	span
 	Intervals []interval

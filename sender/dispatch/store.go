@@ -40,14 +40,13 @@ type Store interface {
 	// however many processes expand at a time. A process that finds another one expanding
 	// returns a zero Expanded.
 	//
-	// Events are expanded in the order of their commits, except for large events, of which
-	// a step makes only a part: see ExpandParams.Whole. Events behind a large event do not
-	// wait for it, unless they are about the same object: an event about an object is not
-	// begun before all earlier events about this object are whole. So a delivery can be
-	// made after a delivery of a later event to the same subscription; if neither is
-	// claimed yet, the earlier event's delivery is claimed first. A few large events go on
-	// side by side. Further large events wait, and up to 1024 waiting events are passed
-	// over.
+	// Events are expanded in the order of their commits. Large events are an exception, since
+	// a step makes only a part of them: see ExpandParams.Whole. Events behind a large event
+	// do not wait for it, unless they are about the same object: an event about an object is
+	// not begun before all earlier events about this object are whole. So a delivery can be
+	// made after a delivery of a later event to the same subscription; if neither is claimed
+	// yet, the earlier event's delivery is claimed first. A few large events go on side by
+	// side. Further large events wait, and up to 1024 waiting events are passed over.
 	//
 	// A subscription with an order (Settings.Order) has a line for each object: see
 	// rules.Line. Each new delivery comes into it, at the place that rules.Line.Enter gives.

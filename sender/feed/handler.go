@@ -27,9 +27,9 @@ type HandlerConfig struct {
 	Logger *slog.Logger
 }
 
-// NewHandler returns a handler that answers GET with a page of the feed as JSON, by
-// the parameters after (a cursor, or now), limit (1 to 200, default 50) and wait (seconds, 0
-// to 30, default 0):
+// NewHandler returns a handler that answers GET with a page of the feed as JSON. The
+// parameters are after (a cursor, or now), limit (1 to 200, default 50) and wait (seconds,
+// 0 to 30, default 0):
 //
 //	{"data":[{"id":"evt_…","type":"…","occurred_at":"…","object":{…},"version":7}, …],"next_cursor":"…"}
 //
@@ -38,11 +38,11 @@ type HandlerConfig struct {
 // next_cursor is always there, and never null. Mounted under a pattern with {id}, the
 // handler answers with that event alone.
 //
-// The body of a refusal is application/problem+json (RFC 9457). Its status is 401, 403
-// or 405; 404 for an event that the viewer may not see; 410 for a cursor that has
-// expired (see [ExpiredError]), with a type that ends in cursor-expired and a
-// next_cursor to go on with; 422 for a parameter that is not valid; 503 with
-// Retry-After if the database is away.
+// The body of a refusal is application/problem+json (RFC 9457). Its status is 401, 403 or
+// 405, and 404 for an event that the viewer may not see. It is 410 for a cursor that has
+// expired (see [ExpiredError]), with a type that ends in cursor-expired and a next_cursor
+// to go on with. It is 422 for a parameter that is not valid, and 503 with Retry-After if
+// the database is away.
 //
 // The handler extends the connection's write deadline by the time that an answer is
 // held open. NewHandler reports all problems at once.

@@ -10,11 +10,11 @@ import (
 // Store reads the events in the order in which they became visible. Package
 // feed uses it.
 //
-// In that order each event has a position, from 1. Positions are given after the
-// commit, or by whoever is alone at committing: once a call has looked at a
-// position, no event ever appears at it or below it, whatever order transactions
-// began, wrote or committed in. So whoever goes on after the last position that
-// they have read misses nothing. A position is never given twice.
+// In that order each event has a position, from 1. Positions are given after the commit,
+// or while nobody else can commit. Once a call has looked at a position, no event ever
+// appears at it or below it, in whatever order transactions began, wrote or committed. So
+// whoever goes on after the last position that they have read misses nothing. A position
+// is never given twice.
 type Store interface {
 	// Feed returns events that q.Viewer may see, the lowest position first, and how
 	// far it has looked. All that it returns is of one snapshot. It looks at up to

@@ -40,16 +40,16 @@
 //
 // # Values
 //
-// What is not there has no value, and no operator holds of it except "exists": false. So
-// {"not": {"data.status": "void"}} holds if there is no status. null is a value: it is equal
-// to null alone, which a path that is not there is not.
+// A path that leads nowhere has no value, and no operator holds of it except "exists":
+// false. So {"not": {"data.status": "void"}} holds if there is no status. null is a value:
+// it is equal to null alone, which a path that is not there is not.
 //
-// An array stands for its elements, on the way and at the end of a path, in any depth: it
-// holds of an array what holds of one of its elements. {"data.items.sku": "X"} holds if some
-// item has this sku, and {"not": {"data.tags": "a"}} if no tag is "a". Several operators at
-// one path must hold of the same element. An empty array exists, and has no value. A path
-// that goes on past an object that is in an array goes on in each of them. If an object has a
-// name twice, against the advice of RFC 8259, both count, as elements do.
+// An array stands for its elements, on the way and at the end of a path, in any depth.
+// Whatever holds of one of its elements holds of it. {"data.items.sku": "X"} holds if some
+// item has this sku, and {"not": {"data.tags": "a"}} if no tag is "a". Several operators
+// at one path must hold of the same element. An empty array exists, and has no value. A
+// path that goes on past an object that is in an array goes on in each of them. If an
+// object has a name twice, against the advice of RFC 8259, both count, as elements do.
 //
 // Values of different types are never equal, and neither is less. Numbers are compared exactly, as
 // decimal numbers of any length: 1, 1.0 and 1e0 are equal, and 2^53 and 2^53+1 are not.

@@ -158,8 +158,9 @@ func (c *clause) meets(v *scalar) bool {
 	return true
 }
 
-// pass goes past a value of any kind if depth is 0, and otherwise to the end of the outermost
-// of as many objects and arrays as the value is in. It moves by one byte at least.
+// pass goes past a value of any kind if depth is 0. Otherwise the value is in that many
+// objects and arrays, and pass goes to the end of the outermost. It moves by one byte at
+// least.
 func (s *scan) pass(depth int) {
 	if depth == 0 && !marks[s.body[s.at]] {
 		s.word()

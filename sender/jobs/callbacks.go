@@ -62,10 +62,10 @@ func (c *Callbacks[Tx]) AdmitTx(ctx context.Context, tx Tx, owner, url string) (
 	return to.URL, err
 }
 
-// CompletedTx implements Announcer. If the owner was deleted since, if the URL is
-// refused by now, or if the publisher refuses the event itself (see
-// sender.PublisherConfig.Check), it logs that and publishes no event, and the job is completed:
-// it would never be otherwise.
+// CompletedTx implements Announcer. The owner may be deleted since, the URL may be refused
+// by now, or the publisher may refuse the event itself (see sender.PublisherConfig.Check).
+// Then it logs that and publishes no event, and the job is completed. Otherwise it never
+// would be.
 func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	to, err := c.registry.CallbackTx(ctx, tx, j.Owner, j.CallbackURL)
 	if errors.Is(err, sender.ErrNotFound) || errors.Is(err, sender.ErrInvalid) {

@@ -3,10 +3,10 @@ package jobs
 import "context"
 
 // Cancel ends a queued job at once. If the job is running, Cancel ends its function's
-// context, with ErrCancelled: the job ends cancelled if its function then returns an
-// error, and succeeded if the function returns a result. Cancel returns the job as it
-// is after the call. To cancel a job again while it is ending changes nothing. It
-// returns ErrNotFound if there is no such job, and ErrFinished if the job has ended.
+// context, with ErrCancelled. The job ends cancelled if its function then returns an
+// error, and succeeded if the function returns a result. Cancel returns the job as it is
+// after the call. To cancel a job again while it is ending changes nothing. It returns
+// ErrNotFound if there is no such job, and ErrFinished if the job has ended.
 func (j *Jobs[Tx]) Cancel(ctx context.Context, k Key) (job Job, err error) {
 	err = j.inTx(ctx, func(tx Tx) error {
 		job, err = j.CancelTx(ctx, tx, k)

@@ -63,8 +63,9 @@ func (c *Config) brand() []byte {
 
 var shadeNames = [...]string{"accent", "accent-strong", "accent-soft", "on-accent", "bar"}
 
-// shadesOn are the shades of a colour on a panel: one that can be read there, a stronger
-// one, a soft one to lie behind text, one to write on the first with, and one for bars.
+// shadesOn returns the shades of a colour on a panel: one that can be read there, a
+// stronger one, a soft one to lie behind text, one for text on the first, and one for
+// bars.
 func shadesOn(panel, accent colour) (shades [len(shadeNames)]colour) {
 	ink := colour{}
 	if panel.light() < 0.5 {

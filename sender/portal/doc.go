@@ -19,8 +19,8 @@
 //   - A link, or a frame's address, has it in its fragment: see Portal.Link. The portal's
 //     script takes it out of the address, and posts it.
 //
-// So the token is in the body of a POST, and never in a path or a query, which servers and
-// proxies log, and which other sites see as a Referer. Fragments are sent to nobody.
+// So the token is in the body of a POST, and never in a path or a query: servers and
+// proxies log those, and other sites see them as a Referer. Fragments are sent to nobody.
 //
 // # Where the session is kept
 //
@@ -36,11 +36,11 @@
 // it in a header, or in the body of a form. Where there are neither cookies nor scripts, the
 // portal offers a window of its own, which has cookies.
 //
-// These were rejected: the token in a path or a query, for it stands in logs; a session's
-// secret in the path, for the same reason, however short it lives; every link as a form that
-// posts the session, for pages could neither be reloaded nor opened in a tab; the Storage
-// Access API, for it asks the visitor; sessionStorage alone, for a script could read it in
-// every browser, and nothing would work without one.
+// Other ways have faults. A token in a path or a query stands in logs, and so does a
+// session's secret in a path, however short it lives. With a form that posts the session
+// in place of each link, pages could neither be reloaded nor opened in a tab. The Storage
+// Access API asks the visitor. With sessionStorage alone, a script could read the session
+// in every browser, and nothing would work without one.
 //
 // Nothing is stored on the server. A session ends with its time (Config.Session), with its
 // subscriber, and with the keys. It cannot be ended sooner for one visitor. A browser keeps the

@@ -128,9 +128,9 @@ const (
 var files embed.FS
 
 // New returns a Portal. keys sign tokens and sessions: 32 random bytes each, the same in
-// every process, newest first. The first one signs, and all of them verify, so that a key
-// can be replaced: put a new one at the end in every process, then in front, and remove the
-// old one after a session's time.
+// every process, newest first. The first one signs, and all of them verify. To replace a
+// key, put a new one at the end in every process, then in front, and remove the old one
+// after a session's time.
 func New(b Backend, keys [][]byte, cfg *Config) (*Portal, error) {
 	p := &Portal{b: b}
 	if cfg != nil {

@@ -56,10 +56,10 @@ type claims struct {
 func (c *claims) over(now time.Time) bool { return now.Unix() >= c.Until }
 
 // Token returns a token that opens the portal for the subscriber of a grant, any number of
-// times until its TTL is over. It is a secret: hand it to the visitor's browser in the body
-// of a POST to "open" below the portal's root, or in the fragment of a URL (see Link), and
-// never in a path or a query, which stand in logs. It does not ask whether there is such a
-// subscriber: of one that is not there, the portal shows nothing.
+// times until its TTL is over. It is a secret. Hand it to the visitor's browser in the
+// body of a POST to "open" below the portal's root, or in the fragment of a URL (see
+// Link). Paths and queries stand in logs, so never put it there. It does not ask whether
+// there is such a subscriber: of one that is not there, the portal shows nothing.
 func (p *Portal) Token(g Grant) (string, error) {
 	var errs []error
 	if g.TTL == 0 {
@@ -82,11 +82,11 @@ func (p *Portal) Token(g Grant) (string, error) {
 	return tokenPrefix + p.seal(forTokens, &claims{Subscriber: g.Subscriber, Name: g.Name, By: g.By, Until: p.cfg.Now().Add(g.TTL).Unix()}), nil
 }
 
-// Link returns a URL that opens the portal for the subscriber of a grant, as the target of
-// a link, or as the src of a frame. root is where browsers find the portal, and ends in a
-// slash: https://hooks.example.com/portal/. The token stands in the fragment, which
-// browsers send to nobody; the portal's script takes it from there, so that this way needs
-// a browser with scripts.
+// Link returns a URL that opens the portal for the subscriber of a grant. It can be the
+// target of a link, or the src of a frame. root is where browsers find the portal, and
+// ends in a slash: https://hooks.example.com/portal/. The token stands in the fragment,
+// which browsers send to nobody; the portal's script takes it from there, so that this way
+// needs a browser with scripts.
 func (p *Portal) Link(root string, g Grant) (string, error) {
 	u, err := url.Parse(root)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || !strings.HasSuffix(u.Path, "/") || u.RawQuery != "" || u.Fragment != "" {

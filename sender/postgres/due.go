@@ -16,7 +16,7 @@ import (
 // selectDue finds the subscribers of a lane whose turn it is. For each it locks the first
 // of its subscriptions that are due and that nobody else has locked. It locks no more of
 // them than there are slots, however many turns it passes over because some have no room.
-// It also returns the subscribers of which nothing is due, up to the last one that has
+// It also returns the subscribers that have nothing due, up to the last one that has
 // something.
 var selectDue = processes.Shareable{Alone: selectDueBy(""), Shared: selectDueBy(` AND ` + freeTurn(`(SELECT at FROM now)`, "$9"))}
 

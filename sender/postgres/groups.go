@@ -30,8 +30,8 @@ const (
 	selectDeadOf = `SELECT s.no FROM surehook_subscriptions s JOIN surehook_heads h ON h.subscription = s.no
 		WHERE s.subscriber = (SELECT no FROM surehook_subscribers WHERE id = $1) AND h.dead > 0`
 
-	// Notices that nobody has acknowledged, the newest first; of an addressee's newest
-	// notices, those of which that is so.
+	// Notices that nobody has acknowledged, the newest first. With an addressee, only the
+	// addressee's newest notices are looked at.
 	unread         = `SELECT acknowledged_at IS NULL, id, kind, subscriber, subscription, detail, created_at FROM surehook_notices `
 	selectUnread   = unread + `WHERE acknowledged_at IS NULL ORDER BY no DESC LIMIT $1`
 	selectUnreadOf = unread + `WHERE subscriber >= $2 AND (subscriber, no) <= ($2, 9223372036854775807) ORDER BY subscriber DESC, no DESC LIMIT $1`

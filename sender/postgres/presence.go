@@ -15,7 +15,7 @@ const (
 	storeBeatAndRead = `WITH b AS (` + storeBeat + `) ` + present
 	deleteProcess    = `DELETE FROM surehook_processes WHERE no = $1 AND beat = $2`
 
-	// selectHeldBy finds the subscriptions of which a process has leases. There are as many
+	// selectHeldBy finds the subscriptions that a process has leases of. There are as many
 	// leases as attempts in flight.
 	selectHeldBy = `SELECT DISTINCT subscription FROM surehook_leases WHERE owner = $1 AND until > $2 ORDER BY subscription LIMIT $3`
 	// lockBeat locks after the heads, as a claim does.

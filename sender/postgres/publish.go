@@ -233,8 +233,8 @@ func (w *work) publishQuery(d *sender.Draft) query {
 }
 
 // refused finds out why a draft was not published: its key is known, or something forbids
-// it. later are those that were published after it, of which one may have taken its key since.
-// nobody are subscribers that do not exist.
+// it. later are the drafts that were published after it: one of them may have taken its
+// key. nobody are subscribers that do not exist.
 func (w *work) refused(d *sender.Draft, later []sender.Draft, nobody map[string]bool) (ref sender.Ref, err error) {
 	if d.Key != "" {
 		ref, known, err := w.firstOfKey(d, later)

@@ -45,8 +45,8 @@ const durably = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_
 // decides how long a statement may take.
 var txSettings = `SELECT {now}, ` + set(durable, settings, "true")
 
-// pooledTxSettings gives them to a dispatcher's transaction on a connection of a pooler, of
-// which nothing is known.
+// pooledTxSettings gives them to a dispatcher's transaction on a connection of a pooler,
+// which may have any settings.
 var pooledTxSettings = `SELECT {now}, ` + set(durable, with(settings, patience), "true")
 
 // set returns an expression that sets these beside another one, for a transaction ("true")

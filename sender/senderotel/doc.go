@@ -12,12 +12,12 @@
 //	})
 //	totals, err := telemetry.ObserveTotals(sys.History)
 //
-// A publish is a span of the kind producer in the caller's trace. Its context is stored with
-// the event. Each attempt is a trace of its own, whose one span, of the kind client, links to
-// the publish: retries go on for days, and a trace that never ends is of no use. Names and
-// attributes follow the semantic conventions of OpenTelemetry for messaging and HTTP, except
-// that url.full is never set, because customers put secrets into URLs. No span has a header,
-// a body or the text of an error.
+// A publish is a span of the kind producer in the caller's trace. Its context is stored
+// with the event. Each attempt is a trace of its own, whose one span, of the kind client,
+// links to the publish. Retries go on for days, and a trace that never ends is of no use.
+// Names and attributes follow the semantic conventions of OpenTelemetry for messaging and
+// HTTP, except that url.full is never set, because customers put secrets into URLs. No
+// span has a header, a body or the text of an error.
 //
 // It is a module of its own, and needs no more than OpenTelemetry's API.
 package senderotel

@@ -113,9 +113,9 @@ var noticeKinds = []sender.NoticeKind{
 	sender.NoticeDeadLettered, sender.NoticeFailing, sender.NoticeDisabled, sender.NoticeNetwork, sender.NoticeProxy, sender.NoticeReplayFinished,
 }
 
-// zero shows the lanes, the kinds of notices and the reasons for putting deliveries off before
-// anything has happened: a rate of something that is not there yet misses its first rise, and mostly a notice is the first of
-// its kind in a process.
+// zero shows the lanes, the kinds of notices and the reasons for putting deliveries off
+// before anything has happened. A rate of something that is not there yet misses its first
+// rise, and mostly a notice is the first of its kind in a process.
 func (m *Collector) zero() {
 	for _, kind := range noticeKinds {
 		m.notices.WithLabelValues(string(kind))

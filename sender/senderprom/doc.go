@@ -1,7 +1,7 @@
 // Package senderprom shows to Prometheus what the sending side does: publishes, expansion,
 // attempts by class and lane, the times to the first attempt and to success, the
-// dispatcher's time in the database, outages, leases taken over; and the backlog, the oldest
-// due delivery and other totals of the database.
+// dispatcher's time in the database, outages, and leases taken over. It also shows the
+// backlog, the oldest due delivery and other totals of the database.
 //
 //	metrics, err := senderprom.New(nil)
 //	prometheus.MustRegister(metrics)

@@ -21,11 +21,11 @@ import (
 //	// … run the code under test with pub …
 //	ev := sendertest.RequirePublished(t, outbox, "customer.renamed", sender.Object{Type: "customer", ID: "7"})
 //
-// An event counts once its transaction has committed. Of a transaction that InTx of the
-// publisher or of the outbox began, the outbox sees the end. Of the events of any other one
-// it asks the store whether they are there, by the method Event that every store of this
-// module has. If the store has none, or cannot say within ten seconds, its last answer holds,
-// and without one they count.
+// An event counts once its transaction has committed. The outbox sees the end of a
+// transaction that InTx of the publisher or of the outbox began. For the events of any
+// other transaction it asks the store whether they are there, by the method Event that
+// every store of this module has. If the store has none, or cannot say within ten seconds,
+// its last answer holds, and without one they count.
 //
 // Outbox is safe for concurrent use. Transactions must be comparable, as pointers are.
 type Outbox[Tx any] struct {

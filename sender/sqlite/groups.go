@@ -24,8 +24,8 @@ const (
 	selectWithDead   = `SELECT s.no FROM surehook_subscribers o CROSS JOIN surehook_subscriptions s ON s.subscriber = o.no CROSS JOIN surehook_heads h ON h.subscription = s.no
 		WHERE o.id = ? AND h.dead > 0`
 
-	// Notices that nobody has acknowledged, the newest first; of an addressee's newest
-	// notices, those of which that is so.
+	// Notices that nobody has acknowledged, the newest first. With an addressee, only the
+	// addressee's newest notices are looked at.
 	unread         = `SELECT acknowledged_at, id, kind, subscriber, subscription, detail, created_at FROM surehook_notices `
 	selectUnread   = unread + `INDEXED BY surehook_notices_unread WHERE acknowledged_at = 0 ORDER BY no DESC LIMIT ?1 + 0`
 	selectUnreadOf = unread + `INDEXED BY surehook_notices_of WHERE subscriber = ?2 ORDER BY no DESC LIMIT ?1 + 0`

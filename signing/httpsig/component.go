@@ -52,7 +52,7 @@ var refused = map[string]string{
 	"tr":  "the parameter tr is for trailers, which come behind the body: sign headers",
 }
 
-// readComponent reads one component with its parameters, of which none has more than one here.
+// readComponent reads one component with its parameters. Here none has more than one.
 func readComponent(s *scanner) (component, error) {
 	start := s.at
 	name, ok := s.str()

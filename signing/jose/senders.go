@@ -53,7 +53,7 @@ func Vonage() (signing.FactReader, error) {
 	})
 }
 
-// MessageBird is the scheme of MessageBird's signed webhooks, of which Bird is the new name.
+// MessageBird is the scheme of the signed webhooks of MessageBird, whose new name is Bird.
 // url is where it sends, letter by letter as it is registered there.
 //
 // Source: https://developers.messagebird.com/api/#verifying-http-requests

@@ -1,4 +1,4 @@
-// Package fanout decides how many deliveries of which events one expansion makes, so
+// Package fanout decides how many deliveries one expansion makes, and of which events, so
 // that an event with very many deliveries does not hold up those behind it.
 package fanout
 

@@ -14,10 +14,10 @@ var ErrNotNegotiated = errors.New("http1: the server chose no protocol")
 // that it was offered. Nothing was sent.
 var ErrNotOffered = errors.New("http1: the server does not offer HTTP/1.1")
 
-// NotOffered reports whether a TLS handshake that has failed with err did so because the
-// server speaks none of the protocols that it was offered: the alert
-// no_application_protocol (RFC 7301, section 3.2). crypto/tls has no name for it. After the
-// handshake the alert says nothing of the kind: a request may have been sent.
+// NotOffered reports whether a TLS handshake has failed with err because the server speaks
+// none of the protocols that it was offered. That is the alert no_application_protocol
+// (RFC 7301, section 3.2). crypto/tls has no name for it. After the handshake the alert
+// says nothing of the kind: a request may have been sent.
 func NotOffered(err error) bool {
 	alert, _ := Alert(err)
 	return alert == "no application protocol"

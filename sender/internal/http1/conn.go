@@ -107,7 +107,7 @@ func (cn *conn) alive() bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// bottom is the connection below TLS, of which there may be two layers through a proxy.
+// bottom is the connection below TLS. Through a proxy there may be two layers of TLS.
 func bottom(network net.Conn) net.Conn {
 	for {
 		secure, ok := network.(interface{ NetConn() net.Conn })

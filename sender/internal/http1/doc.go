@@ -1,8 +1,8 @@
-// Package http1 makes HTTP/1.1 requests (RFC 9112) on connections that it keeps. It
-// writes and reads what has the usual form itself, as net/http's Request.Write and
-// ReadResponse would, which do the rest. An exchange runs on the caller's goroutine, under
-// the connection's own deadline. net/http.Transport uses two more goroutines for each
-// connection and four contexts for each request; these take more of the processor than the
+// Package http1 makes HTTP/1.1 requests (RFC 9112) on connections that it keeps. It writes
+// and reads what has the usual form itself, as net/http's Request.Write and ReadResponse
+// would, which do the rest. An exchange runs on the caller's goroutine, under the
+// connection's own deadline. net/http.Transport uses two more goroutines for each
+// connection and four contexts for each request. These take more of the processor than the
 // rest of a small request.
 //
 // It does less than net/http.Transport: no HTTP/2, no proxy, no compression, no upgrade,

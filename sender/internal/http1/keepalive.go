@@ -14,9 +14,8 @@ const (
 	// been watched.
 	leastPatient = 2 * time.Second
 
-	// margin is how much earlier than its server the client gives a connection up:
-	// a request needs half a round trip, and servers look at their timers only now
-	// and then.
+	// margin is how much earlier than its server the client gives a connection up. A request
+	// needs half a round trip, and servers look at their timers only now and then.
 	margin = time.Second
 
 	// watchAgain is the time after which a server is watched anew: its settings may

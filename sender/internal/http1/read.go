@@ -64,9 +64,9 @@ func (cn *conn) readPlain(r *http.Request, body *sized) *http.Response {
 }
 
 // parseHead reads a status line and headers, without the empty line behind them. It
-// returns false for all that asks for more than to copy it: an interim answer, a body that
-// is chunked or ends with the connection, repeated headers, spaces in unusual places,
-// whatever is not of ASCII, and all that is malformed.
+// returns false for all that asks for more than to copy it. That is an interim answer, a
+// body that is chunked or ends with the connection, repeated headers, spaces in unusual
+// places, bytes outside of ASCII, and all that is malformed.
 func parseHead(head string) (*http.Response, bool) {
 	const proto = "HTTP/1.1"
 	line, rest, more := strings.Cut(head, "\r\n")

@@ -20,7 +20,7 @@ import (
 // ErrInTx refuses a call inside the function of a store's InTx.
 var ErrInTx = fmt.Errorf("%w call: it is made inside the function of InTx, whose end it would wait for: use PublishTx with the transaction that you have, or the method whose name ends in Tx", sender.ErrInvalid)
 
-// Calls are calls of which one is under way at a time, and which must not be made inside each
+// Calls are calls that are under way one at a time, and that must not be made inside each
 // other. The zero value is ready. It is safe for concurrent use.
 type Calls struct {
 	underWay atomic.Uint32 // the number of the call, and begun; 0: none is

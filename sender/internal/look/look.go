@@ -1,6 +1,6 @@
-// Package look is what the operator's console and the customers' portal look like: their
-// style sheet, their script, their icons, the functions with which their templates put
-// values into words, and, in package charts, their charts.
+// Package look is what the operator's console and the customers' portal look like. It has
+// their style sheet, their script, their icons, and the functions with which their
+// templates put values into words. Package charts has their charts.
 //
 // A page is a template that begins as a clone of Template, so it has the functions (see
 // Funcs) and the parts:
@@ -18,10 +18,10 @@
 //	<link rel="stylesheet" href="{{.Base}}style.css">
 //	<script src="{{.Base}}app.js" defer></script>
 //
-// Serve answers for the files. The script only adds to pages that work without it:
-// ages that tick, local time, buttons that copy, keys, and the exchange of the parts
-// that have an id and the attribute data-live every data-refresh seconds. All of it
-// runs under the policy CSP.
+// Serve answers for the files. The script only adds to pages that work without it: ages
+// that tick, local time, buttons that copy, and keys. Every data-refresh seconds it
+// exchanges the parts that have an id and the attribute data-live. All of it runs under
+// the policy CSP.
 //
 // The classes are those of style.css, whose head lists its sections. Text of strangers
 // goes through "plain", or through a function that does it: icon, tag, id, endpoint,

@@ -50,8 +50,9 @@ func since(now, t time.Time) string {
 // gap is how much later than another time one is: +36 min.
 func gap(from, t time.Time) string { return "+" + Took(max(0, t.Sub(from))) }
 
-// TypedTime reads a time in RFC 3339, or as browsers send the field for a local time, which
-// the pages label as UTC. "" is the zero time. ok is false for any other text.
+// TypedTime reads a time in RFC 3339, or in the form in which browsers send the field for
+// a local time. The pages label that field as UTC. "" is the zero time. ok is false for
+// any other text.
 func TypedTime(text string) (t time.Time, ok bool) {
 	if text == "" {
 		return time.Time{}, true

@@ -243,8 +243,8 @@ func list[Tx any](w *world[Tx]) {
 	w.same(w.list(jobs.ListQuery{Limit: 1})[0], first, "job in a list")
 }
 
-// pages ends the test unless the pages of a list together are the list, each page looks
-// at no more jobs than it may, and the last page says that it is the last.
+// pages ends the test unless three things hold: the pages of a list together are the list,
+// each page looks at no more jobs than it may, and the last page says that it is the last.
 func (w *world[Tx]) pages(q jobs.ListQuery) {
 	w.Helper()
 	whole := q

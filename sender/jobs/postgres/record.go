@@ -230,9 +230,9 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	most := max(q.Examine, q.Limit+1)
 	newest := ` ORDER BY no DESC LIMIT ` + arg(int64(most))
 	if q.Kind != "" || q.Status != "" {
-		// How far this call looks is found first. Each statement sees what is committed by
-		// then: if jobs were pruned after the look, the same number would reach further back,
-		// and the next page would begin behind jobs that nobody has looked at.
+		// How far this call looks is found first. Each statement sees what is committed by then.
+		// If jobs were pruned after the look, the same number would reach further back, and the
+		// next page would begin behind jobs that nobody has looked at.
 		var last, n int64
 		err = one(ctx, in, `SELECT coalesce(min(no), 0), count(*) FROM (SELECT no `+s.text.candidates+where+newest+`) j`, args,
 			func(row pgtx.Row) error { return row.Scan(&last, &n) })

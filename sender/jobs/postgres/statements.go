@@ -34,7 +34,7 @@ func newTexts(sent func(string) string) texts {
 		one:  sent(`SELECT ` + whole + withInput + owned),
 		list: sent(`SELECT ` + narrow + `, NULL::bytea, NULL::bytea FROM surehook_jobs j `), candidates: sent(`FROM surehook_jobs`),
 		// The job was locked in the same transaction before, unless a function has ended that by
-		// a statement such as ROLLBACK: then this is a transaction of its own, and would store
+		// a statement such as ROLLBACK. Then this is a transaction of its own, and would store
 		// the function's state without its effects.
 		update: sent(`UPDATE surehook_jobs SET status = $2, due = $3, token = $4, tries = $5, cancel_requested = $6,
 			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13

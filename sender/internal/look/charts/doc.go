@@ -1,4 +1,4 @@
-// Package charts draws the charts of the pages as SVG that is never scaled: x is in per
+// Package charts draws the charts of the pages as SVG that is never scaled. x is in per
 // cent of the width and y in pixels, so that a chart fits every width while its text and
 // its strokes keep their size. Colours are classes of the style sheet.
 //
