@@ -135,7 +135,7 @@ const (
 	keyedAlgorithms = Ed25519
 )
 
-// size is that of a signature, of which RSA has none of its own.
+// size is how many bytes a signature has. Those of RSA have no size of their own.
 func (a Algorithm) size() int { return [...]int{32, 64, 20, 32, 64, 64}[a] }
 
 // public algorithms have one key for signing and another one for verifying.

@@ -1,6 +1,6 @@
-// Command consumer is the other side of the reference server: it receives, verifies
-// and deduplicates events with the library, and keeps a copy of the subscribers,
-// whose current state it reads by GET.
+// Command consumer is the other side of the reference server. It receives, verifies and
+// deduplicates events with the library, and keeps a copy of the subscribers, whose current
+// state it reads by GET.
 //
 //	go run ./examples/consumer -token TOKEN
 //

@@ -89,7 +89,7 @@ func (c *consumer) apply(ctx context.Context, tx *sql.Tx, ev receiver.Event) err
 	return err
 }
 
-// failing answers 503 while it is told to, as a service in trouble would.
+// failing answers 503 as often as c.failures says, as a service in trouble would.
 func (c *consumer) failing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.failures.Add(-1) >= 0 {

@@ -15,11 +15,11 @@ const (
 	others      = 0o077 // group and all
 )
 
-// makePrivate keeps others from reading the database: it makes the file before the
-// driver would, with the rights that the umask leaves, and takes away those that
-// others have to one that is there. SQLite gives the files that it puts beside it the
-// mode of the file itself (os_unix.c, findCreateFileMode). No connection may be open:
-// to close a file gives up the locks that its process has on it.
+// makePrivate keeps others from reading the database. It makes the file before the driver
+// would, with the rights that the umask leaves. From a file that is there it takes away
+// the rights that others have. SQLite gives the files that it puts beside it the mode of
+// the file itself (os_unix.c, findCreateFileMode). No connection may be open: to close a
+// file gives up the locks that its process has on it.
 func makePrivate(path string, log *slog.Logger) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownersAlone)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command surehook is for whoever works with webhooks: it brings a service's events to a
+// Command surehook is for whoever works with webhooks. It brings a service's events to a
 // program on this machine, sends samples, finds out why a delivery has not arrived, sends
 // it again, and looks after the database.
 //

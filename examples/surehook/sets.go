@@ -163,7 +163,7 @@ func (d *database) ledger(ctx context.Context) (name string, there bool, err err
 	return name, there, err
 }
 
-// chosen are the sets of which the names are listed, with commas between.
+// chosen returns the sets that a list names, with commas between.
 func chosen(list string) (all []tableSet, err error) {
 	known := tableSets()
 	for name := range strings.SplitSeq(list, ",") {

@@ -1,6 +1,6 @@
-// Package browsertest opens pages in a Chromium, for tests of what people see: whether a
-// page can be read on wide and narrow screens and in light and dark colours, be used by
-// keyboard, and what its script does. One browser is enough for all tests of a package:
+// Package browsertest opens pages in a Chromium, for tests of what people see. Can a page
+// be read on wide and narrow screens, and in light and dark colours? Can it be used by
+// keyboard? What does its script do? One browser is enough for all tests of a package:
 //
 //	br := browsertest.New(t)
 //	tab := br.Tab(t)

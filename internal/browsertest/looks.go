@@ -34,9 +34,9 @@ func (t *Tab) Screen(s Screen) {
 //go:embed flaws.js
 var flaws string
 
-// Looks fails the test, and goes on, if something in the page hinders people who use a keyboard, a screen
-// reader or a narrow screen, or whose eyes are weak: on a wide and on a narrow screen, in
-// light and in dark colours. name names the pictures.
+// Looks fails the test, and goes on, if something in the page hinders people who use a
+// keyboard, a screen reader or a narrow screen, or whose eyes are weak. It looks on a wide
+// and on a narrow screen, in light and in dark colours. name names the pictures.
 func (t *Tab) Looks(name string) {
 	t.t.Helper()
 	t.Call("Runtime.evaluate", Object{"expression": flaws}, nil)

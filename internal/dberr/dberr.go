@@ -37,10 +37,10 @@ func (k Kind) String() string {
 	}
 }
 
-// Classify looks through all errors that err wraps. Besides the errors that Stated
-// knows it recognises some that most likely come from a database, although other
-// sources are possible: a connection that ended in the middle, an error of the network,
-// the text of a locked database.
+// Classify looks through all errors that err wraps. Besides the errors that Stated knows
+// it recognises some that most likely come from a database: a connection that ended in the
+// middle, an error of the network, the text of a locked database. They can have other
+// sources, too.
 //
 // context.DeadlineExceeded is Other although it is a net.Error: it says how long the
 // caller wanted to wait, and nothing about the database.
@@ -130,10 +130,10 @@ func ofSQLState(state string) Kind {
 		"57P05": // idle_session_timeout
 		return Unavailable
 	}
-	// Two codes are left out: 25P02 (in_failed_sql_transaction), whose cause was
-	// reported before and was swallowed, and 57014 (query_canceled), which does not
-	// say who cancelled and why: a user, a statement_timeout, and sometimes a lock_timeout
-	// that passes just as the lock is granted (2 of 91,000 on PostgreSQL 15).
+	// Two codes are left out. The cause of 25P02 (in_failed_sql_transaction) was reported
+	// before and was swallowed. 57014 (query_canceled) does not say who cancelled and why: a
+	// user, a statement_timeout, and sometimes a lock_timeout that passes just as the lock is
+	// granted (2 of 91,000 on PostgreSQL 15).
 	if strings.HasPrefix(state, "08") || // connection exceptions
 		strings.HasPrefix(state, "53") || // insufficient resources
 		strings.HasPrefix(state, "58") { // system errors: of input and output

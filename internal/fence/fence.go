@@ -8,8 +8,8 @@ import (
 )
 
 // Token returns a number above zero, of 63 bits, that no process has drawn before. A
-// counter in the row is not enough: after a failover that loses the last commits, or if
-// a row is removed and made again, it gives out its numbers a second time.
+// counter in the row is not enough. It gives out its numbers a second time after a
+// failover that loses the last commits, or if a row is removed and made again.
 //
 // It draws from the operating system, which learns when a running machine is copied. A
 // generator in the process would go on with the same numbers in both copies.

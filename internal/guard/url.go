@@ -29,19 +29,18 @@ func refuse(remedy, problem string, args ...any) error {
 	return &Error{Problem: fmt.Sprintf(problem, args...), Remedy: remedy}
 }
 
-// CheckURL decides on a callback URL from its text alone and returns it parsed and
-// written anew: scheme and host in lower case, the port without leading zeros, an
-// address in its usual form. The error is an *Error.
+// CheckURL decides on a callback URL from its text alone, and returns it parsed and
+// written anew. Scheme and host are in lower case, the port has no leading zeros, and an
+// address is in its usual form. The error is an *Error.
 //
-// The URL must be absolute, of at most 2048 printable ASCII characters without
-// spaces and backslashes, and have the scheme https (or http, with
-// AllowPrivateNetworks), a host, no user info, no fragment, and a port of 1 to
-// 65535 if any. The host is an IPv4 address of four decimal numbers, an IPv6
-// address in brackets without a zone, or a name of letters, digits, hyphens and
-// underscores, whose labels neither begin nor end with a hyphen and whose last one
-// is not a number, decimal or hexadecimal: some resolvers read those as addresses.
-// An address must pass CheckAddr. A name must have two labels or more and not be
-// under localhost, unless AllowPrivateNetworks is set.
+// The URL must be absolute, and have at most 2048 printable ASCII characters, without
+// spaces and backslashes. Its scheme is https (or http, with AllowPrivateNetworks). It has
+// a host, no user info and no fragment, and if it has a port, that is from 1 to 65535. The
+// host is an IPv4 address of four decimal numbers, an IPv6 address in brackets without a
+// zone, or a name of letters, digits, hyphens and underscores. Its labels neither begin
+// nor end with a hyphen. The last one is no number, decimal or hexadecimal, since some
+// resolvers read those as addresses. An address must pass CheckAddr. A name must have two
+// labels or more and not be under localhost, unless AllowPrivateNetworks is set.
 //
 // A name that passes may still lead to a forbidden address: Control checks that.
 func (p Policy) CheckURL(raw string) (*url.URL, error) {

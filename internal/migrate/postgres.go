@@ -31,11 +31,11 @@ var patience = struct {
 // search_path that exists.
 //
 // If the schema has all files, Postgres writes nothing and takes no lock. Several
-// processes may start at once: one applies the files while the others wait, for as long
-// as ctx lets them. If a file does not get its locks within two seconds, or meets a
-// deadlock, it is given up and tried again a little later, 20 times, so that others
-// wait behind it for no longer. After an error, the files before the failed one stay
-// applied and the failed one has no effect.
+// processes may start at once: one applies the files while the others wait, for as long as
+// ctx lets them. If a file does not get its locks within two seconds, or meets a deadlock,
+// it is given up, so that others wait behind it for no longer. It is tried again a little
+// later, 20 times. After an error, the files before the failed one stay applied and the
+// failed one has no effect.
 //
 // If the schema has files that fsys does not have, it stays as it is. It is an error if
 // one of them says that releases without it cannot work with the schema.

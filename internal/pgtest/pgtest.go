@@ -15,13 +15,13 @@ import (
 	"github.com/surehook/surehook/internal/newid"
 )
 
-// DSN returns the connection string of the server to test against, which all tests of
-// the process share: that of the environment variable SUREHOOK_TEST_POSTGRES if it is
-// set (a URL, see [With]), else of a server that is started from installed binaries at
-// the first call. That server ends with the process, also if the process is killed, and
-// its data is lost: tests may rely on it if clients die, but not if the server does. So its
-// data is in memory where there is room ([InMemory]): it syncs as any server does, and
-// nobody waits for a disk.
+// DSN returns the connection string of the server to test against, which all tests of the
+// process share. It is the environment variable SUREHOOK_TEST_POSTGRES if that is set (a
+// URL, see [With]). Otherwise a server is started from installed binaries at the first
+// call. That server ends with the process, also if the process is killed, and its data is
+// lost. Tests may rely on it if clients die, but not if the server does. So its data is in
+// memory where there is room ([InMemory]): it syncs as any server does, and nobody waits
+// for a disk.
 //
 // Without binaries the test is skipped, or fails if SUREHOOK_REQUIRE, a list with
 // commas, names postgres.

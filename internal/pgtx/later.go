@@ -94,11 +94,11 @@ func (t *laterTx) along(ctx context.Context, queued ...*pgx.QueuedQuery) pgx.Bat
 	return results
 }
 
-// goesAlong tells whether a statement can go on one trip with the begin and the
-// savepoints that are owed. A batch takes no statement with options of its own. A
-// statement that the connection has not prepared cannot go behind a savepoint: batches
-// are prepared before they run, so a statement that cannot be prepared would keep the
-// savepoint from being set.
+// goesAlong tells whether a statement can go on one trip with the begin and the savepoints
+// that are owed. A batch takes no statement with options of its own. A statement that the
+// connection has not prepared cannot go behind a savepoint. Batches are prepared before
+// they run, so a statement that cannot be prepared would keep the savepoint from being
+// set.
 func (t *laterTx) goesAlong(sql string, args []any) bool {
 	if t.ended || t.over() || t.begun != nil && (t.owed == nil || sql != t.led) {
 		return false

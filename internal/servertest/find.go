@@ -39,9 +39,9 @@ func Find(t testing.TB, program string) string {
 	return path
 }
 
-// find looks first in the folders in which Debian installs servers, which may be
-// missing in PATH, and then in PATH: the user that a server runs as cannot run a binary
-// in somebody's home.
+// find looks first in the folders in which Debian installs servers, which may be missing
+// in PATH, and then in PATH. The user that a server runs as cannot run a binary in
+// somebody's home.
 func find(program string) (string, error) {
 	for _, folder := range []string{"/usr/sbin", "/usr/bin"} {
 		path, err := exec.LookPath(filepath.Join(folder, program))

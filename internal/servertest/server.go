@@ -36,7 +36,7 @@ type Server struct {
 
 // keeper runs a server and stays beside it. Its standard input ends when the test has
 // ended or when our process is gone. Then it asks its process group to end, so that a
-// server removes its files outside of the folder, removes the folder, and kills the
+// server removes its files outside of the folder. It removes the folder, and kills the
 // group: the server, the server's children, and itself.
 const keeper = `
 folder=$1

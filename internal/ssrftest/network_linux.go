@@ -17,9 +17,9 @@ import (
 )
 
 // InOwnNetwork runs the test of a name in a network of its own, in which all addresses are
-// this machine and every connection arrives: once with Go's resolver, and once with the C
-// library's, which read the machine's files and ask a name server by datagrams. The code
-// is that of production. The test asks Child where its packets go.
+// this machine and every connection arrives. It runs it once with Go's resolver, and once
+// with the C library's, which read the machine's files and ask a name server by datagrams.
+// The code is that of production. The test asks Child where its packets go.
 func InOwnNetwork(t *testing.T, test string) {
 	t.Helper()
 	for _, resolver := range []string{"go", "cgo"} {

@@ -10,7 +10,7 @@ import (
 type scan struct {
 	body []byte
 	at   int
-	held uint64 // the clauses of which a value was found that they hold of
+	held uint64 // the clauses that hold of a value that was found
 
 	escaped bool // the last string has a backslash
 

@@ -32,8 +32,8 @@ func (tx *Tx) close(sub *subscription) {
 }
 
 // closed tells whether a subscription that is closing has nothing more to get, and no
-// attempt in flight, not even one that a resume has skipped: the process that makes it
-// may still ask for the keyring.
+// attempt in flight. Even one that a resume has skipped counts, since the process that
+// makes it may still ask for the keyring.
 func (s *Store) closed(sub *subscription) bool {
 	for _, e := range s.events[s.expanding:] {
 		if e.no <= sub.last && !e.expandedFor(sub) {

@@ -180,8 +180,8 @@ func (tx *Tx) setLine(sub *subscription, object sender.Object, line []*delivery)
 	}
 }
 
-// releaseStops takes dead letters out of their lines that are not to hold back others any
-// more, once nothing is behind them that is too old to go on, and returns how many.
+// releaseStops takes those dead letters out of their lines that are to hold back others no
+// longer, and returns how many. It waits until nothing behind them is too old to go on.
 func (w *batch) releaseStops(notBefore time.Time) (freed int, err error) {
 	tx, s := w.tx, w.tx.store
 	for _, d := range s.stopped {

@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// encodeWhole has a connection encode the arrays that a step sends most of at once. pgx
-// asks for each element by an interface, and appends it to a buffer that grows by a
-// quarter at a time. A step sends some dozens of arrays of hundreds of elements, so half
-// of all its allocations were for that.
+// encodeWhole has a connection encode at once the arrays that a step sends most. pgx asks
+// for each element by an interface, and appends it to a buffer that grows by a quarter at
+// a time. A step sends some dozens of arrays of hundreds of elements, so half of all its
+// allocations were for that.
 func encodeWhole(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TimestamptzArrayOID} {
 		if t, ok := m.TypeForOID(oid); ok {

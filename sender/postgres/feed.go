@@ -48,7 +48,7 @@ func (c *core) Feed(ctx context.Context, q feed.StoreQuery) (p feed.StorePage, e
 }
 
 // feed reads the events of a page without their bodies, and then the bodies of those that
-// fit: a body that is not wanted would have to be read to its end.
+// fit. A body that is not wanted would have to be read to its end.
 func (w *work) feed(q *feed.StoreQuery, viewer *int64, p *feed.StorePage) error {
 	query, args, look := selectFeed, []any{q.After, q.Limit}, q.Limit
 	if viewer != nil {

@@ -26,7 +26,7 @@ import (
 const (
 	// filteredNow bounds the bodies that one expansion reads for filters.
 	filteredNow = fewEvents * smallBody
-	// convertedNow bounds the bodies of which one expansion makes other versions, if they are
+	// convertedNow bounds the bodies that one expansion makes in other versions, if they are
 	// several.
 	convertedNow = 1 << 20
 	// filteredAhead bounds the bodies that are read for the next one, if they are several.
@@ -84,10 +84,10 @@ const (
 	WHERE total <= $3`
 )
 
-// readAhead has bodies read for the next expansion, once this one has committed, when nobody
-// waits for locks: those of the events that it leaves, and of as many behind these as it is done
-// with. An event that is redacted afterwards matches nobody when it is expanded, so the old body
-// is asked about nothing.
+// readAhead has bodies read for the next expansion, once this one has committed, when
+// nobody waits for locks. They are those of the events that it leaves, and of as many
+// behind these as it is done with. An event that is redacted afterwards matches nobody
+// when it is expanded, so the old body is asked about nothing.
 func (e *expansion) readAhead() {
 	if e == nil {
 		return

@@ -66,7 +66,7 @@ const (
 	filteredColumn = `CASE WHEN s.filter = '' THEN 0 ELSE s.version END`
 	// The comparison of rows says the same as equations would. But a planner without
 	// statistics leaves out of an order whatever is equal to something, and any index with
-	// the last column would do: for one subscriber it might read that of everyone's
+	// the last column would do. For one subscriber it might read the index of everyone's
 	// subscriptions.
 	selectMatches = `SELECT q.i, p.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS q(pattern, subscriber, after, i)
 		CROSS JOIN LATERAL (SELECT ` + matchColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription

@@ -23,7 +23,7 @@ type publishShape struct {
 	traced       bool // the publisher gave a trace's context
 }
 
-// text returns one statement that does all of a publish: it finds the addressee, takes the
+// text returns one statement that does all of a publish. It finds the addressee, takes the
 // key, raises the version, and stores the event and its outbox row under one number. Each
 // part depends on the one before. It returns a row if all was done. Parts that are not
 // needed are left out, since each costs every publish.
@@ -189,8 +189,9 @@ func (w *work) publish(drafts []sender.Draft) ([]sender.Ref, error) {
 	return refs, nil
 }
 
-// nobody finds out, in one trip, which of the subscribers do not exist whose drafts were not
-// published and may be dropped: where few customers have a webhook, most drafts are.
+// nobody finds out in one trip which subscribers do not exist, among those whose drafts
+// were not published and may be dropped. Where few customers have a webhook, most drafts
+// are dropped.
 func (w *work) nobody(drafts []sender.Draft, refs []sender.Ref) (map[string]bool, error) {
 	var qs []query
 	nobody := map[string]bool{}

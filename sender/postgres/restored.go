@@ -27,12 +27,12 @@ const (
 )
 
 // Restored makes sure that nothing is given out again that receivers have seen. An
-// operator calls it once after the database was brought back to an earlier state, or
-// moved into another cluster by a dump, before anything else works with it: see
-// [sender.Restoration]. It expands what waits for that, and needs the Dispatcher's Convert:
-// filters decide by what it makes. Versions, positions and what processes remember then go on
-// above what was lost. Work that is in flight by the
-// database's account is taken over as from any process that is gone.
+// operator calls it once, before anything else works with the database, if that was
+// brought back to an earlier state, or moved into another cluster by a dump: see
+// [sender.Restoration]. It expands what waits for that, and needs the Dispatcher's
+// Convert: filters decide by what it makes. Versions, positions and what processes
+// remember then go on above what was lost. Work that is in flight by the database's
+// account is taken over as from any process that is gone.
 //
 // It is safe beside whatever else works with the database, and to be called again, which
 // leaves another gap. After an error, call it again.

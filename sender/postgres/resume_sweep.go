@@ -2,8 +2,8 @@ package postgres
 
 const (
 	// The row of a resume that skipped something can go when nothing can come any more that
-	// was there before the resume: neither from the outbox, which selectSweepable has
-	// looked at, nor from a lease.
+	// was there before the resume. It could come from the outbox, which selectSweepable has
+	// looked at, or from a lease.
 	selectFreeSubscriptions = `SELECT no FROM surehook_subscriptions WHERE no = ANY($1) ORDER BY no FOR UPDATE SKIP LOCKED`
 	deleteSkipped           = `DELETE FROM surehook_left l USING unnest($1::bigint[], $2::bigint[]) AS u(subscription, epoch)
 		WHERE l.subscription = u.subscription AND l.epoch = u.epoch AND l.subscription = ANY($3)
@@ -17,9 +17,9 @@ const (
 		WHERE s.no = ANY($1)`
 
 	// clearSnapshotMarks removes marks that exclude nothing any more. Everything before a
-	// mark has a seq that is not higher, and no such row is in the outbox. (An event that
-	// was not committed when the mark was set is not before it.) A mark names transactions
-	// by their ids, and a database that is restored from a dump counts them anew: the fewer
+	// mark has a seq that is not higher, and no such row is in the outbox. (An event that was
+	// not committed when the mark was set is not before it.) A mark names transactions by
+	// their ids, and a database that is restored from a dump counts them anew. So the fewer
 	// marks a dump has, the better.
 	clearSnapshotMarks = `UPDATE surehook_patterns SET since_snapshot = NULL, since_xid = NULL, since_seq = NULL
 		WHERE ctid = ANY(ARRAY(SELECT ctid FROM surehook_patterns WHERE since_seq IS NOT NULL AND since_seq < $1

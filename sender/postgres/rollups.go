@@ -210,7 +210,7 @@ func (c *core) Rollups(ctx context.Context, from, to time.Time) (all []history.R
 }
 
 // storedMinute is a row of surehook_rollups. A caller that reads many of them decodes them
-// after the transaction: decoding takes long in a process that gets little of its
+// after the transaction. Decoding takes long in a process that gets little of its
 // processor, and the server gives up transactions that stand still.
 type storedMinute struct {
 	rollupKey

@@ -12,9 +12,9 @@ type source struct {
 	table string
 	// likely is the condition on rows that may match; the others only lie among them.
 	likely string
-	// heads and of are conditions on the subscriptions that may have some. "": the table is
-	// ordered by event, so it is read for all at once, unless the query names its
-	// subscriptions.
+	// heads and of are conditions on the subscriptions that may have some. If they are empty,
+	// the table is ordered by event, so it is read for all at once, unless the query names
+	// its subscriptions.
 	heads, of string
 	// only is the condition under which the table is read for all at once.
 	only string

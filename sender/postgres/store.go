@@ -36,14 +36,13 @@ type Config struct {
 	// where.
 	Schema string
 
-	// Pooler says that the connections lead to a pooler that gives a connection to the
-	// server to one transaction after another, such as PgBouncer with pool_mode =
-	// transaction, or that refuses settings at the beginning of a connection, as PgBouncer
-	// does in any mode. Then dispatchers give their settings to each of their
-	// transactions, and hear no hints of other processes: what these publish or make due
-	// is found within dispatch.Config.MaxIdle. The query mode of the pool must
-	// suit the pooler: exec and simple_protocol suit all of them. See the package's
-	// documentation.
+	// Pooler says that the connections lead to a pooler such as PgBouncer. It may give a
+	// connection to the server to one transaction after another, as with pool_mode =
+	// transaction, or refuse settings at the beginning of a connection, as PgBouncer does in
+	// any mode. Then dispatchers give their settings to each of their transactions, and hear
+	// no hints of other processes: what these publish or make due is found within
+	// dispatch.Config.MaxIdle. The query mode of the pool must suit the pooler: exec and
+	// simple_protocol suit all of them. See the package's documentation.
 	Pooler bool
 
 	// Logger hears of trouble that causes no error, such as that hints of other processes

@@ -8,11 +8,11 @@ import (
 	"github.com/surehook/surehook/internal/pgtx"
 )
 
-// settings are for the transactions of the store. With its defaults the planner reads whole
-// tables for each batch, at a cost that grows with the subscriptions, and starts processes
-// to read a few rows. With these it uses an index for everything, reads it in its order and
-// not to its end, whatever the statistics say: they are old when it matters, since a table
-// that was almost empty a moment ago may be large now.
+// settings are for the transactions of the store. With its defaults the planner reads
+// whole tables for each batch, at a cost that grows with the subscriptions, and starts
+// processes to read a few rows. With these it uses an index for everything, and reads it
+// in its order and not to its end, whatever the statistics say. They are old when it
+// matters: a table that was almost empty a moment ago may be large now.
 //
 // A process that is stopped in the middle must not keep its locks. A transaction that waits
 // for the lock of another one gives up its own after a while, and is tried again.

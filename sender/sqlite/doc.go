@@ -25,12 +25,12 @@
 // SQLite has one writer at a time, and those who wait for its lock poll: while a backlog
 // drains, others would starve. So the store's transactions queue up inside the process,
 // each for one short batch. The application's own do too if they go through [Store.InTx]
-// or [Store.WaitToWrite]. While it has its turn, a function must not call a method that writes to
-// the same store and does not take its transaction, such as Publish: it would wait for
-// itself. Inside the function of InTx, on its goroutine, such a call is refused at once. On
-// another goroutine for which the function waits, and between WaitToWrite and done, nothing
-// can tell, and the call waits until its context ends. Methods that only read wait for no
-// writer.
+// or [Store.WaitToWrite]. While it has its turn, a function must not call a method that
+// writes to the same store and does not take its transaction, such as Publish. It would
+// wait for itself. Inside the function of InTx, on its goroutine, such a call is refused
+// at once. On another goroutine for which the function waits, and between WaitToWrite and
+// done, nothing can tell, and the call waits until its context ends. Methods that only
+// read wait for no writer.
 //
 // # Many processes
 //

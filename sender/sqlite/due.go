@@ -16,9 +16,9 @@ const (
 	// costs. Only the last of them may hold a space.
 	eventText = `e.id || ' ' || e.type || ' ' || e.created_at || ' ' || e.notice || ' ' || e.url || ' ' || coalesce(e.traceparent, '') || ' ' || e.object_type || ' ' || e.object_id`
 	// dueColumns are the event of a delivery that may be claimed, and its body if that is
-	// short and lies beside the event: to read a larger one would keep others from
-	// writing. If somebody has removed the event, the delivery is claimed too. The
-	// dispatcher then misses the event, puts the delivery off, and logs it.
+	// short and lies beside the event. To read a larger one would keep others from writing.
+	// If somebody has removed the event, the delivery is claimed too. The dispatcher then
+	// misses the event, puts the delivery off, and logs it.
 	dueColumns = `coalesce(` + eventText + `, ''), coalesce(length(e.body), -1), iif(length(e.body) <= 2048, e.body, NULL)`
 
 	selectPending = `SELECT p.event, ` + dueColumns + `, p.due FROM surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event

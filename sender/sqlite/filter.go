@@ -10,12 +10,14 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// Filters are asked about bodies. A small body is read while others wait for the write lock, as
-// a claim does: with its event if filters ask for most of them lately, since a statement for each
-// costs several times what a filter does, and otherwise when it is needed. Large ones are read before a step takes the lock: an
-// expansion that comes to an event with a large body, and to subscriptions with filters, stops
-// there, and leaves it with those behind it to the next step. So it does if a subscription with a
-// filter gets an older payload version: that is made before a step takes the lock, too.
+// Filters are asked about bodies. A small body is read while others wait for the write
+// lock, as in a claim. It is read with its event if filters asked for most of them lately,
+// since a statement for each costs several times what a filter does. Otherwise it is read
+// when it is needed. Large bodies are read before a step takes the lock. An expansion that
+// comes to an event with a large body, and to subscriptions with filters, stops there, and
+// leaves it with those behind it to the next step. It also stops at a subscription with a
+// filter that gets an older payload version, which is made before a step takes the lock,
+// too.
 
 const (
 	smallBody  = 2048    // bytes; see dueColumns and selectNewBodies

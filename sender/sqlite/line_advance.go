@@ -38,8 +38,8 @@ var (
 )
 
 // advance lets the first come out of each line that has changed. A claim takes pending
-// deliveries by their range, so nothing comes out of a subscription's lines between the
-// time when it counts these deliveries and the time when it leases them.
+// deliveries by their range. So nothing comes out of a subscription's lines after it has
+// counted these deliveries and before it leases them.
 func (b *batch) advance() error {
 	if err := b.leaveAll(); err != nil {
 		return err

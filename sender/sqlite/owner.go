@@ -11,7 +11,7 @@ import (
 // So a single dispatcher decides the order of the first attempts about an object.
 
 // freeHead is the condition that a process may claim from the head d, as far as the head
-// tells: other leases may last longer than its leases_end. now and process are numbers of
+// tells. Other leases may last longer than its leases_end. now and process are numbers of
 // parameters.
 func freeHead(now, process int) string {
 	return fmt.Sprintf(`(d.leased = 0 OR d.owner IN (0, ?%d) OR d.leases_end <= ?%d)`, process, now)

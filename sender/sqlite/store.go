@@ -101,11 +101,11 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	return s, nil
 }
 
-// WaitToWrite waits until all who asked before have had their turn at writing, and
-// returns a function that ends this one. It is for transactions of the
-// application that do not go through InTx: begin one after WaitToWrite, and call done
-// once it has ended. done may be called more than once. The error is ctx's, or matches
-// sender.ErrInvalid if it is called inside the function of InTx.
+// WaitToWrite waits until all who asked before have had their turn at writing, and returns
+// a function that ends this one. It is for transactions of the application that do not go
+// through InTx. Begin one after WaitToWrite, and call done once it has ended. done may be
+// called more than once. The error is ctx's, or matches sender.ErrInvalid if it is called
+// inside the function of InTx.
 func (s *Store) WaitToWrite(ctx context.Context) (done func(), err error) {
 	s.othersWroteAt.Store(s.now())
 	return s.waitToWrite(ctx)

@@ -168,7 +168,7 @@ func (s *Store) inCallersTx(ctx context.Context, tx *sql.Tx, prepared map[string
 }
 
 // stmt returns a prepared statement for this transaction, or nil if the text is not
-// prepared. A text that is run again is prepared for the transaction: a list reads a part
+// prepared. A text that is run again is prepared for the transaction. A list reads a part
 // for each subscription with the same text, and to compile it costs more than to run it.
 func (w *work) stmt(query string) *sql.Stmt {
 	s, again := w.bound[query]

@@ -60,9 +60,9 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 }
 
-// lineLatestLong lets more wait in a line than a store may end in one step, brings the order to
-// the latest, and has the newest overtake the others in each way that there is. That is claimed
-// alone, when sweeps have ended the others.
+// lineLatestLong lets more wait in a line than a store may end in one step. It changes the
+// order to the latest, and has the newest overtake the others in each way that there is.
+// That is claimed alone, when sweeps have ended the others.
 func lineLatestLong[Tx any](w *world[Tx]) {
 	for _, path := range append(w.longFlying(), w.longWaiting()...) {
 		sub, newest := path.begin()

@@ -210,10 +210,11 @@ func (m *model[Tx]) behindSince(r sender.Resume) map[string]bool {
 	return behind
 }
 
-// oldest returns when the oldest event was published that a resume would send, and first, when
-// the oldest was that may count as such: what is not expanded yet does, also if the filter will
-// not match it, but parts of the expansion may have passed over the subscription already.
-// If an event may be expanded after a later one, a store may not see it.
+// oldest returns when the oldest event was published that a resume would send. first is
+// when the oldest was published that may count as such. An event that is not expanded yet
+// may count, also if the filter will not match it, but parts of the expansion may have
+// passed over the subscription already. If an event may be expanded after a later one, a
+// store may not see it.
 func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool) (oldest, first time.Time) {
 	older := func(than *time.Time, e *modelEvent) {
 		if than.IsZero() || e.created.Before(*than) {

@@ -136,7 +136,7 @@ func replayBeyond[Tx any](w *world[Tx]) {
 }
 
 // aged ends old deliveries of a type of their own, and an hour later fresh ones of a
-// subscription, and returns when both were published, and the filter that selects the fresh
+// subscription. It returns when both were published, and the filter that selects the fresh
 // ones.
 func (w *world[Tx]) aged(old, fresh int, class sender.Class) (sub string, published, later time.Time, f replay.Filter) {
 	w.Helper()

@@ -54,10 +54,10 @@ type Harness[Tx any] struct {
 	// end.
 	ConcurrentWriters bool
 
-	// BoundedWork tells that what a call costs does not grow with what is stored: a list
-	// looks at history.MaxExamined candidates and no more, and a claim gives several
-	// deliveries to each of a few subscriptions, and not one to each of many. False: the
-	// group "bounded work" does not apply.
+	// BoundedWork tells that the cost of a call does not grow with what is stored. A list
+	// looks at history.MaxExamined candidates and no more. A claim gives several deliveries
+	// to each of a few subscriptions, and not one to each of many. False: the group "bounded
+	// work" does not apply.
 	BoundedWork bool
 }
 

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Serve is the main function of the recipes that serve net/http: it opens the
-// application from the environment and serves its routes on the address in ADDR
-// (127.0.0.1:8080 by default) until the process is asked to end. Requests that are
-// being answered then are answered to their end.
+// Serve is the main function of the recipes that serve net/http. It opens the application
+// from the environment and serves its routes on the address in ADDR (127.0.0.1:8080 by
+// default) until the process is asked to end. Requests that are being answered then are
+// answered to their end.
 func Serve(routes func(*App) http.Handler) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

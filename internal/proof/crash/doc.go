@@ -2,13 +2,13 @@
 // they have kept their promises.
 //
 // [Run] has several processes publish, dispatch, run jobs and receive on one database,
-// SQLite or PostgreSQL. Each dies at one of [Points]: before, in the middle of, during
-// or after the commit of a transaction that publishes, expands, claims, records,
+// SQLite or PostgreSQL. Each dies at one of [Points]: before, in the middle of, during or
+// after the commit of a transaction that publishes, expands, claims, records,
 // dead-letters, disables, replays, completes a job or applies an event, or somewhere on
-// the wire. Nothing is compiled into the library for that. The process kills itself in
-// a wrapper around its database driver or its connection to the database (package
-// edge), which recognises a transaction by its statements, or in the hooks of net/http
-// and of the dispatcher. To cut a body, the endpoint kills the process.
+// the wire. Nothing is compiled into the library for that. The process kills itself in the
+// hooks of net/http and of the dispatcher, or in a wrapper around its database driver or
+// its connection to the database (package edge). The wrapper recognises a transaction by
+// its statements. To cut a body, the endpoint kills the process.
 //
 // One more process is stopped for longer than its leases last, and goes on, again and
 // again.

@@ -1,7 +1,7 @@
-// Package simulation runs the sender and its receivers in a world of their own, in
-// which a seed decides everything that is left to chance: the time that passes, the
-// events, the operator's acts, which process crashes where, which call of the database
-// fails before or after its effect, which answer is lost, late or a lie.
+// Package simulation runs the sender and its receivers in a world of their own, in which a
+// seed decides everything that is left to chance. It decides the time that passes, the
+// events, and the operator's acts. It decides which process crashes where, which call of
+// the database fails before or after its effect, and which answer is lost, late or a lie.
 //
 // It runs the shipped code: the dispatcher's rounds (dispatch.Loop), a store with its
 // transactions, and for each subscription a receiver with its verifier, markers, versions
