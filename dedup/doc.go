@@ -46,7 +46,7 @@
 // # Implementations
 //
 // dedup/sqlite, dedup/postgres and dedup/mysql (also for MariaDB) work in a database,
-// dedup/memory in a process, for tests. Package dedup/deduptest is the suite that all of them pass; run it
-// on one of your own. A store for *sql.Tx or pgx.Tx serves the transactions of
-// gorm, bun or ent through [Adapt].
+// dedup/memory in a process, for tests. Package dedup/deduptest is the suite that all of
+// them pass; run it on one of your own. A store for *sql.Tx or pgx.Tx serves the
+// transactions of gorm, bun or ent through [Adapt].
 package dedup

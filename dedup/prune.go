@@ -16,7 +16,8 @@ const DefaultPruneBatch = 1000
 // Prune removes every marker that was marked before before, oldest first, and then the
 // requests to apply again that are as old. It does so in batches of at most batch (0:
 // [DefaultPruneBatch]), each in a transaction of its own that inTx runs: it must commit
-// when its function returns nil and roll back otherwise. Prune returns how many markers were removed for good, also beside an error.
+// when its function returns nil and roll back otherwise. Prune returns how many markers
+// were removed for good, also beside an error.
 //
 // A batch that loses against another transaction is run again, up to ten times.
 // Between batches Prune waits for as long as the last one took, so that others

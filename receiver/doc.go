@@ -33,10 +33,9 @@
 //
 // [Envelope] is for events of other senders, such as Stripe, GitHub and Slack, whose
 // bodies have other forms; [VendorEnvelope] makes one for each sender of package
-// signing/vendors.
-// [Secrets] is for receivers of many senders, whose keys depend on the request.
-// [Group] lets concurrent requests share transactions.
-// [Router] gives each type of event a function of its own and decodes its data.
+// signing/vendors. [Secrets] is for receivers of many senders, whose keys depend on the
+// request. [Group] lets concurrent requests share transactions. [Router] gives each type
+// of event a function of its own and decodes its data.
 //
 // There are three ways in, and one pipeline behind them: [Receiver.Handler];
 // [Receiver.WrapState] and [Receiver.WrapFact], for handlers that exist already; and

@@ -75,10 +75,10 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Permanent reports whether the event itself is at fault, so that no repetition can mend
-// it: it is too large, it does not decode, its signed id differs from the body's, it is older
-// than markers are kept (see [Fact]), or the application says so (see the function
-// [Permanent]). A database that is away, a
-// conflict, the end of the time, a panic and any other error may be over the next time.
+// it: it is too large, it does not decode, its signed id differs from the body's, it is
+// older than markers are kept (see [Fact]), or the application says so (see the function
+// [Permanent]). A database that is away, a conflict, the end of the time, a panic and any
+// other error may be over the next time.
 func (e *Error) Permanent() bool {
 	switch e.Reason {
 	case ReasonTooLarge, ReasonDecode, ReasonIDMismatch, ReasonTooOld:

@@ -64,8 +64,8 @@ func (r *Receiver[Tx]) wrap(kind taskKind, next http.Handler) http.Handler {
 }
 
 // From returns the transaction and the event of a request under this receiver's
-// [Receiver.WrapState] or [Receiver.WrapFact], and false anywhere else. Both are to be used by the handler
-// only, and not after it has returned.
+// [Receiver.WrapState] or [Receiver.WrapFact], and false anywhere else. Both are to be
+// used by the handler only, and not after it has returned.
 func (r *Receiver[Tx]) From(ctx context.Context) (tx Tx, ev Event, ok bool) {
 	f, ok := ctx.Value(fromKey[Tx]{r}).(from[Tx])
 	return f.tx, f.ev, ok

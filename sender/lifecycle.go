@@ -65,11 +65,10 @@ func (r *Registry[Tx]) ResumeTx(ctx context.Context, tx Tx, id string, take Resu
 	return r.store.ResumeSubscriptionTx(ctx, tx, id, take)
 }
 
-// Close begins a subscription's deletion: it still gets what was committed before,
-// by the schedule, and then it is gone. One that is paused or disabled is deleted at
-// once. Then its settings are erased as by Unsubscribe. Closing it again changes nothing.
-// ErrNotFound. To cancel what is pending,
-// too, use Unsubscribe.
+// Close begins a subscription's deletion: it still gets what was committed before, by the
+// schedule, and then it is gone. One that is paused or disabled is deleted at once. Then
+// its settings are erased as by Unsubscribe. Closing it again changes nothing.
+// ErrNotFound. To cancel what is pending, too, use Unsubscribe.
 func (r *Registry[Tx]) Close(ctx context.Context, id string) error {
 	return r.store.InTx(ctx, func(tx Tx) error { return r.CloseTx(ctx, tx, id) })
 }

@@ -90,12 +90,11 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 // too, the event may be stored there without an error: a transaction does not tell whose
 // it is.
 //
-// It returns ErrInvalidEvent, a *VersionError, ErrIdempotencyKey or ErrNotFound
-// (an unknown Subscriber or Subscription): then nothing was written, and tx can go on.
-// An unknown Subscriber is no error if Event.IfSubscriberExists is set: the event is
-// dropped, and the Ref says so.
-// On any other error the caller must roll back; one that matches ErrRetryTx asks for
-// the transaction to be run again.
+// It returns ErrInvalidEvent, a *VersionError, ErrIdempotencyKey or ErrNotFound (an
+// unknown Subscriber or Subscription): then nothing was written, and tx can go on. An
+// unknown Subscriber is no error if Event.IfSubscriberExists is set: the event is dropped,
+// and the Ref says so. On any other error the caller must roll back; one that matches
+// ErrRetryTx asks for the transaction to be run again.
 //
 // Nothing tells the library of the caller's commit: the dispatcher finds the
 // event when it polls. Wake, after the commit, or InTx bring the first attempt

@@ -53,13 +53,13 @@ type Rotation struct {
 // then until it knows the new secret: give it a SignFrom by which it can add the new secret
 // to the old one. A signing.Verifier without Schemes of its own goes by the former header.
 //
-// ErrInvalid: the overlap is too long, SignFrom has passed or is not before the end of
-// the secret before, the secret cannot sign or is in use
-// already, or four secrets are valid already, and one of them would lose its
-// overlap. In an emergency call RevokeSecret, which is not refused for their number.
-// ErrNotFound: no such subscriber. ErrSealed: a secret that is still valid cannot be
-// opened, see RevokeSecret. ErrNotNewest: Rotation.IfNewest is not the newest secret.
-// ErrConflict: it was changed by others again and again.
+// ErrInvalid: the overlap is too long, SignFrom has passed or is not before the end of the
+// secret before, the secret cannot sign or is in use already, or four secrets are valid
+// already, and one of them would lose its overlap. In an emergency call RevokeSecret,
+// which is not refused for their number. ErrNotFound: no such subscriber. ErrSealed: a
+// secret that is still valid cannot be opened, see RevokeSecret. ErrNotNewest:
+// Rotation.IfNewest is not the newest secret. ErrConflict: it was changed by others again
+// and again.
 func (r *Registry[Tx]) RotateSecret(ctx context.Context, subscriber string, rotation *Rotation) (secret signing.Secret, previousValidUntil time.Time, err error) {
 	err = r.changing(ctx, func(tx Tx) error {
 		secret, previousValidUntil, err = r.RotateSecretTx(ctx, tx, subscriber, rotation)

@@ -97,16 +97,14 @@ type Store[Tx any] interface {
 	HoldSubscriptionTx(ctx context.Context, tx Tx, id string, status SubscriptionStatus, reason string) error
 
 	// ResumeSubscriptionTx makes a paused or disabled subscription active. Its live
-	// deliveries of events that Resume takes are due at once, and start their
-	// schedules anew, while their attempt numbers go on. The others read as
-	// cancelled from the commit on, except for an attempt in flight that succeeds.
-	// Events that are committed, and not expanded yet, count among the held ones, whether
-	// the Filter will match them or not. The
+	// deliveries of events that Resume takes are due at once, and start their schedules anew,
+	// while their attempt numbers go on. The others read as cancelled from the commit on,
+	// except for an attempt in flight that succeeds. Events that are committed, and not
+	// expanded yet, count among the held ones, whether the Filter will match them or not. The
 	// failing time of a disabled one ends (Streak, FailingSince, Warned, WarnedAt). If it is
 	// active already nothing is changed. ErrNotFound; ErrStatus: it is closing; a
-	// *RetentionError, and nothing is changed, if r.NotBefore is not zero and an
-	// event that would be sent was published before it. The cost does not depend
-	// on the backlog.
+	// *RetentionError, and nothing is changed, if r.NotBefore is not zero and an event that
+	// would be sent was published before it. The cost does not depend on the backlog.
 	ResumeSubscriptionTx(ctx context.Context, tx Tx, id string, r Resume) error
 
 	// CloseSubscriptionTx begins a subscription's deletion. The subscription gets what was

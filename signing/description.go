@@ -182,8 +182,9 @@ type ListForm uint8
 // The forms of lists. The zero value is LabelledList.
 const (
 	LabelledList ListForm = iota // label=value, and so on
-	// TimeThenSignatures is a time and then signatures, without labels: "1659641851000,a8c8…,cafe…".
-	// SignatureLabel and TimestampLabel are then set to any two names, which are not written.
+	// TimeThenSignatures is a time and then signatures, without labels:
+	// "1659641851000,a8c8…,cafe…". SignatureLabel and TimestampLabel are then set to any two
+	// names, which are not written.
 	TimeThenSignatures
 	// KeyedSignatures are signatures with the id of a key before the label, as in
 	// "1/SHA256/a8c8…,2/SHA256/cafe…". Every key of the keyring is tried: the id chooses none.

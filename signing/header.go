@@ -89,8 +89,9 @@ func findAll(h http.Header, name string) []string {
 }
 
 // OnlyHeader returns the value of a header that must be there exactly once. The canonical
-// spelling of its name counts, and any other only if there is none. Its error matches absent, such as ErrNotSigned for the signature's own header, or
-// ErrRepeatedHeader. It is for a Scheme of your own.
+// spelling of its name counts, and any other only if there is none. Its error matches
+// absent, such as ErrNotSigned for the signature's own header, or ErrRepeatedHeader. It is
+// for a Scheme of your own.
 func OnlyHeader(h http.Header, name string, absent error) (string, error) {
 	v := find(h, name)
 	switch {

@@ -35,9 +35,9 @@ type VerifierConfig struct {
 	Deduplicated bool
 	// UnsignedBody must be set for a scheme whose signature covers parts of the body alone,
 	// such as Mailgun's, or nothing, as an [UnsignedToken] or PayPal's, and means nothing to
-	// others. It says that the user of the verifier takes nothing from the body but the [Facts] that
-	// are not Unsigned. Somebody who has captured one request can change all else, so a
-	// receiver must fetch it.
+	// others. It says that the user of the verifier takes nothing from the body but the
+	// [Facts] that are not Unsigned. Somebody who has captured one request can change all
+	// else, so a receiver must fetch it.
 	UnsignedBody bool
 	// Now is this side's clock. Defaults to time.Now.
 	Now func() time.Time

@@ -13,8 +13,8 @@ const floodEvery = time.Second
 // unflooded passes on what is logged, but of warnings and errors of one kind one a second:
 // the first at once, and then the last, with how many there were. While the database is
 // away each request fails alike, and any visitor can have something logged. A kind is a
-// message, and the operation or the subscription that it is about. Notices are logged one by one: each is
-// something that somebody must learn.
+// message, and the operation or the subscription that it is about. Notices are logged one
+// by one: each is something that somebody must learn.
 func unflooded(next slog.Handler) *calmed {
 	return &calmed{next: next, floods: &floods{kinds: map[floodKind]*flood{}}}
 }

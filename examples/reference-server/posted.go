@@ -47,7 +47,8 @@ func (s *server) describePosted() {
 		OperationID: "receive-event", Method: http.MethodPost, Summary: "An event is posted to a callback URL", Tags: []string{"Events"}, Parameters: headers,
 		Description: "It goes to the callback URLs whose subscriptions ask for its type, at least once, and not always in order. Verify the signature of the raw bytes before anything else.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			// Within the description: generators of clients drop a component to which no call refers.
+			// Within the description: generators of clients drop a component to which no call
+			// refers.
 			"application/json": {Schema: huma.SchemaFromType(api.Components.Schemas, reflect.TypeFor[Posted]())},
 		}},
 		Responses: map[string]*huma.Response{

@@ -16,10 +16,11 @@ import (
 // or text, and costs less than to set the setting in any case.
 const Durable = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
 
-// Tx is a caller's transaction. If a statement of the caller's has ended it, nothing is run,
-// and the error is ErrEnded: what is stored would be committed at once, without the caller's
-// change. That is seen with pgx and with its driver for database/sql, without a trip. Arguments are scalars, times and []byte: drivers of
-// database/sql differ in all other types.
+// Tx is a caller's transaction. If a statement of the caller's has ended it, nothing is
+// run, and the error is ErrEnded: what is stored would be committed at once, without the
+// caller's change. That is seen with pgx and with its driver for database/sql, without a
+// trip. Arguments are scalars, times and []byte: drivers of database/sql differ in all
+// other types.
 type Tx interface {
 	// Exec returns how many rows were changed.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)

@@ -41,9 +41,8 @@ type Config struct {
 	// Defaults to 0.
 	Settle time.Duration
 
-	// RetryMin and RetryMax bound the pauses after failures. They double, and are varied
-	// by up to half.
-	// They default to 500 ms and to 1 min.
+	// RetryMin and RetryMax bound the pauses after failures. They double, and are varied by
+	// up to half. They default to 500 ms and to 1 min.
 	RetryMin, RetryMax time.Duration
 
 	// Hooks are called with each gap, failure, refusal and reconciliation.

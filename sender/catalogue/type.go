@@ -57,10 +57,10 @@ type Version struct {
 	// Examples are data of this version. There is at least one.
 	Examples []Example `json:"examples"`
 
-	// Down makes the data of the version before from data of this one: see [Converter].
-	// Only the first version has none. It must be a pure function of the data: no clock, no
-	// chance, no database. Many goroutines call it at once, each with a copy of its own. An error puts the delivery off; its text is not logged,
-	// since it may quote the data.
+	// Down makes the data of the version before from data of this one: see [Converter]. Only
+	// the first version has none. It must be a pure function of the data: no clock, no
+	// chance, no database. Many goroutines call it at once, each with a copy of its own. An
+	// error puts the delivery off; its text is not logged, since it may quote the data.
 	Down func(data json.RawMessage) (json.RawMessage, error) `json:"-"`
 }
 

@@ -304,11 +304,12 @@ func (c Config) problems() []error {
 // Run dispatches until ctx ends, and then drains: it claims nothing more, gives back the
 // deliveries that were claimed and not begun, waits for the attempts in flight for up to
 // DrainTimeout, and records them. It also waits for the Notifier. It returns nil, or
-// ErrDrainTimeout if it gave up some attempts. Their deliveries become due again when a dispatcher finds that the process is
-// gone, or when their leases end. It returns an error at once if the database is not fit
-// (ErrUnfit), secrets are sealed with a key that it was not given (ErrSealed), or the
-// dispatcher is running already (ErrRunning); it logs this error, too. Run logs all other errors of the database and
-// tries again, also if the database is away when Run is called. No result is lost by them.
+// ErrDrainTimeout if it gave up some attempts. Their deliveries become due again when a
+// dispatcher finds that the process is gone, or when their leases end. It returns an error
+// at once if the database is not fit (ErrUnfit), secrets are sealed with a key that it was
+// not given (ErrSealed), or the dispatcher is running already (ErrRunning); it logs this
+// error, too. Run logs all other errors of the database and tries again, also if the
+// database is away when Run is called. No result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return d.refused(ctx, ErrRunning)

@@ -6,10 +6,11 @@
 //	err = d.Run(ctx) // delivers until ctx ends, then drains
 //
 // A step is one transaction of a dispatcher: it expands events into deliveries, records
-// results, and claims deliveries that are due. A claimed delivery waits for a slot and goes
-// on the wire; then its result waits for the next step. A [Policy] says when a failed
+// results, and claims deliveries that are due. A claimed delivery waits for a slot and
+// goes on the wire; then its result waits for the next step. A [Policy] says when a failed
 // attempt is made again, when a delivery is given up, and when a subscription is disabled.
-// Where its Own bounds allow it, a subscription's Settings say so for itself. [Hooks] and a [Notifier] tell the application.
+// Where its Own bounds allow it, a subscription's Settings say so for itself. [Hooks] and
+// a [Notifier] tell the application.
 //
 // # When a process is gone
 //

@@ -21,9 +21,9 @@ type Hooks struct {
 	// not end the attempt.
 	AttemptStart func(ctx context.Context, c *Claimed) context.Context
 
-	// AttemptEnd is called after the attempt, before its result is recorded, with the
-	// values of the context that AttemptStart has returned. It is not called for an attempt that a drain
-	// gave up.
+	// AttemptEnd is called after the attempt, before its result is recorded, with the values
+	// of the context that AttemptStart has returned. It is not called for an attempt that a
+	// drain gave up.
 	AttemptEnd func(ctx context.Context, c *Claimed, r *Result)
 
 	// PutOff is called when a delivery that was claimed is put off before an attempt, because

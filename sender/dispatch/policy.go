@@ -13,8 +13,8 @@ import (
 // is a value, and its decisions depend on their arguments alone.
 //
 // If the server closed an idle connection just when the attempt was made, or refused the
-// request without processing it (Result.ClosedIdle), the attempt is made again after about a second, and does not count.
-// No two attempts in a row are spared.
+// request without processing it (Result.ClosedIdle), the attempt is made again after about
+// a second, and does not count. No two attempts in a row are spared.
 //
 // Where later versions of an object wait for a delivery (sender.OrderObject), it is given up
 // after its subscription's HoldTries and HoldFor, too.

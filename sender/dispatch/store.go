@@ -67,14 +67,14 @@ type Store interface {
 	// leased, changes nothing (Outcome.Lost). Otherwise the attempt is stored, b.Decide is
 	// called with the rows as they are locked, and its Decision is stored: the delivery's
 	// state, the subscription's Health, and the notices. Results of one subscription are
-	// decided in the order given, each with the Health that the result before it left.
-	// Decide may run more than once for a result, if the transaction is retried, so it must
-	// be pure. Decision.Disable makes the subscription disabled if it is active. If it is
-	// not active, Disable and the notices of kind NoticeDisabled are dropped, and if it is
-	// closing those of kind NoticeFailing, too. Notices of kind NoticeDeadLettered are dropped if their delivery reads as cancelled. Each other
-	// notice is stored, and the event that b.Announce makes of it, if any, is published in
-	// the same transaction. Decision.Spared is kept with the delivery until the next
-	// decision about it, or until its schedule starts anew.
+	// decided in the order given, each with the Health that the result before it left. Decide
+	// may run more than once for a result, if the transaction is retried, so it must be pure.
+	// Decision.Disable makes the subscription disabled if it is active. If it is not active,
+	// Disable and the notices of kind NoticeDisabled are dropped, and if it is closing those
+	// of kind NoticeFailing, too. Notices of kind NoticeDeadLettered are dropped if their
+	// delivery reads as cancelled. Each other notice is stored, and the event that b.Announce
+	// makes of it, if any, is published in the same transaction. Decision.Spared is kept with
+	// the delivery until the next decision about it, or until its schedule starts anew.
 	//
 	// Claiming: Step claims deliveries that are due, of subscriptions that are active or
 	// closing, as ClaimParams says. From one subscription it never claims more than
@@ -166,17 +166,18 @@ type Store interface {
 	// rules.ReplayNotBefore gives for the replay; else it is admitted if its subscription is
 	// not deleted, and skipped otherwise:
 	//
-	//   - A dead-lettered or superseded delivery starts its schedule anew, while its attempt numbers go
-	//     on. A delivered delivery gets a single attempt (Live.Single).
+	//   - A dead-lettered or superseded delivery starts its schedule anew, while its attempt
+	//     numbers go on. A delivered delivery gets a single attempt (Live.Single).
 	//   - An admitted delivery is due at once. Within its subscription it is claimed after
 	//     everything else that is due, until it was claimed once. It is held while its
 	//     subscription is paused or disabled.
 	//
 	// No replay is given more than rules.TakeRate grants under its Rate, nor any more while
 	// about 1,000 of its admitted deliveries, not counting held ones and those behind others
-	// in a line, have not been claimed. Then it is left alone for as long as it has waited already, and for 5 s at
-	// most: see ReplayPauses. A step looks at no more than about 1,000 deliveries, whatever the filters
-	// select, and at no more than 16 replays, however many are running.
+	// in a line, have not been claimed. Then it is left alone for as long as it has waited
+	// already, and for 5 s at most: see ReplayPauses. A step looks at no more than about
+	// 1,000 deliveries, whatever the filters select, and at no more than 16 replays, however
+	// many are running.
 	//
 	// A replay that has no members left is finished (see Replay.Finish), and its
 	// FinishedNotice is stored in the same transaction, as the notices of Step are.
@@ -202,8 +203,8 @@ type Store interface {
 	//     them;
 	//   - notices that were acknowledged before p.Notices;
 	//   - replays that were finished or cancelled before p.Events;
-	//   - figures of minutes before p.Rollups, and of the hours that they make up, and figures of subscriptions in hours before
-	//     p.SubscriptionRollups;
+	//   - figures of minutes before p.Rollups, and of the hours that they make up, and
+	//     figures of subscriptions in hours before p.SubscriptionRollups;
 	//   - deleted subscriptions that had nothing live any more when they were swept before
 	//     p.Events, if there are no records of theirs: from then on their ids read as ids
 	//     that never existed. Subscribers stay, so that their ids are not used again.

@@ -59,11 +59,10 @@ func (h *History) Event(ctx context.Context, id string) (sender.StoredEvent, err
 	return h.store.Event(ctx, id)
 }
 
-// Subscriptions lists subscriptions that are not deleted, oldest first unless the query says
-// otherwise, and returns
-// the cursor of the following page, "" after the last. A page can be short, or
-// empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or the
-// cursor is malformed.
+// Subscriptions lists subscriptions that are not deleted, oldest first unless the query
+// says otherwise, and returns the cursor of the following page, "" after the last. A page
+// can be short, or empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or
+// the cursor is malformed.
 func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
 	limit, err := sender.PageSize(q.Limit)
 	switch q.Status {

@@ -30,10 +30,9 @@ func (c *core) Migrate(ctx context.Context) error {
 	return migrate.Postgres(ctx, db, c.schema, migrationSet, Migrations())
 }
 
-// Migrations returns the numbered files that Migrate applies, for those who have
-// a tool of their own. They only ever go forward, and a released one never changes.
-// They record themselves in surehook_migrations.
-// The names in them are unqualified.
+// Migrations returns the numbered files that Migrate applies, for those who have a tool of
+// their own. They only ever go forward, and a released one never changes. They record
+// themselves in surehook_migrations. The names in them are unqualified.
 func Migrations() fs.FS {
 	return migrate.Files(files)
 }

@@ -1,7 +1,7 @@
 package rules
 
-// Bytes bounds the bodies of what one claim takes: see dispatch.ClaimParams.Bytes. The deliveries of
-// an event share its body. It is for one goroutine.
+// Bytes bounds the bodies of what one claim takes: see dispatch.ClaimParams.Bytes. The
+// deliveries of an event share its body. It is for one goroutine.
 type Bytes struct {
 	bounded bool
 	left    int64

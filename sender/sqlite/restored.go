@@ -29,9 +29,9 @@ const (
 // Restored makes sure that nothing is given out again that receivers have seen. An
 // operator calls it once after the file was replaced by an earlier copy of it, before
 // anything else works with the file: see [sender.Restoration]. It expands the events that
-// wait for that, and needs the Dispatcher's Convert: filters decide by what it makes. Versions,
-// positions and what processes remember then go on above all that was lost. Work that the copy shows as in flight is taken over, as from any process
-// that is gone.
+// wait for that, and needs the Dispatcher's Convert: filters decide by what it makes.
+// Versions, positions and what processes remember then go on above all that was lost. Work
+// that the copy shows as in flight is taken over, as from any process that is gone.
 //
 // It is safe while others work with the database. To call it again is safe too, and makes
 // another gap. After an error, call it again.

@@ -33,8 +33,8 @@ var (
 // OwnKeys says that the scheme needs no keyring.
 func (publicScheme) OwnKeys() {}
 
-// New returns the scheme of a token. It is safe for concurrent use, and starts nothing. Under RS256 and ES256 it is a [signing.OwnKeys]. The
-// error names all problems.
+// New returns the scheme of a token. It is safe for concurrent use, and starts nothing.
+// Under RS256 and ES256 it is a [signing.OwnKeys]. The error names all problems.
 func New(t Token) (signing.FactReader, error) {
 	if err := t.check(); err != nil {
 		return nil, err

@@ -17,8 +17,9 @@ import (
 
 // certificates fetches certificates and keeps them.
 //
-// Anybody who knows a topic's name can make a request name any file on Amazon's host. So the
-// files that are not there are remembered too, a few fetches are made in a row, and then one at intervals.
+// Anybody who knows a topic's name can make a request name any file on Amazon's host. So
+// the files that are not there are remembered too, a few fetches are made in a row, and
+// then one at intervals.
 type certificates struct {
 	client *keyfetch.Client
 	cache  *keyfetch.Cache[*x509.Certificate]

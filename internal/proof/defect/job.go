@@ -1,6 +1,7 @@
 package defect
 
-// ofJobs are defects in claims and submissions of jobs of which nobody knows whether they were committed.
+// ofJobs are defects in claims and submissions of jobs of which nobody knows whether they
+// were committed.
 var ofJobs = []Defect{
 	{
 		Name: "the jobs of a claim whose answer was lost wait for their leases",

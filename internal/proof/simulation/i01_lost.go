@@ -10,10 +10,10 @@ import (
 )
 
 // I1: a committed publish is never lost. Each delivery ends delivered, dead-lettered,
-// cancelled or, under the latest order, superseded, or it is still pending, awaiting retry or
-// held. A delivery counts as
-// delivered only if it was answered with 2xx. It is given up at its horizon, neither
-// earlier nor later. It is cancelled or held only by the owner's will.
+// cancelled or, under the latest order, superseded, or it is still pending, awaiting retry
+// or held. A delivery counts as delivered only if it was answered with 2xx. It is given up
+// at its horizon, neither earlier nor later. It is cancelled or held only by the owner's
+// will.
 
 // checkDecision checks a decision against the rules for the end of a schedule.
 func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Decision) {

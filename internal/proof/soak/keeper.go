@@ -16,7 +16,8 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-// audits, prunes, acknowledges and forgets run side by side, each as often as it can, until ctx ends.
+// audits, prunes, acknowledges and forgets run side by side, each as often as it can,
+// until ctx ends.
 func (c *cycle) audits(ctx context.Context) error {
 	return c.often(ctx, "auditing", func(ctx context.Context) error {
 		if err := c.auditAll(ctx); err != nil {

@@ -128,10 +128,9 @@ func MigratePool(ctx context.Context, pool *pgxpool.Pool, cfg *Config) error {
 	return pgtx.WithSQL(pool, func(db *sql.DB) error { return Migrate(ctx, db, cfg) })
 }
 
-// Migrations returns the numbered files that Migrate applies, for those who have a
-// tool of their own. Their names are unqualified. They only ever go forward, and a
-// released one never changes.
-// They record themselves in surehook_migrations.
+// Migrations returns the numbered files that Migrate applies, for those who have a tool of
+// their own. Their names are unqualified. They only ever go forward, and a released one
+// never changes. They record themselves in surehook_migrations.
 func Migrations() fs.FS {
 	return migrate.Files(files)
 }

@@ -123,8 +123,7 @@ func endOf(ctx context.Context, err error) error {
 }
 
 // CheckProxies reports everything that is wrong with the proxies of config, such as
-// "dispatch: Config".
-// Nothing of their URLs is in the errors: they may hold credentials.
+// "dispatch: Config". Nothing of their URLs is in the errors: they may hold credentials.
 func CheckProxies(config string, proxies map[string]*url.URL) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(proxies)) {

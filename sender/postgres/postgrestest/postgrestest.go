@@ -8,10 +8,11 @@
 //	}
 //
 // The server is that of the environment variable SUREHOOK_TEST_POSTGRES, a URL, if it is
-// set. Else one is started from installed binaries (those of initdb in PATH, else the newest
-// in /usr/lib/postgresql, where Debian puts them), once in a process. It ends with the process, also if that is killed, and keeps
-// nothing. Without binaries the test is skipped, and says why; it fails instead if the
-// environment variable SUREHOOK_REQUIRE, a list with commas, names postgres.
+// set. Else one is started from installed binaries (those of initdb in PATH, else the
+// newest in /usr/lib/postgresql, where Debian puts them), once in a process. It ends with
+// the process, also if that is killed, and keeps nothing. Without binaries the test is
+// skipped, and says why; it fails instead if the environment variable SUREHOOK_REQUIRE, a
+// list with commas, names postgres.
 package postgrestest
 
 import (
