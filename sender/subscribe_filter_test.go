@@ -27,7 +27,7 @@ func TestFilterIsChecked(t *testing.T) {
 	require.Len(t, all, 2)
 	require.Equal(t, "filter", all[0].Field)
 	require.Contains(t, all[0].Reason, `a path begins with "data."`)
-	require.Equal(t, `sender: invalid subscription: filter: ["data.x"].gt: it is a number or a string: nothing else is less or greater`, all[1].Error())
+	require.Equal(t, `sender: invalid subscription: filter: ["data.x"].gt: it must be a number or a string: nothing else is less or greater`, all[1].Error())
 	_, err = r.Update(ctx, s.ID, sender.SubscriptionChange{Filter: &bad})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 

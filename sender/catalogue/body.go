@@ -20,12 +20,12 @@ func (t *Type) BodySchema(v *Version) json.RawMessage {
 		}
 		data = moved
 	}
-	return must(t.bodySchema(v, data))
+	return encoded(t.bodySchema(v, data))
 }
 
 // BodyExample is what is posted of an example.
 func (t *Type) BodyExample(v *Version, e *Example) json.RawMessage {
-	return must(members{
+	return encoded(members{
 		{"id", exampleID},
 		{"type", t.Name},
 		{"occurred_at", exampleTime},
@@ -36,8 +36,8 @@ func (t *Type) BodyExample(v *Version, e *Example) json.RawMessage {
 	})
 }
 
-// must encodes what was checked by New.
-func must(m members) json.RawMessage {
+// encoded returns the JSON of what New has checked, so that it can be encoded.
+func encoded(m members) json.RawMessage {
 	b, err := encode(m)
 	if err != nil {
 		return nil

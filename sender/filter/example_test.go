@@ -28,5 +28,5 @@ func ExampleParse() {
 	_, err := filter.Parse([]byte(`{"or": [{"data.status": "paid"}, {"data.amount": {"gt": true}}]}`))
 	fmt.Println(err)
 	// Output:
-	// or[1]["data.amount"].gt: it is a number or a string: nothing else is less or greater
+	// or[1]["data.amount"].gt: it must be a number or a string: nothing else is less or greater
 }

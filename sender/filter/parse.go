@@ -134,7 +134,7 @@ func (p *parser) pass(t json.Token) {
 func (p *parser) expression(at string, depth int) *clause {
 	if t := p.token(); t != json.Delim('{') {
 		p.pass(t)
-		p.wrong(at, `an expression is an object, such as {"data.status": "paid"}`)
+		p.wrong(at, `it must be an object, such as {"data.status": "paid"}`)
 		return nil
 	}
 	var parts []*clause
@@ -212,7 +212,7 @@ func (p *parser) list(at string, k kind, depth int) *clause {
 	}
 	if t := p.token(); t != json.Delim('[') {
 		p.pass(t)
-		p.wrong(at, `a list of expressions stands here, such as [{"data.status": "paid"}, {"data.status": "settled"}]`)
+		p.wrong(at, `it must be a list of expressions, such as [{"data.status": "paid"}, {"data.status": "settled"}]`)
 		return nil
 	}
 	var parts []*clause
@@ -224,7 +224,7 @@ func (p *parser) list(at string, k kind, depth int) *clause {
 	}
 	p.token()
 	if n == 0 {
-		p.wrong(at, "the list is empty: it has one expression or more")
+		p.wrong(at, "the list is empty: give one expression or more")
 	}
 	return together(k, parts)
 }
@@ -280,7 +280,7 @@ func (p *parser) operator(at, op string, c *clause) {
 			c.kind = absent
 		default:
 			p.pass(t)
-			p.wrong(at, "it is true or false")
+			p.wrong(at, "it must be true or false")
 		}
 		return
 	case "in":
@@ -297,9 +297,9 @@ func (p *parser) operator(at, op string, c *clause) {
 	case !ok:
 		return
 	case op == "prefix" && l.shape != isString:
-		p.wrong(at, `it is a string: what begins with it matches`)
+		p.wrong(at, `it must be a string: what begins with it matches`)
 	case op != "eq" && op != "prefix" && l.shape != isString && l.shape != isNumber:
-		p.wrong(at, "it is a number or a string: nothing else is less or greater")
+		p.wrong(at, "it must be a number or a string: nothing else is less or greater")
 	}
 	c.conditions = append(c.conditions, condition{op: op, literals: []literal{l}})
 }
@@ -307,7 +307,7 @@ func (p *parser) operator(at, op string, c *clause) {
 func (p *parser) in(at string, c *clause) {
 	if t := p.token(); t != json.Delim('[') {
 		p.pass(t)
-		p.wrong(at, `a list of values stands here, such as ["paid", "settled"]`)
+		p.wrong(at, `it must be a list of values, such as ["paid", "settled"]`)
 		return
 	}
 	in := condition{op: "in"}
@@ -319,7 +319,7 @@ func (p *parser) in(at string, c *clause) {
 	}
 	p.token()
 	if n == 0 {
-		p.wrong(at, "the list is empty: nothing would match")
+		p.wrong(at, "the list is empty, so nothing would match: give one value or more")
 	}
 	in.index()
 	c.conditions = append(c.conditions, in)
