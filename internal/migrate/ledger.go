@@ -39,8 +39,8 @@ func ReadSQLite(set string, row func(query string, args ...any) Row) (Ledger, er
 		})
 }
 
-// ReadMySQL is ReadPostgres for MySQL and MariaDB, in the connection's database.
-func ReadMySQL(set string, row func(query string, args ...any) Row) (Ledger, error) {
+// readMySQL is ReadPostgres for MySQL and MariaDB, in the connection's database.
+func readMySQL(set string, row func(query string, args ...any) Row) (Ledger, error) {
 	return readLedger(
 		row(`SELECT COUNT(*) > 0, COUNT(CASE WHEN column_name = 'needs' THEN 1 END) > 0 FROM information_schema.columns
 			WHERE table_schema = DATABASE() AND table_name = 'surehook_migrations'`),

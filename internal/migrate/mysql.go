@@ -38,7 +38,7 @@ func mysqlTo(ctx context.Context, db *sql.DB, set string, fsys fs.FS) error {
 	}
 	defer conn.Close()
 	ledger := func() (Ledger, error) {
-		return ReadMySQL(set, func(query string, args ...any) Row { return conn.QueryRowContext(ctx, query, args...) })
+		return readMySQL(set, func(query string, args ...any) Row { return conn.QueryRowContext(ctx, query, args...) })
 	}
 	l, err := ledger()
 	if err != nil {
