@@ -17,9 +17,9 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// signedBy ends the test unless a request's header of Standard Webhooks has a signature
-// with each of the secrets, newest first and last those that wait, and no others, and the
-// header of its own scheme is signed with the first.
+// signedBy ends the test unless a request is signed with these secrets. The header of
+// Standard Webhooks has a signature with each of them, newest first and last those that
+// wait, and no others. The header of TimestampBody is signed with the first.
 func signedBy(t *testing.T, p sendertest.Request, inOrder ...signing.Secret) {
 	t.Helper()
 	signatures := strings.Fields(p.Header.Get("Webhook-Signature"))

@@ -237,9 +237,9 @@ func (v *visit) console() (pages []byte) {
 	return pages
 }
 
-// files is what whoever has the database has: the files of SQLite while they are open,
-// so that the log that is written ahead is there; a dump of PostgreSQL, or a failure or
-// a word without the program for it.
+// files returns what anybody has who has the database. Of SQLite these are the files while
+// they are open, so that the log that is written ahead is there. Of PostgreSQL it is a
+// dump; without the program for it the test fails or says so.
 func (p place) files(t *testing.T) (all []byte) {
 	t.Helper()
 	if p.driver == "sqlite" {

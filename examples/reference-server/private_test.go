@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The SQLite file holds bodies, names and callback URLs: it and the files that SQLite
-// puts beside it are their owner's alone while the program runs, under whatever umask,
-// and also if they were not before.
+// The SQLite file holds bodies, names and callback URLs. So it and the files that SQLite
+// puts beside it are their owner's alone while the program runs, under whatever umask, and
+// also if they were not before.
 func TestDatabaseFilesAreTheirOwnersAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")

@@ -161,10 +161,10 @@ func sixTo4(a netip.Addr) (b [16]byte) {
 
 var errDialled = errors.New("dialled")
 
-// A URL that passes at registration is dialled as it was checked: a literal is dialled
-// as the address that was checked, and a name is a name to the Go resolver and to the C
-// library's, which take shortened, octal and hexadecimal numbers for addresses. All
-// names lead to loopback here, and no dial gets there.
+// A URL that passes at registration is dialled as it was checked. A literal is dialled as
+// the address that was checked. A name is a name to the Go resolver and to the C
+// library's, which take shortened, octal and hexadecimal numbers for addresses. All names
+// lead to loopback here, and no dial gets there.
 func FuzzDialOfRegisteredURL(f *testing.F) {
 	for _, u := range ssrftest.URLs {
 		f.Add(u.URL)

@@ -132,9 +132,9 @@ func TestSlowlyKeptBody(t *testing.T) {
 	})
 }
 
-// The bytes of a delivery do not change between its attempts: not if another converter is
-// deployed, not if the subscription is pinned to a newer version, not if a process has no
-// catalogue, and not if the delivery is sent again after its end.
+// The bytes of a delivery do not change between its attempts. They stay if another
+// converter is deployed, if the subscription is pinned to a newer version, if a process
+// has no catalogue, and if the delivery is sent again after its end.
 func TestBytesNeverChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVersioned(t)

@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// These hold for any order of events: each claim has a token of its own, a final status
-// never changes and has its time, a queued job has a due time, a job is begun no more
-// often without progress than it may be, and a cancellation ends a job that is not
-// running at once.
+// These hold for any order of events. Each claim has a token of its own. A final status
+// never changes and has its time. A queued job has a due time. A job is begun no more
+// often without progress than it may be. A cancellation ends a job that is not running at
+// once.
 func TestPropertyJobsEndOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

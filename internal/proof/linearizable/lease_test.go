@@ -259,10 +259,10 @@ func leaseHistory(t *testing.T, o order, p *place) []porcupine.Operation {
 	return ops
 }
 
-// The histories of leases are linearizable: one process holds a delivery at a time,
-// from its claim to the end of its lease, numbers rise by one, a result counts if and
-// only if its token is the present lease's, and no delivery is claimed before it is due
-// or after it has ended.
+// The histories of leases are linearizable. One process holds a delivery at a time, from
+// its claim to the end of its lease. Numbers rise by one. A result counts if and only if
+// its token is the present lease's. No delivery is claimed before it is due or after it
+// has ended.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, o order, p *place) {

@@ -251,8 +251,8 @@ func (s *rotating) rotate(o *rotatedOwner) {
 
 // Secrets are replaced while events flow. No delivery is refused, whenever within the
 // overlap an endpoint learns of the new secret and however far its clock is off within the
-// window: by the default verifier in any case, and by one that knows the header of
-// TimestampBody alone if the new secret signs later.
+// window. The default verifier refuses none in any case, and one that knows the header of
+// TimestampBody alone none if the new secret signs later.
 func TestRotationWhileEventsFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := []signing.Scheme{signing.TimestampBody{}}
