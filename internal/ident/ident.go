@@ -1,6 +1,6 @@
-// Package ident holds the forms of the identifiers that cross the wire, so that the
-// sending and the receiving side refuse exactly the same ones. It never truncates or
-// normalises: an identifier that does not have the form is an error.
+// Package ident has the forms of identifiers, so that the sending and the receiving side
+// refuse exactly the same ones, and the form of texts that any database can store. It never
+// truncates or normalises an identifier: one that does not have the form is an error.
 package ident
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits, in bytes.
+// Limits. Those of texts are in bytes.
 const (
 	MaxEventID    = 128
 	maxType       = 128
