@@ -171,7 +171,8 @@ func (p *Portal) onShown(ctx context.Context, r *http.Request, do func(subscribe
 // overlaps are how long the old secret may stay valid, by the form's values.
 var overlaps = map[string]time.Duration{"1": 24 * time.Hour, "3": 3 * 24 * time.Hour, "7": 7 * 24 * time.Hour, "30": 30 * 24 * time.Hour}
 
-// rotate makes a new secret, which waits for half of the overlap unless it is told to sign.
+// rotate makes a new secret. It waits for half of the overlap, unless the customer has it
+// sign before.
 func (p *Portal) rotate(ctx context.Context, r *http.Request) (outcome, error) {
 	overlap, ok := overlaps[r.PostForm.Get("overlap")]
 	if !ok {
