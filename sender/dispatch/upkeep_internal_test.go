@@ -11,14 +11,14 @@ import (
 func TestUnusedSlotsOfAReplayStay(t *testing.T) {
 	p := &pump{}
 	p.upkeep = newUpkeep(p)
-	p.leave(10, databaseClock{})
+	p.leaveSpare(10, databaseClock{})
 	taken := p.takeSpare()
 	require.Zero(t, p.takeSpare().slots, "they are taken")
 	p.keepSpare(taken, 4)
 	taken = p.takeSpare()
 	require.Equal(t, 6, taken.slots)
 
-	p.leave(3, databaseClock{})
+	p.leaveSpare(3, databaseClock{})
 	p.keepSpare(taken, 0)
 	require.Equal(t, 3, p.takeSpare().slots)
 }
