@@ -89,8 +89,9 @@ type SenderConfig struct {
 
 	// Catalogue has the service's event types. Events are published in the newest version of
 	// their type's data, and new subscriptions are pinned to it: see [sender.Settings]. An
-	// event in a version that its type does not have is refused. All processes on one database
-	// have the same catalogue, or while it is deployed the one before.
+	// event in a version that its type does not have is refused, and so is a subscription that
+	// asks for a fact in the order OrderLatest: see [sender.RegistryConfig].Facts. All
+	// processes on one database have the same catalogue, or while it is deployed the one before.
 	Catalogue *catalogue.Catalogue
 
 	// OwnPolicies say which retry schedules, horizons and times until disabling subscriptions

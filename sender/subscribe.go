@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -173,12 +172,8 @@ func (r *Registry[Tx]) subscription(n NewSubscription) (Subscription, error) {
 const subscriptionPrefix = "wsub_"
 
 func checkSubscriptionID(id string) error {
-	rest, ok := strings.CutPrefix(id, subscriptionPrefix)
-	if !ok || rest == "" {
-		return refuseField("id", "id: ", "it must be %q, and letters, digits, hyphens or underscores after that", subscriptionPrefix)
-	}
-	if err := ident.EventID(id); err != nil {
-		return refuseField("id", "id: ", "it %s", strings.TrimPrefix(err.Error(), "event id "))
+	if err := ident.PrefixedID(subscriptionPrefix, id); err != nil {
+		return refuseField("id", "id: ", "it %v", err)
 	}
 	return nil
 }

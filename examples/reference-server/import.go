@@ -54,7 +54,7 @@ const (
 	maxImportErrors = 1000
 	maxName         = 255 // characters
 	shownID         = 80
-	maxImportState  = 1 << 20 // bytes: so many errors fit, though a byte of an id may need six in JSON
+	maxImportState  = 1 << 20 // bytes; maxImportErrors fit, even if each byte of their ids takes six in JSON
 )
 
 // importState is what an import goes on from.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an import goes on from can be stored, and its result, whatever its entries are.
+// An import can store its state and its result, whatever its entries are.
 func TestStateOfAnImport(t *testing.T) {
 	t.Parallel()
 	id := strings.Repeat("\x01", shownID)

@@ -4,6 +4,7 @@
 package ident
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -31,6 +32,19 @@ const (
 // split in two ways.
 func EventID(s string) error {
 	return token("event id", s, MaxEventID, false)
+}
+
+// PrefixedID reports what is wrong with an id that a caller gives, or nil: it begins with the
+// prefix, and has the form of an event's id. The error's text goes on from "it".
+func PrefixedID(prefix, s string) error {
+	rest, ok := strings.CutPrefix(s, prefix)
+	if !ok || rest == "" {
+		return fmt.Errorf("must be %q, and letters, digits, hyphens or underscores after that", prefix)
+	}
+	if err := EventID(s); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "event id "))
+	}
+	return nil
 }
 
 // Type reports what is wrong with an event's type, or nil: words of letters,

@@ -31,7 +31,7 @@ type Change struct {
 	// Path leads to what was changed in the data, as /total/amount; [] is each item of a list.
 	Path string `json:"path,omitempty"`
 
-	// What describes the change in words.
+	// The change, in words.
 	What string `json:"what"`
 }
 

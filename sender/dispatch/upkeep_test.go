@@ -150,7 +150,7 @@ func (s countless) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.
 	return done, err
 }
 
-// The notices of a sweep are told of, also if the store could not do all that a sweep is for.
+// The hooks get the notices of a sweep even if the store could not do all of the sweep.
 func TestNoticesOfASweepThatFailsInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

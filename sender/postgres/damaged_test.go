@@ -146,7 +146,7 @@ func TestWakesOfNoHead(t *testing.T) {
 	change(pause, subscriptionID(1, 0))
 	require.Equal(t, map[string]int{subscriptionID(0, 0): 1}, claimedOf(exchange(t, s, batchOf(nil, 10)).Claimed), "the other one is seen to be paused")
 	p.exec(t, `DELETE FROM {}.surehook_heads WHERE subscription = (SELECT no FROM {}.surehook_subscriptions WHERE id = '`+subscriptionID(0, 0)+`')`)
-	p.exec(t, `INSERT INTO {}.surehook_wakes SELECT no FROM {}.surehook_subscriptions, generate_series(1, 200) WHERE id = '`+subscriptionID(0, 0)+`'`) // as so many pauses and resumes do
+	p.exec(t, `INSERT INTO {}.surehook_wakes SELECT no FROM {}.surehook_subscriptions, generate_series(1, 200) WHERE id = '`+subscriptionID(0, 0)+`'`) // two hundred pauses and resumes leave as many
 	change(resume, subscriptionID(1, 0))
 	require.Equal(t, map[string]int{subscriptionID(1, 0): 1}, claimedOf(exchange(t, s, batchOf(nil, 10)).Claimed))
 }

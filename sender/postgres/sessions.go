@@ -15,8 +15,8 @@ import (
 
 // dispatcherConns is the largest number of connections of the dispatchers of a process: one
 // for steps, one for bodies, keyrings and looks, one for upkeep, and one that only beats use.
-// What else runs at a time waits for one of the others. If a beat waited for them, others
-// would take the process for gone.
+// Further calls wait for one of the first three. If a beat waited with them, other processes
+// would take this one for gone.
 const dispatcherConns = 4
 
 // dispatcherPool holds the connections of the dispatchers of this process, while somebody

@@ -169,9 +169,8 @@ func TestDisablingNeverWaitsForACaller(t *testing.T) {
 	p.consistent(t)
 }
 
-// Of two events about one object the first is expanded first, even if its transaction was open
-// for so long that scans of the outbox begin behind it, and the second is committed right after
-// it.
+// The first of two events about one object is expanded first. Its transaction was open for so
+// long that scans of the outbox begin behind it, and the second one is committed right after it.
 func TestLateCommitsKeepTheOrderOfAnObject(t *testing.T) {
 	for name, others := range map[string]int{"few": 1, "many": 40} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
@@ -262,12 +261,8 @@ func (n *Request) validate() error {
 }
 
 func checkID(id string) error {
-	rest, ok := strings.CutPrefix(id, "rpl_")
-	if !ok || rest == "" {
-		return fmt.Errorf("%w id %q: it must be \"rpl_\", and letters, digits, hyphens or underscores after that", sender.ErrInvalid, id)
-	}
-	if err := ident.EventID(id); err != nil {
-		return fmt.Errorf("%w id: it %s", sender.ErrInvalid, strings.TrimPrefix(err.Error(), "event id "))
+	if err := ident.PrefixedID("rpl_", id); err != nil {
+		return fmt.Errorf("%w id: it %w", sender.ErrInvalid, err)
 	}
 	return nil
 }

@@ -1,0 +1,63 @@
+package jobs_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender/jobs"
+)
+
+// looking is a store that is looked at before a transaction begins.
+type looking struct {
+	jobs.Store[tx]
+	looks, begun atomic.Int64
+}
+
+func (l *looking) InTx(ctx context.Context, fn func(tx) error) error {
+	l.begun.Add(1)
+	return l.Store.InTx(ctx, fn)
+}
+
+func (l *looking) AnyDue(ctx context.Context, kinds []string) (some bool, err error) {
+	l.looks.Add(1)
+	err = l.Store.InTx(ctx, func(tx tx) error {
+		for _, kind := range kinds {
+			due, _, err := l.Store.DueTx(ctx, tx, kind, 1)
+			if err != nil {
+				return err
+			}
+			some = some || len(due) > 0
+		}
+		return nil
+	})
+	return some, err
+}
+
+// Where a transaction keeps other writers waiting, workers begin none while nothing is due.
+func TestIdleWorkersOnlyLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		store := &looking{Store: b.store}
+		second := nothing
+		second.Name = "second"
+		j, err := jobs.New[tx](store, []kind{nothing, second}, &config{Logger: quiet})
+		require.NoError(t, err)
+		b.start(j)
+		synctest.Wait()
+		began := store.begun.Load() // to prune
+		looked := store.looks.Load()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, began, store.begun.Load())
+		require.Equal(t, looked+10, store.looks.Load())
+		for _, of := range []string{"work", "second"} {
+			job := b.submit(b.jobs(config{}, nothing, second), jobs.Submission{Kind: of}) // which does not wake j
+			require.Equal(t, jobs.Succeeded, b.finished(j, job.ID).Status)
+		}
+	})
+}
