@@ -64,6 +64,7 @@ type unexpanded struct {
 	about        int64
 	whole        bool           // it is expanded whole
 	content      *rules.Content // what filters are asked about; nil: none was
+	wanted       []bool         // which of its matches with filters get it, by these
 }
 
 // made is a new delivery, with its event.
@@ -238,6 +239,7 @@ func (e *expansion) decide(found []unexpanded, all *matches, plan *fanout.Plan) 
 		}
 	}
 	plan.Share()
+	e.askFilters(found, all, plan.Makes)
 	e.x.More = e.x.More || plan.More || e.unread < len(found)
 	for _, m := range plan.Makes {
 		before := e.x
@@ -282,8 +284,8 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 		e.newests = append(e.newests, e.newest)
 	}
 	whole = whole && most == len(list)
-	for _, a := range list[:most] {
-		if !a.gets(ev) || a.subscription == ev.about && !all.byName(ev) || !e.wants(ev, a) {
+	for i, a := range list[:most] {
+		if !a.gets(ev) || a.subscription == ev.about && !all.byName(ev) || !ev.wants(i, a) {
 			continue
 		}
 		e.x.Deliveries++

@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/internal/lru"
 	"github.com/surehook/surehook/sender/rules"
 )
@@ -31,6 +33,8 @@ const (
 	convertedNow = 1 << 20
 	// filteredAhead bounds the bodies that are read for the next one, if they are several.
 	filteredAhead = 4 << 20
+	// leastAsked is how many events make the start of a goroutine worth its cost.
+	leastAsked = 32
 )
 
 // bodies are what filters read of events. An expansion of this process has them read for the
@@ -218,13 +222,41 @@ func (e *expansion) remembered(of []*match, unknown map[int64]bool) {
 	}
 }
 
-// wants tells whether a subscription that an event matches gets it, by its filter.
-func (e *expansion) wants(ev *unexpanded, a *match) bool {
-	if a.filtered == 0 {
-		return true
+// askFilters decides by filters which matches get the events of a plan. Of all that is done
+// while the expander's lock is held, this alone takes the processor for long, so it takes all
+// processors.
+func (e *expansion) askFilters(found []unexpanded, all *matches, makes []fanout.Make) {
+	var asked []fanout.Make
+	for _, m := range makes {
+		if len(all.filtered(&found[m.At])) > 0 {
+			asked = append(asked, m)
+		}
 	}
-	asked, there := e.filters[a.subscription]
-	return there && e.contentOf(ev).Wants(asked, ev.subscription != 0)
+	var processors sync.WaitGroup
+	for part := range slices.Chunk(asked, max(leastAsked, (len(asked)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))) {
+		processors.Go(func() {
+			for _, m := range part {
+				e.askAbout(&found[m.At], all, m.Most)
+			}
+		})
+	}
+	processors.Wait()
+}
+
+// askAbout decides about the first matches of an event.
+func (e *expansion) askAbout(ev *unexpanded, all *matches, most int) {
+	list, _ := all.of(ev)
+	ev.wanted = make([]bool, most)
+	for i, a := range list[:most] {
+		if asked, there := e.filters[a.subscription]; there && a.gets(ev) {
+			ev.wanted[i] = e.contentOf(ev).Wants(asked, ev.subscription != 0)
+		}
+	}
+}
+
+// wants tells whether a match, which stands at a place of its list, gets an event by its filter.
+func (ev *unexpanded) wants(at int, a *match) bool {
+	return a.filtered == 0 || at < len(ev.wanted) && ev.wanted[at]
 }
 
 // contentOf is what filters are asked about.

@@ -18,6 +18,7 @@ func filterRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
 		{"is stored", "A subscription is read with the filter that it was created or updated with, or without one.", filterStored[Tx]},
 		{"decides by content", "Of the events that sender.Matches gives it, a subscription with a filter gets those whose bodies its filter matches, and one without a filter gets all.", filterDecides[Tx]},
+		{"many events", "However many events one step expands, each is decided by its own body.", filterMany[Tx]},
 		{"by the payload version", "A filter is asked about the body that its subscription gets: that of the payload version which it is pinned to when the event is expanded. Each is made once, however many subscriptions get it. If it cannot be made, the event gets there.", filterVersions[Tx]},
 		{"large bodies", "The size of a body changes nothing about who gets the event: each is decided, once, and all are expanded in the end.", filterLargeBodies[Tx]},
 		{"in chunks", "An event for many subscriptions with filters is expanded in parts, each of which asks a bounded number of them.", filterChunks[Tx]},
@@ -120,6 +121,25 @@ func filterDecides[Tx any](w *world[Tx]) {
 		all += len(want)
 	}
 	w.equal(made, all, "deliveries that Expanded counts")
+}
+
+func filterMany[Tx any](w *world[Tx]) {
+	sub := w.subscribeFiltered(w.subscriber(), `{"data.n":{"lt":100}}`, "*")
+	var drafts, want []sender.Draft
+	for i := range 200 { // those that match stand together and among others
+		n := i * 37 % 200
+		if i < 50 {
+			n = i
+		}
+		d := w.draftWith("a.b", fmt.Sprintf(`{"n":%d}`, n))
+		if drafts = append(drafts, d); n < 100 {
+			want = append(want, d)
+		}
+	}
+	w.publish(drafts...)
+	x := w.expandOnce(dispatch.ExpandParams{Events: len(drafts), Deliveries: len(drafts)})
+	w.equal(x.Deliveries, len(want), "deliveries of one step")
+	w.equal(w.events(sub), sorted(want...), "events delivered")
 }
 
 // versionDates are the payload versions of some events: the data of each has a member of its name.
