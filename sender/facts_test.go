@@ -46,7 +46,11 @@ func TestOrderLatestIsNotForFacts(t *testing.T) {
 		fields := sender.FieldErrors(err)
 		require.Len(t, fields, 1)
 		require.Equal(t, "order", fields[0].Field)
-		require.Equal(t, `by the order "latest" newer events replace older ones, and each event of the type "`+c.fact+`" counts, for which "`+c.asked+`" asks: ask for other types, or for another order`, fields[0].Reason)
+		has := ""
+		if c.asked != c.fact {
+			has = `; "` + c.asked + `" has it`
+		}
+		require.Equal(t, `in the order "latest" a newer event replaces older ones, and each event of the type "`+c.fact+`" counts: choose another order, or event types without this one`+has, fields[0].Reason)
 	}
 
 	text := "something else"

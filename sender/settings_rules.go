@@ -120,7 +120,11 @@ func (l settingsLimits) checkFacts(types []string, order Order) error {
 	for _, asked := range types {
 		for _, fact := range l.facts {
 			if TypeMatches(asked, fact) {
-				return refuseField("order", "settings: ", "by the order %q newer events replace older ones, and each event of the type %q counts, for which %q asks: ask for other types, or for another order", OrderLatest, fact, asked)
+				has := ""
+				if asked != fact {
+					has = fmt.Sprintf("; %q has it", asked)
+				}
+				return refuseField("order", "settings: ", "in the order %q a newer event replaces older ones, and each event of the type %q counts: choose another order, or event types without this one%s", OrderLatest, fact, has)
 			}
 		}
 	}

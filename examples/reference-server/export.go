@@ -57,6 +57,17 @@ func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json
 	return nil
 }
 
+// exportInTurn has the exports of one submitter leave places to those of others. One that waits
+// costs little, so many are claimed.
+func (s *service) exportInTurn(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
+	owner := run.Job().Owner
+	if err := s.exporting.wait(ctx, owner); err != nil {
+		return nil, err
+	}
+	defer s.exporting.leave(owner)
+	return s.exportEvents(ctx, run)
+}
+
 // exportEvents reads the feed as the submitter would, page by page: each commits what
 // it has found, and the cursor, together.
 func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
@@ -174,27 +185,39 @@ type exportAnswer struct {
 }
 
 func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAnswer, error) {
-	j, err := s.jobs.Get(ctx, c.key(in.ID))
-	if err == nil && j.Kind != "export_events" {
-		err = jobs.ErrNotFound
-	}
-	if err != nil {
-		return nil, jobRefusal(err)
-	}
-	if j.Status != jobs.Succeeded {
-		return nil, problem(http.StatusConflict, "the job has not succeeded: its status is "+string(j.Status))
-	}
-	parts, err := s.keptParts(ctx, j)
+	done, err := s.maySend(c)
 	if err != nil {
 		return nil, err
 	}
+	j, parts, err := s.exportOf(ctx, c, in.ID)
+	if err != nil {
+		done()
+		return nil, err
+	}
 	return &exportAnswer{func(hc huma.Context) {
+		defer done()
 		hc.SetHeader("Content-Type", "application/json")
 		if err := s.export(ctx, j.ID, parts, hc.BodyWriter()); err != nil && ctx.Err() == nil {
 			s.log.Error("an export broke off", "job", j.ID, "error", err)
 			panic(http.ErrAbortHandler) // so that nobody takes it for whole
 		}
 	}}, nil
+}
+
+// exportOf is a job that has found events, and in how many parts they are kept.
+func (s *service) exportOf(ctx context.Context, c caller, id string) (j jobs.Job, parts int, err error) {
+	j, err = s.jobs.Get(ctx, c.key(id))
+	if err == nil && j.Kind != "export_events" {
+		err = jobs.ErrNotFound
+	}
+	if err != nil {
+		return j, 0, jobRefusal(err)
+	}
+	if j.Status != jobs.Succeeded {
+		return j, 0, problem(http.StatusConflict, "the job has not succeeded: its status is "+string(j.Status))
+	}
+	parts, err = s.keptParts(ctx, j)
+	return j, parts, err
 }
 
 // forgetExports removes those that are too old.

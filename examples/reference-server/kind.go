@@ -29,7 +29,7 @@ func (s *service) kinds() map[string]kind {
 	return map[string]kind{
 		"import_subscribers": {operatorOnly: true, input: reflect.TypeFor[ImportSubscribers](), results: []reflect.Type{reflect.TypeFor[Imported]()}, run: s.importSubscribers},
 		"replay":             {input: reflect.TypeFor[ReplayDeliveries](), results: []reflect.Type{reflect.TypeFor[Replayed]()}, check: s.checkReplay, run: s.replay, concurrency: 64}, // it waits, mostly
-		"export_events":      {input: reflect.TypeFor[ExportEvents](), results: []reflect.Type{reflect.TypeFor[ExportLink]()}, check: s.checkExport, run: s.exportEvents},
+		"export_events":      {input: reflect.TypeFor[ExportEvents](), results: []reflect.Type{reflect.TypeFor[ExportLink]()}, check: s.checkExport, run: s.exportInTurn, concurrency: exportsQueued},
 	}
 }
 

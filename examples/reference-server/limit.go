@@ -19,6 +19,16 @@ type limits struct{ subscriptions, jobs, requests int }
 const (
 	retrySubscriptions = 60 // somebody must delete one first
 	retryJobs          = 5
+	retryExports       = 5
+)
+
+// Exports at a time, in one process. Each that runs reads all that is kept, and each that is
+// sent has a part of it in memory for as long as its reader is slow.
+const (
+	exportsOfOne  = 2  // of one caller
+	exportsRun    = 4  // as jobs: the others wait
+	exportsSent   = 16 // as answers: one more is refused
+	exportsQueued = 64 // jobs that are claimed, and run or wait
 )
 
 func tooMany(after int, format string, args ...any) *Problem {
@@ -104,6 +114,23 @@ func (s *service) mayAsk(c caller) *Problem {
 		return tooMany(max(1, int(math.Ceil(wait.Seconds()))), "a subscriber may make %d requests a second: ask less often", s.options.limits.requests)
 	}
 	return nil
+}
+
+// maySend gives a request a place to be answered with an export, or refuses it. done leaves the
+// place.
+func (s *service) maySend(c caller) (done func(), err error) {
+	if c.operator() {
+		return func() {}, nil
+	}
+	switch full, ok := s.sending.take(c.id); {
+	case ok:
+		return func() { s.sending.leave(c.id) }, nil
+	case full:
+		p := unavailable("as many exports are being sent as can be at a time: try again", nil)
+		p.retryAfter = retryExports
+		return nil, p
+	}
+	return nil, tooMany(retryExports, "a subscriber may read %d exports at a time: read one to its end, or leave it", exportsOfOne)
 }
 
 // alone has requests of one subscriber, in which something is counted, wait for each

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,9 +181,15 @@ func (s *service) recovered(next http.Handler) http.Handler {
 	})
 }
 
-// routed answers with a problem what no operation has: 404, or 405 with Allow.
+// routed answers with a problem what no operation has: 404, or 405 with Allow. The mux would
+// redirect a path such as //events, and a client that does not follow would take its event for
+// published.
 func routed(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked := r.URL.EscapedPath(); asked != cleaned(asked) {
+			problem(http.StatusNotFound, "there is no such path: write "+cleaned(asked)+" in place of "+asked).write(w)
+			return
+		}
 		h, pattern := mux.Handler(r)
 		if pattern != "" {
 			noteRoute(r, pattern)
@@ -198,6 +206,15 @@ func routed(mux *http.ServeMux, next http.Handler) http.Handler {
 		}
 		notFound("path").write(w)
 	})
+}
+
+// cleaned is a path without empty and dotted parts, as the mux compares it.
+func cleaned(asked string) string {
+	clean := path.Clean("/" + asked)
+	if strings.HasSuffix(asked, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
 }
 
 // silent learns what the mux would answer.

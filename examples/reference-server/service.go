@@ -30,6 +30,8 @@ type service struct {
 	answers   *answers
 	rates     *rates // requests of subscribers
 	guesses   *rates // at the operator's token
+	exporting *places
+	sending   *places // exports
 	readiness *readiness
 
 	keys      []sender.SealingKey // the newest first
@@ -68,7 +70,8 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 		}
 	}()
 	s := &service{options: o, log: log, db: db, keys: given,
-		rates: newRates(float64(o.limits.requests), float64(o.limits.requests)), guesses: newRates(guessesAtOnce, guessesASecond), readiness: &readiness{}}
+		rates: newRates(float64(o.limits.requests), float64(o.limits.requests)), guesses: newRates(guessesAtOnce, guessesASecond),
+		exporting: newPlaces(exportsOfOne, exportsRun), sending: newPlaces(exportsOfOne, exportsSent), readiness: &readiness{}}
 	if s.answers, err = newAnswers(db, given); err != nil {
 		return nil, err
 	}
@@ -108,7 +111,7 @@ func (s *service) assemble(keys *sender.Keys) error {
 		return err
 	}
 	s.types = types
-	config := sender.RegistryConfig{Network: network, Retention: s.options.retention, PayloadVersion: types.Newest(), OwnPolicies: s.options.policy.Own}
+	config := sender.RegistryConfig{Network: network, Retention: s.options.retention, PayloadVersion: types.Newest(), Facts: types.Facts(), OwnPolicies: s.options.policy.Own}
 	if s.options.challenge {
 		s.challenger, err = challenge.New(&challenge.Config{Network: network, Timeout: s.options.timeout, UserAgent: userAgent()})
 		errs = append(errs, err)

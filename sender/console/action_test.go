@@ -271,6 +271,27 @@ func TestNoticeOfAReplayThatIsGone(t *testing.T) {
 	require.NotContains(t, notice(), list[0].ID)
 }
 
+// A notice of a dead letter outlives it. It leads to a page that says what was there, when, and
+// where to go on.
+func TestNoticeOfADeadLetterThatIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	at := "/deliveries/" + b.deliveries(b.dead)[2].ID
+	require.Contains(t, b.get("/notices?all=1").text, `href=".`+at+`"`)
+	require.Equal(t, http.StatusOK, b.get(at).status)
+	b.pass(366 * 24 * time.Hour)
+	_, err := b.disp.Prune(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, b.get("/notices?all=1").text, `href=".`+at+`"`)
+	for _, p := range []page{b.get(at), b.post(at+"/redeliver", nil)} {
+		require.Equal(t, http.StatusNotFound, p.status)
+		require.Contains(t, p.text, "There is no delivery "+strings.TrimPrefix(at, "/deliveries/"))
+		require.Contains(t, p.text, "a dead letter for longer")
+		require.Regexp(t, `Its id was made <time[^>]*>369 d 8 h</time> ago`, p.text)
+		require.Regexp(t, `href="[./]+/dead-letters"`, p.text)
+	}
+}
+
 // The list of superseded deliveries leads to a replay of these.
 func TestReplayOfSuperseded(t *testing.T) {
 	t.Parallel()

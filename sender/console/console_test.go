@@ -235,12 +235,21 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	for _, path := range []string{
-		"/nowhere", "/subscriptions/wsub_never", "/deliveries/dlv_never", "/events/evt_never", "/replays/rpl_never", "/subscriptions/",
-		"/replays?after=rpl_never",
+		"/nowhere", "/subscriptions/", "/replays?after=rpl_never",
 	} {
 		p := b.get(path)
 		require.Equal(t, http.StatusNotFound, p.status, path)
 		require.Contains(t, p.text, "There is nothing here", path)
+	}
+	for path, way := range map[string]string{
+		"subscriptions/wsub_never": "subscriptions", "deliveries/dlv_never": "dead-letters", "events/evt_never": "events", "replays/rpl_never": "replays", "customers/sub_never": "deliveries", "jobs/job_never": "jobs",
+	} {
+		p := b.get("/" + path)
+		require.Equal(t, http.StatusNotFound, p.status, path)
+		id := strings.Split(path, "/")[1]
+		require.Regexp(t, `There is no [a-z]+ `+id+`: it was never there, or it is not kept any more`, p.text)
+		require.Contains(t, p.text, `href="../`+way+`"`, path)
+		require.NotContains(t, p.text, "Its id was made")
 	}
 	for path, says := range map[string]string{
 		"/deliveries?status=lost": "pending, awaiting_retry", "/deliveries?since=yesterday&until=now": "yesterday", "/deliveries?type=a+b": "prefix.*",

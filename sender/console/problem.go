@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 )
@@ -36,6 +38,46 @@ func (p partly) Unwrap() error { return p.error }
 type problem struct {
 	Heading, Message string
 	Ours             bool
+	Made             time.Time // when the id was made of what is not there; zero: it does not tell
+	Ways             []crumb   // where to go on
+}
+
+// absent is what the page of a thing says that is not there, by the first part of its path: what
+// the thing is, how long it is kept, and where to go on.
+var absent = map[string]struct {
+	one, kept string
+	ways      []crumb
+}{
+	"deliveries": {
+		"delivery", "A delivery that has ended is kept for a time, and a dead letter for longer: see the service's retention. A notice of it stays until somebody acknowledges it.",
+		[]crumb{{"Dead letters", "dead-letters"}, {"Deliveries", "deliveries"}, {"Notices", "notices"}},
+	},
+	"subscriptions": {
+		"subscription", "One that was deleted is known for a time after the last record of it is gone: see the service's retention. A notice of it stays until somebody acknowledges it.",
+		[]crumb{{"Subscriptions", "subscriptions"}, {"Notices", "notices"}},
+	},
+	"events":    {"event", "An event is kept for a time, and for longer while one of its deliveries is: see the service's retention.", []crumb{{"Events", "events"}}},
+	"replays":   {"replay", "One that has ended is kept for as long as events are: see the service's retention.", []crumb{{"Replays", "replays"}}},
+	"notices":   {"notice", "One that was acknowledged is kept for a time: see the service's retention.", []crumb{{"Notices", "notices?all=1"}}},
+	"customers": {"customer", "One that was deleted is known while there are records of its deliveries.", []crumb{{"Deliveries", "deliveries"}}},
+	"jobs":      {"job", "One that has ended is kept for a time.", []crumb{{"Jobs", "jobs"}}},
+}
+
+// explained says of a thing that is not there what it was.
+func (p problem) explained(r *http.Request) problem {
+	_, path, _ := strings.Cut(r.Pattern, "/")
+	kind, _, _ := strings.Cut(path, "/")
+	id, a := r.PathValue("id"), absent[kind]
+	if id == "" || a.one == "" {
+		return p
+	}
+	p.Message = "There is no " + a.one + " " + id + ": it was never there, or it is not kept any more. " + a.kept
+	p.Ways = a.ways
+	if kind == "deliveries" { // its event's id, and a number
+		id, _, _ = strings.Cut(strings.TrimPrefix(id, "dlv_"), "_")
+	}
+	p.Made = newid.Time(id)
+	return p
 }
 
 // fail answers with a page that says what was wrong. It logs the error unless the
@@ -43,6 +85,9 @@ type problem struct {
 // was about to do.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, p := c.problem(err)
+	if status == http.StatusNotFound {
+		p = p.explained(r)
+	}
 	if status >= http.StatusInternalServerError && !left(r.Context()) {
 		c.cfg.Logger.LogAttrs(r.Context(), slog.LevelError, "console: a request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
 	}

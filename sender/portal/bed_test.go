@@ -101,13 +101,19 @@ const logo = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewB
 
 func newBed(t *testing.T, change ...func(*portal.Config)) *bed {
 	t.Helper()
+	return newBedWithFacts(t, nil, change...)
+}
+
+// newBedWithFacts is a bed whose registry knows of which event types each event counts.
+func newBedWithFacts(t *testing.T, facts []string, change ...func(*portal.Config)) *bed {
+	t.Helper()
 	b := &bed{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	var err error
 	b.store, err = memory.New(&memory.Config{Now: b.clock})
 	require.NoError(t, err)
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
 	require.NoError(t, err)
-	b.reg, err = sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Now: b.clock, PayloadVersion: shop.Second})
+	b.reg, err = sender.NewRegistry(b.store, keys, &sender.RegistryConfig{Now: b.clock, PayloadVersion: shop.Second, Facts: facts})
 	require.NoError(t, err)
 	b.pub, err = sender.NewPublisher(b.store, &sender.PublisherConfig{Now: b.clock})
 	require.NoError(t, err)

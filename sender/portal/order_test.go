@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/portal"
 )
@@ -57,6 +58,39 @@ func TestOrderOfAnEndpoint(t *testing.T) {
 	require.Equal(t, settings, b.endpoint(id).Settings)
 	v.done(save("order", "relaxed"), at, "Saved.")
 	require.Equal(t, sender.Settings{Rate: 7, PayloadVersion: settings.PayloadVersion}, b.endpoint(id).Settings)
+}
+
+// An order that leaves out older events is refused in its own field for types of which each
+// event counts. What was typed stays, and nothing is saved.
+func TestOrderOfFacts(t *testing.T) {
+	t.Parallel()
+	types, err := shop.New()
+	require.NoError(t, err)
+	b := newBedWithFacts(t, types.Facts())
+	v := b.visit("sub_ada")
+	const says = `in the order "latest" a newer event replaces older ones, and each event of the type "invoice.payment_failed" counts: choose another order, or event types without this one`
+	before, err := b.reg.Subscriptions(t.Context(), "sub_ada", "", 50)
+	require.NoError(t, err)
+	good := b.endpoint(b.ada.good)
+	for _, at := range []string{"/endpoints", "/endpoints/" + good.ID} {
+		for _, asked := range []struct{ types, says string }{{"invoice.*", says + `; "invoice.*" has it`}, {"invoice.payment_failed", says}} {
+			p := v.post(at, "url", "https://new.example.com/", "description", "typed", "types", asked.types, "order", "latest")
+			require.Equal(t, http.StatusUnprocessableEntity, p.status, p.text)
+			said := html.UnescapeString(p.at(t, "order-says").text)
+			require.Contains(t, said, `<p class="bad small">`)
+			require.Contains(t, said, asked.says+"<")
+			p.has(t, `value="latest" checked>`, `value="https://new.example.com/"`, `value="typed"`)
+			require.NotContains(t, p.at(t, "types-say").text, "bad")
+		}
+	}
+	after, err := b.reg.Subscriptions(t.Context(), "sub_ada", "", 50)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	p := v.post("/endpoints/"+good.ID, "url", good.URL, "types", "invoice.paid", "order", "latest")
+	v.done(p, "/endpoints/"+good.ID, "Saved.")
+	p = v.post("/endpoints/"+good.ID, "url", good.URL, "types", "invoice.payment_failed", "order", "latest")
+	require.Equal(t, http.StatusUnprocessableEntity, p.status)
+	p.at(t, "order-says").has(t, says)
 }
 
 // The form has the filter, with what is wrong with it, and with what it would have passed of the
