@@ -3,6 +3,7 @@ package surehook
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // defaults.
 type ReceiverConfig struct {
 	// OlderSecrets are accepted too, while a secret is rotated. There may be three.
-	OlderSecrets []string
+	OlderSecrets SecretTexts
 
 	// Schemes are the ones that are accepted, as in signing.VerifierConfig: the default is
 	// both of a sender of this module, signing.StandardWebhooks first. One that asks for
@@ -30,6 +31,19 @@ type ReceiverConfig struct {
 	// timestamps are checked. ScopeOf must be nil.
 	Receive receiver.Config
 }
+
+// SecretTexts are secrets in the form in which their issuers show them. A []string can be
+// given in its place. Printing, logging or encoding it shows how many there are.
+type SecretTexts []string
+
+// String shows how many there are.
+func (s SecretTexts) String() string { return fmt.Sprintf("[%d secrets]", len(s)) }
+
+// Format writes String, whatever the verb.
+func (s SecretTexts) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalJSON shows what String does.
+func (s SecretTexts) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
 
 // NewReceiver returns the receiving side of a service, for the events of one sender. It
 // verifies with secret, and keeps its markers and versions in store, in the transactions

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"reflect"
 	"slices"
 	"time"
@@ -60,7 +59,7 @@ type SenderConfig struct {
 
 	// Proxies are the HTTP proxies that a subscription's Settings.Proxy can name: see
 	// [dispatch.Config].
-	Proxies map[string]*url.URL
+	Proxies sender.Proxies
 
 	// Schemes sign deliveries and challenges. The default is signing.DefaultSchemes.
 	Schemes []signing.Scheme

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/catalogue/shop"
+	"github.com/surehook/surehook/sender/challenge"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
 	outbound "github.com/surehook/surehook/sender/memory"
@@ -313,6 +315,37 @@ func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 	_, err = s.Replays.Create(ctx, replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered}})
 	require.ErrorIs(t, err, sender.ErrRetention)
 	require.ErrorIs(t, s.Registry.Resume(ctx, sub.ID, sender.Resume{}), sender.ErrRetention)
+}
+
+// What holds secrets keeps them, whatever prints it.
+func TestConfigsKeepSecrets(t *testing.T) {
+	const secret = "hunter2-hunter2-hunter2"
+	in := surehook.ReceiverConfig{
+		OlderSecrets: []string{secret},
+		Receive:      receiver.Config{Handshake: &receiver.Handshake{VerifyToken: secret, Origins: []string{"origin.example"}}},
+	}
+	proxies := map[string]*url.URL{"eu": {Scheme: "http", Host: "proxy.example", User: url.UserPassword(secret, secret)}, "none": nil}
+	out := surehook.SenderConfig{
+		OlderKeys: []sender.SealingKey{{ID: "before", Key: []byte(secret)}},
+		Proxies:   proxies, Dispatch: dispatch.Config{Proxies: proxies},
+	}
+	values := []any{in, &in, in.OlderSecrets, in.Receive, in.Receive.Handshake, *in.Receive.Handshake, out, &out, out.Proxies, out.Dispatch, challenge.Config{Proxies: proxies}}
+	var printed bytes.Buffer
+	for _, v := range values {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+			fmt.Fprintf(&printed, verb+"\n", v)
+		}
+		slog.New(slog.NewTextHandler(&printed, nil)).Info("m", "v", v)
+		slog.New(slog.NewJSONHandler(&printed, nil)).Info("m", "v", v)
+		encoded, _ := json.Marshal(v) // functions cannot be encoded
+		printed.Write(encoded)
+	}
+	for _, form := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), "104 117 110"} {
+		require.NotContains(t, printed.String(), form)
+	}
+	for _, shown := range []string{"[1 secrets]", "origin.example", "eu:http://proxy.example", "before"} {
+		require.Contains(t, printed.String(), shown)
+	}
 }
 
 // A rotation's overlap holds with the default schemes: what each of the old secrets has

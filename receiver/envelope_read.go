@@ -76,6 +76,9 @@ func (e *Envelope) again(body []byte, id, kind string, f signing.Facts) (Event, 
 }
 
 func (e *Envelope) complete(ev Event) (Event, *Error) {
+	if ev.Body == nil { // without a body; a column that is NOT NULL refuses nil
+		ev.Body = []byte{}
+	}
 	body := ev.Body
 	var err error
 	if ev.Data, err = e.data(body); err != nil {

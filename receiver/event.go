@@ -21,7 +21,7 @@ type Event struct {
 
 	PayloadVersion string          // the version of Data, as a date; "" if the sender has none
 	Data           json.RawMessage // a part of Body, or a form as a JSON object; nil if there is none
-	Body           []byte          // the bytes that the signature covers; not to be changed
+	Body           []byte          // the bytes that the signature covers, never nil; not to be changed
 
 	Scope    string           // from the configuration, or from the key that verified
 	Verified signing.Verified // which scheme and key; zero for a dead letter that is applied by hand

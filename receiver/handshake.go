@@ -72,6 +72,15 @@ type Handshake struct {
 	HookSecret func(ctx context.Context, m signing.Message, secret signing.Secret) error
 }
 
+// Format writes h with every verb, and of VerifyToken whether it is set.
+func (h Handshake) Format(f fmt.State, verb rune) {
+	type plain Handshake // has no Format
+	if h.VerifyToken != "" {
+		h.VerifyToken = "[hidden]"
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), plain(h))
+}
+
 const (
 	hookSecretHeader   = "X-Hook-Secret"
 	minVerifyToken     = 16

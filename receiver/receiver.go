@@ -78,6 +78,9 @@ func (r *Receiver[Tx]) checkScope() error {
 	return nil
 }
 
+// Scope returns the scope that New was given; empty: it depends on the request.
+func (r *Receiver[Tx]) Scope() string { return r.scope }
+
 // Timeout returns Config.Timeout, or its default. A caller that leases an event while the
 // receiver applies it must hold the lease for longer than that, or than Trusted.Timeout.
 func (r *Receiver[Tx]) Timeout() time.Duration { return r.cfg.Timeout }

@@ -44,12 +44,16 @@ func openConsumer(t require.TestingT, path string) (*sql.DB, *receiver.Receiver[
 }
 
 func newReceiver(t require.TestingT, db *sql.DB, store markers.Store[*sql.Tx], cfg receiver.Config) *receiver.Receiver[*sql.Tx] {
+	return newReceiverOf(t, db, store, "default", cfg)
+}
+
+func newReceiverOf(t require.TestingT, db *sql.DB, store markers.Store[*sql.Tx], scope string, cfg receiver.Config) *receiver.Receiver[*sql.Tx] {
 	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
 	cfg.Logger = quiet
-	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), store, "default", &cfg)
+	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), store, scope, &cfg)
 	require.NoError(t, err)
 	return rcv
 }

@@ -21,11 +21,19 @@ type Catchup[Tx any] struct {
 	cursors CursorStore[Tx]
 	todo    receiver.Work[Tx]
 	cfg     Config
+	unnamed bool // Config.Name was left out
 	running atomic.Bool
 }
 
-// ErrRunning: Run is under way on this Catchup.
-var ErrRunning = errors.New("catchup: it is running already")
+var (
+	// ErrRunning: Run is under way on this Catchup.
+	ErrRunning = errors.New("catchup: it is running already")
+
+	// ErrFormerName: Config.Name is empty, and the database has no cursor of the scope's
+	// name, but one of the name "default". Before, every feed without a name had that one.
+	// It may be this feed's or another's: Config.Name says which.
+	ErrFormerName = errors.New(`catchup: whose is the cursor "default"?`)
+)
 
 // New makes a Catchup that applies events with w, as rcv.Handler(w) applies posted ones.
 // inTx and cursors must be for rcv's database. Cursors are stored in rcv's transactions,
@@ -33,8 +41,15 @@ var ErrRunning = errors.New("catchup: it is running already")
 // bounds the work for an event. A nil cfg means all defaults. All problems are reported at
 // once.
 func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], w receiver.Work[Tx], cfg *Config) (*Catchup[Tx], error) {
-	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, todo: w, cfg: cfg.withDefaults()}
+	own := ""
+	if rcv != nil {
+		own = rcv.Scope()
+	}
+	c := &Catchup[Tx]{source: source, rcv: rcv, inTx: inTx, cursors: cursors, todo: w, cfg: cfg.withDefaults(own), unnamed: cfg == nil || cfg.Name == ""}
 	errs := []error{c.cfg.validate(), w.Check()}
+	if rcv != nil {
+		errs = append(errs, c.cfg.checkScope(own))
+	}
 	for _, need := range []struct {
 		missing bool
 		what    string
@@ -57,7 +72,8 @@ func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[T
 // Run follows the feed from the stored cursor, or from its beginning, until ctx ends;
 // then it finishes the current event and returns nil. With Config.Every it reconciles at
 // intervals, the first time at once. A failure that may be temporary is tried again. The
-// error is ErrRunning, or says that the cursor could not be read before ctx ended.
+// error matches ErrRunning or ErrFormerName, or says that the cursor could not be read
+// before ctx ended.
 func (c *Catchup[Tx]) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return ErrRunning
@@ -95,16 +111,28 @@ func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, erro
 func (c *Catchup[Tx]) load(ctx context.Context) (at string, err error) {
 	for try := 0; ; try++ {
 		err := c.inTx(ctx, func(tx Tx) (err error) {
-			at, err = c.cursors.Cursor(ctx, tx, c.cfg.Name)
+			if at, err = c.cursors.Cursor(ctx, tx, c.cfg.Name); err == nil && at == "" && c.unnamed {
+				err = c.refuseFormer(ctx, tx)
+			}
 			return err
 		})
-		if err == nil {
-			return at, nil
+		if err == nil || errors.Is(err, ErrFormerName) {
+			return at, err
 		}
 		if !c.pause(ctx, try, "", fmt.Errorf("catchup: reading the cursor: %w", err), 0) {
 			return "", err
 		}
 	}
+}
+
+// refuseFormer keeps a feed that is there from starting over, and another one from going on
+// from its cursor.
+func (c *Catchup[Tx]) refuseFormer(ctx context.Context, tx Tx) error {
+	former, err := c.cursors.Cursor(ctx, tx, formerName)
+	if err == nil && former != "" {
+		err = fmt.Errorf("%w: set Config.Name to %q if it is this feed's, or to %q to read the feed from its beginning", ErrFormerName, formerName, c.cfg.Name)
+	}
+	return err
 }
 
 func (c *Catchup[Tx]) log() *slog.Logger {

@@ -17,9 +17,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	dedup "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/catchup"
+	cursors "github.com/surehook/surehook/receiver/catchup/sqlite"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/signing"
 )
 
 var errBroken = errors.New("broken")
@@ -349,6 +352,64 @@ func TestHooksThatPanic(t *testing.T) {
 	b.run(c, func() bool { return slices.Contains(called, "Reconciled") })
 	require.Equal(t, []string{"Retry", "Gap", "Refused", "Reconciled"}, called[:4])
 	require.Equal(t, ids, b.effects())
+}
+
+// The feeds of two senders have a cursor each, without a name being given.
+func TestFeedsOfTwoSenders(t *testing.T) {
+	b := newBed(t)
+	for _, scope := range []string{"billing", "shipping"} {
+		b.rcv, b.feed = newReceiverOf(t, b.db, dedup.New(), scope, receiver.Config{}), &fakeFeed{}
+		b.feed.add(3)
+		b.run(b.catchup(effect, catchup.Config{}), func() bool { return len(b.feed.asks) == 1 })
+		require.Empty(t, b.feed.asks[0].after, scope)
+	}
+	require.Len(t, b.effects(), 6)
+	require.Equal(t, []string{"billing", "shipping"}, column(t, b.db, "SELECT name FROM surehook_catchup_cursors ORDER BY name"))
+}
+
+// A cursor of the name that every feed had before is neither passed over nor taken for
+// whatever feed comes first.
+func TestFormerName(t *testing.T) {
+	b := newBed(t)
+	b.feed.add(3)
+	b.run(b.catchup(effect, catchup.Config{}), func() bool { return b.cursor() == "at 3" })
+	b.rcv = newReceiverOf(t, b.db, dedup.New(), "billing", receiver.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b.feed.onAsked(func(string) { cancel() })
+	err := b.catchup(effect, catchup.Config{}).Run(ctx)
+	require.ErrorIs(t, err, catchup.ErrFormerName)
+	require.ErrorContains(t, err, `set Config.Name to "default" if it is this feed's, or to "billing"`)
+	for _, c := range []struct{ name, after string }{{"default", "at 3"}, {"billing", ""}, {"", "at 3"}} {
+		b.feed.asks = nil
+		b.run(b.catchup(effect, catchup.Config{Name: c.name}), func() bool { return len(b.feed.asks) == 1 })
+		require.Equal(t, c.after, b.feed.asks[0].after, "Name %q", c.name)
+	}
+}
+
+// A scope under which the receiver takes nothing is refused at the start: each event would
+// be tried again for ever.
+func TestScope(t *testing.T) {
+	b := newBed(t)
+	shared := newReceiverOf(t, b.db, dedup.New(), "", receiver.Config{ScopeOf: func(v signing.Verified) string { return v.KeyID }})
+	for _, c := range []struct {
+		rcv           *receiver.Receiver[*sql.Tx]
+		scope, refuse string
+	}{
+		{shared, "", "Config.Scope is empty"},
+		{shared, "\x00", "Config.Scope: "},
+		{shared, "billing", ""},
+		{b.rcv, "billing", `Config.Scope is "billing", and the receiver's is "default"`},
+		{b.rcv, "default", ""},
+	} {
+		_, err := catchup.New(b.feed, c.rcv, receiver.SQL(b.db, nil), cursors.New(), receiver.State(effect), &catchup.Config{Scope: c.scope})
+		if c.refuse == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.refuse)
+		require.NotContains(t, err.Error(), "invalid name", "one problem is one error")
+	}
 }
 
 func TestNew(t *testing.T) {

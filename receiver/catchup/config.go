@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/surehook/surehook/internal/ident"
 )
 
 // Config has the optional settings of a Catchup. The zero value and nil are valid.
 type Config struct {
-	// Name tells the cursors of several feeds in one store apart. Two feeds that share a
-	// name go on from each other's cursor, and miss events: give each feed a name of its own.
-	// Defaults to "default".
+	// Name is the name of the feed's cursor. Two feeds that share a name go on from each
+	// other's cursor, and miss events: give each feed of one sender a name of its own.
+	// Defaults to the scope, so that feeds of two senders have two names.
 	Name string
 
 	// Scope is the scope of the markers and the versions. It must be the one under which
 	// the sender's posts are taken. See receiver.Trusted.
-	// Defaults to the receiver's own.
+	// Defaults to the receiver's own; with receiver.Config.ScopeOf or receiver.Secrets it
+	// must be given.
 	Scope string
 
 	// Limit is how many events are asked for at a time.
@@ -82,7 +85,7 @@ type Gap struct {
 }
 
 const (
-	defaultName     = "default"
+	formerName      = "default" // every feed's that had no name
 	defaultLimit    = 100
 	maxLimit        = 200
 	minWait         = time.Second
@@ -100,12 +103,13 @@ const (
 	beyondPresent = time.Minute
 )
 
-func (c *Config) withDefaults() Config {
+func (c *Config) withDefaults(scope string) Config {
 	var out Config
 	if c != nil {
 		out = *c
 	}
-	out.Name = cmp.Or(out.Name, defaultName)
+	out.Scope = cmp.Or(out.Scope, scope)
+	out.Name = cmp.Or(out.Name, out.Scope)
 	out.Limit = cmp.Or(out.Limit, defaultLimit)
 	out.Wait = cmp.Or(out.Wait, defaultWait)
 	out.RetryMin = cmp.Or(out.RetryMin, defaultRetryMin)
@@ -114,7 +118,10 @@ func (c *Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	errs := []error{CheckName(c.Name)}
+	var errs []error
+	if c.Name != c.Scope { // the scope is checked with the receiver
+		errs = append(errs, CheckName(c.Name))
+	}
 	if c.Limit < 1 || c.Limit > maxLimit {
 		errs = append(errs, fmt.Errorf("catchup: Limit is %d: it must be from 1 to %d", c.Limit, maxLimit))
 	}
@@ -128,4 +135,19 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("catchup: RetryMin is %v and RetryMax %v: they must be positive, and RetryMax the longer one", c.RetryMin, c.RetryMax))
 	}
 	return errors.Join(errs...)
+}
+
+// checkScope refuses a scope under which the receiver takes no event, since each would be
+// tried again for ever. own is the receiver's; empty: it depends on the request.
+func (c *Config) checkScope(own string) error {
+	switch {
+	case c.Scope == "":
+		return errors.New("catchup: Config.Scope is empty, and the receiver's scope depends on whose key verifies: give the scope under which the posts of this feed's sender are taken")
+	case own != "" && c.Scope != own:
+		return fmt.Errorf("catchup: Config.Scope is %q, and the receiver's is %q: leave it out, or give the receiver of that sender", c.Scope, own)
+	}
+	if err := ident.Scope(c.Scope); err != nil {
+		return fmt.Errorf("catchup: Config.Scope: %w", err)
+	}
+	return nil
 }

@@ -34,6 +34,7 @@ func TestInbox(t *testing.T) {
 func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Parallel()
 	t.Run("acknowledged first, applied afterwards", func(t *testing.T) { recordsThenApplies(t, open(t)) })
+	t.Run("an empty body", func(t *testing.T) { emptyBody(t, open(t)) })
 	t.Run("duplicates in any order have one effect", func(t *testing.T) { oneEffect(t, open(t)) })
 	t.Run("facts in any order have one effect each", func(t *testing.T) { oneEffectOfFacts(t, open(t)) })
 	t.Run("lower versions first", func(t *testing.T) { keepsOrder(t, open(t)) })

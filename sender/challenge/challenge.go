@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/surehook/surehook/internal/guard"
@@ -54,7 +53,7 @@ type Config struct {
 	Timeout time.Duration
 
 	// Proxies and UnguardedTransport are as in dispatch.Config.
-	Proxies            map[string]*url.URL
+	Proxies            sender.Proxies
 	UnguardedTransport http.RoundTripper
 
 	// Schemes sign the challenge. The default is signing.DefaultSchemes.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -94,7 +93,7 @@ type Config struct {
 	// off. A proxy that says nothing for half of an attempt's time is asked whether it is
 	// alive (OPTIONS *, with Max-Forwards: 0). If it gives any answer, the endpoint is the
 	// one that has not answered.
-	Proxies map[string]*url.URL
+	Proxies sender.Proxies
 
 	// UnguardedTransport makes the POSTs instead of the dispatcher's own transport. Then
 	// only your transport can keep callback URLs from leading into your own network, follow
