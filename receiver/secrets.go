@@ -252,6 +252,7 @@ func (s *Secrets) verify(ctx context.Context, m signing.Message, facts bool) (v 
 	if name == "" || len(name) > maxName {
 		return v, f, "", s.refuse(m)
 	}
+	name = strings.Clone(name) // else what is remembered would keep the whole URL
 	holder, err := s.find(ctx, name, nil)
 	if err != nil {
 		return v, f, "", s.orRefuse(m, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,6 +101,22 @@ func newDoor(t *testing.T, lookup receiver.Lookup, cfg *receiver.SecretsConfig, 
 	d.rcv, err = receiver.New(secrets, d.b.inTx, d.b.store, "", rcvCfg)
 	require.NoError(t, err)
 	return d
+}
+
+// A name that is remembered keeps nothing else of its request, or a thousand strangers with
+// long URLs would fill the memory.
+func TestNameOfItsOwn(t *testing.T) {
+	var name string
+	d := newDoor(t, func(_ context.Context, asked string) (receiver.Keyholder, error) {
+		name = asked
+		return receiver.Keyholder{}, receiver.ErrUnknownKey
+	}, nil, nil)
+	m := receivertest.NewSender(t, signing.GenerateSecret(), nil).Request(newEvent(1)).Message()
+	m.URL = "/hooks/acme?" + strings.Repeat("x", 1<<16)
+	_, err := d.rcv.Receive(t.Context(), m, receiver.State(func(context.Context, *memory.Tx, receiver.Event) error { return nil }))
+	require.ErrorIs(t, err, receiver.ErrUnknownKey)
+	require.Equal(t, "acme", name)
+	require.NotSame(t, unsafe.StringData(m.URL[len("/hooks/"):]), unsafe.StringData(name))
 }
 
 func (d door) send(name string, req *receivertest.Request) (receiver.Answer, error) {

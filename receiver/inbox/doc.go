@@ -45,9 +45,14 @@
 // # One inbox, one set of tables
 //
 // Whatever is in the tables is one inbox, and every Run on them applies all of it. So two
-// inboxes that differ in their receiver or their work need tables of their own: a schema
-// each on PostgreSQL, a file each on SQLite. If a receiver with one scope claims an event of
-// another scope, it puts that back, and logs it at Warn. With Secrets every scope is its own.
+// inboxes that differ in their receiver or their work need tables of their own. On
+// PostgreSQL that is a schema each. On SQLite it is a file each, in which the receiver's
+// markers and the tables of the work stand, too: one transaction changes all of them. For
+// several senders into one file, have one receiver with Secrets or Config.ScopeOf, one
+// inbox, and a work that looks at Event.Scope.
+//
+// If a receiver with one scope claims an event of another scope, it puts that back, and
+// logs it at Warn. With Secrets or Config.ScopeOf every scope is its own.
 //
 // # Order
 //

@@ -21,7 +21,8 @@ import (
 // Config of a store, and of [Migrate] or [MigratePool], which must be given the same.
 type Config struct {
 	// Schema is the tables' schema, up to 63 bytes. Its case is kept. If it is empty,
-	// each transaction's search_path decides.
+	// each transaction's search_path decides. The tables of a schema are one inbox: another
+	// one, of another receiver or with other work, needs a schema of its own.
 	Schema string
 }
 

@@ -21,7 +21,8 @@ type Store struct{}
 
 var _ inbox.Store[*sql.Tx] = (*Store)(nil)
 
-// New returns a store. The tables must be there: see [Migrate].
+// New returns a store. The tables must be there: see [Migrate]. They are one inbox: another
+// one, of another receiver or with other work, needs a database file of its own.
 func New() *Store { return &Store{} }
 
 // now is in microseconds, but exact to the millisecond only.
