@@ -256,7 +256,7 @@ func TestPartsAgreeOnTheCatalogue(t *testing.T) {
 	owner, _, err := s.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
 	require.NoError(t, err)
 	_, err = s.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: owner.ID, URL: "https://customer.example/", Settings: sender.Settings{Order: sender.OrderLatest}})
-	require.ErrorContains(t, err, `each event of the type "order.cancelled" counts, for which "*" asks`)
+	require.ErrorContains(t, err, `each event of the type "order.cancelled" counts: choose another order, or event types without this one; "*" has it`)
 }
 
 // An endpoint sees deliveries and challenges alike, and all parts that send events again
