@@ -143,7 +143,7 @@ func testAnswers[Tx any](t *testing.T, b bed[Tx]) {
 			err := b.effect(ctx, tx, ev)
 			<-ctx.Done()
 			return err
-		}, cfg: receiver.Config{Timeout: 30 * time.Millisecond}, status: 503, body: unavailable, reason: "timeout"},
+		}, cfg: receiver.Config{Timeout: time.Second}, status: 503, body: unavailable, reason: "timeout"}, // it gets to the handler in that time
 		{name: "commit failed", inTx: func(ctx context.Context, fn func(Tx) error) error {
 			err := b.inTx(ctx, func(tx Tx) error { return errors.Join(fn(tx), errLook) })
 			if err.Error() == errLook.Error() {

@@ -110,6 +110,7 @@ func TestServersReadTimeoutStays(t *testing.T) {
 	b, _ := onSQLite(t)
 	srv := httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(receiver.State(b.effect)))
 	srv.Config.ReadTimeout = 50 * time.Millisecond
+	srv.Config.ReadHeaderTimeout = time.Minute // otherwise the former ends a header that comes late, too
 	srv.Start()
 	defer srv.Close()
 	a, err := newSender(t).Request(newEvent(1)).Slow(5*time.Millisecond).Post(t.Context(), srv.URL)
@@ -121,7 +122,7 @@ func TestServersReadTimeoutStays(t *testing.T) {
 // on the same request.
 func TestDeadlineIsCleared(t *testing.T) {
 	b, _ := onSQLite(t)
-	const timeout = 100 * time.Millisecond
+	const timeout = time.Second // the transaction must end in that time
 	var remote sync.Map
 	conns := 0
 	inner := b.receiver(t, &receiver.Config{Timeout: timeout}).Handler(receiver.State(b.effect))
@@ -134,7 +135,7 @@ func TestDeadlineIsCleared(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 				t.Error("the request ended with the deadline of its body")
-			case <-time.After(2 * timeout):
+			case <-time.After(timeout * 11 / 10):
 			}
 		}
 	}))
@@ -159,7 +160,7 @@ func TestDeadlineIsTakenBack(t *testing.T) {
 	})
 	require.Equal(t, 200, newSender(t).Request(newEvent(1)).Serve(recording).Status)
 	require.Len(t, set, 2)
-	require.WithinDuration(t, start.Add(8*time.Second), set[0], time.Second)
+	require.WithinRange(t, set[0], start.Add(8*time.Second), time.Now().Add(8*time.Second))
 	require.Zero(t, set[1])
 }
 

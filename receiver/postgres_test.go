@@ -77,9 +77,9 @@ func TestGroupOnPostgres(t *testing.T) {
 				if later {
 					inTx = postgres.InTx(pool, pgx.TxOptions{})
 				}
-				group, err := receiver.NewGroup(inTx, pgxExec, &receiver.GroupConfig{Transactions: 2})
+				group, err := receiver.NewGroup(inTx, pgxExec, &receiver.GroupConfig{Transactions: 2, Timeout: patient})
 				require.NoError(t, err)
-				testGroup(t, newReceiver(t, group.InTx, b.store, nil), b)
+				testGroup(t, newReceiver(t, group.InTx, b.store, &receiver.Config{Timeout: patient}), b)
 				rcv := newReceiver(t, group.InTx, b.store, nil)
 				ev := newEvent(1)
 				ev.Object.ID = "quiet"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -22,10 +23,9 @@ func TestThin(t *testing.T) {
 		stored  []receiver.Snapshot[sub]
 		reason  receiver.Reason
 	)
-	rcv := b.receiver(t, &receiver.Config{Timeout: 200 * time.Millisecond, Hooks: receiver.Hooks{
-		Failed: func(_ context.Context, _ receiver.Event, err *receiver.Error) { reason = err.Reason },
-	}})
-	h := rcv.Handler(receiver.Thin(
+	hooks := receiver.Hooks{Failed: func(_ context.Context, _ receiver.Event, err *receiver.Error) { reason = err.Reason }}
+	rcv := b.receiver(t, &receiver.Config{Hooks: hooks})
+	work := receiver.Thin(
 		func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[sub], error) {
 			fetched++
 			require.Zero(t, db.Stats().InUse, "a transaction is open")
@@ -41,7 +41,9 @@ func TestThin(t *testing.T) {
 		func(ctx context.Context, tx *sql.Tx, ev receiver.Event, now receiver.Snapshot[sub]) error {
 			stored = append(stored, now)
 			return b.effect(ctx, tx, ev)
-		}))
+		})
+	h := rcv.Handler(work)
+	hasty := b.receiver(t, &receiver.Config{Timeout: time.Second, Hooks: hooks}).Handler(work) // it gets to the fetch in that time
 	snd := newSender(t)
 
 	ev5 := newEvent(5)
@@ -53,15 +55,16 @@ func TestThin(t *testing.T) {
 
 	for _, c := range []struct {
 		err    error
+		by     http.Handler
 		status int
 		reason receiver.Reason
 	}{
-		{errors.New("the source is away"), 503, receiver.ReasonFetch},
-		{context.DeadlineExceeded, 503, receiver.ReasonTimeout},
-		{errLook, 500, receiver.ReasonPanic},
+		{errors.New("the source is away"), h, 503, receiver.ReasonFetch},
+		{context.DeadlineExceeded, hasty, 503, receiver.ReasonTimeout},
+		{errLook, h, 500, receiver.ReasonPanic},
 	} {
 		fail = c.err
-		require.Equal(t, c.status, snd.Request(ev5).Serve(h).Status)
+		require.Equal(t, c.status, snd.Request(ev5).Serve(c.by).Status)
 		require.Equal(t, c.reason, reason)
 		require.Zero(t, b.rows(t))
 	}

@@ -274,7 +274,7 @@ func TestReconcileOfABusyFeedEnds(t *testing.T) {
 		occurred = occurred.Add(time.Minute)
 		publish(occurred)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	report, err := b.catchup(effect, catchup.Config{}).Reconcile(ctx, "")
 	require.NoError(t, err)

@@ -150,7 +150,7 @@ func missed(t *testing.T, b both) {
 	schedule, err := backoff.Fixed(10 * time.Millisecond)
 	require.NoError(t, err)
 	dispatcher, err := dispatch.New(b.store, keys, &dispatch.Config{
-		Network: network, Timeout: 5 * time.Second, Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule}}, Logger: quiet,
+		Network: network, Timeout: 30 * time.Second, Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule}}, Logger: quiet,
 	})
 	require.NoError(t, err)
 	dispatching, stop := context.WithCancel(ctx)

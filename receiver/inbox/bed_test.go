@@ -111,18 +111,8 @@ func onPostgresSQL(t testing.TB) base[*sql.Tx] {
 	}, db}
 }
 
-// hasty is a store whose leases are always short: they end during the receiver's Timeout,
-// as the leases of a process that stands still do.
-type hasty[Tx any] struct {
-	inbox.Store[Tx]
-	lease time.Duration
-}
-
-func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, _ time.Duration) ([]inbox.Claim, error) {
-	return h.Store.ClaimTx(ctx, tx, limit, h.lease)
-}
-
-// hastyOnce is a store whose first lease is short.
+// hastyOnce is a store whose first lease is short: it ends during the receiver's Timeout, as
+// the lease of a process that stands still does.
 type hastyOnce[Tx any] struct {
 	inbox.Store[Tx]
 	claimed *atomic.Bool

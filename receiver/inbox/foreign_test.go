@@ -29,7 +29,7 @@ func TestForeign(t *testing.T) {
 	verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: schemes, Deduplicated: true})
 	require.NoError(t, err)
 	var applied, types []string
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	const events = 6
 	rcv, err := receiver.New(verifier, open.inTx, open.dedup, "default", &receiver.Config{

@@ -162,7 +162,7 @@ func TestEachEventWakes(t *testing.T) {
 	committed := false
 	b.run(func() bool {
 		// The first claim finds the quick one, and the second one is due to its signal.
-		if !committed && claims.Load() == 2 && b.ends.of(receiver.Applied) == 1 {
+		if !committed && claims.Load() >= 2 && b.ends.of(receiver.Applied) == 1 {
 			committed = true
 			close(held)
 			require.Equal(t, 200, <-posted)
@@ -301,7 +301,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 	calls, lost := 0, 0
 	var mu sync.Mutex
 	stolen := make(chan struct{}, 8)
-	open.store = hasty[Tx]{open.store, 200 * time.Millisecond}
+	open.store = hastyOnce[Tx]{open.store, new(atomic.Bool)}
 	b = newBed(t, open, func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -313,7 +313,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 			}
 		}
 		return b.effect(ctx, tx, ev)
-	}, inbox.Config{Hooks: inbox.Hooks{LeaseLost: func(context.Context, inbox.Claim) {
+	}, inbox.Config{Workers: 1, Hooks: inbox.Hooks{LeaseLost: func(context.Context, inbox.Claim) { // no other worker of ours claims it meanwhile
 		mu.Lock()
 		lost++
 		mu.Unlock()
