@@ -3,6 +3,7 @@ package deduptest_test
 import (
 	"context"
 	"database/sql"
+	"maps"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -165,13 +166,18 @@ func prove[Tx any](t *testing.T, all []breakage[Tx], good func(t *testing.T) (fu
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			found := deduptest.Broken(t, c.caught, 8*time.Second, func(t *testing.T) deduptest.Harness[Tx] {
-				store, h := good(t)
-				b := &broken[Tx]{full: store}
-				c.change(b, &h)
-				h.Store = *b
-				return h
-			})
+			// On a busy machine a store that does not wait can be slower than the suite gives it to
+			// show that. So the suite has some tries.
+			found := map[string][]string{}
+			for try := 0; try < 5 && len(found) < len(c.caught); try++ {
+				maps.Copy(found, deduptest.Broken(t, c.caught, 8*time.Second, func(t *testing.T) deduptest.Harness[Tx] {
+					store, h := good(t)
+					b := &broken[Tx]{full: store}
+					c.change(b, &h)
+					h.Store = *b
+					return h
+				}))
+			}
 			for _, name := range c.caught {
 				require.Contains(t, found, name, "the store passed, or there is no such rule")
 				t.Logf("%s: %s", name, found[name][0])

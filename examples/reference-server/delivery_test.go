@@ -98,7 +98,7 @@ func TestDeliveryRecord(t *testing.T) {
 func TestErrorClasses(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		s := start(t, p, "-timeout", "1s")
+		s := start(t, p, "-timeout", "4s") // the others fail in that time
 		require.Contains(t, s.logged(), "-timeout is short")
 		c := s.customer("c")
 		slow, redirecting := newEndpoint(t), newEndpoint(t)

@@ -69,7 +69,6 @@ func TestDeliverOverTheWire(t *testing.T) {
 
 // An attempt is recorded with its class, and there is one POST, whatever the endpoint does.
 func TestAttemptClasses(t *testing.T) {
-	const timeout = 300 * time.Millisecond
 	for _, c := range []struct {
 		name    string
 		step    sendertest.Step
@@ -90,7 +89,7 @@ func TestAttemptClasses(t *testing.T) {
 		{"410", sendertest.Status(410), sender.ClassStatus, 410, "", 1},
 		{"500", sendertest.Status(500), sender.ClassStatus, 500, "", 1},
 		{"hangs", sendertest.Hang(), sender.ClassTimeout, 0, "", 1},
-		{"slow headers", sendertest.SlowHeaders(50 * time.Millisecond), sender.ClassTimeout, 0, "", 1},
+		{"slow headers", sendertest.SlowHeaders(time.Second), sender.ClassTimeout, 0, "", 1},
 		{"slow body", sendertest.Drip(50*time.Millisecond, 1000), sender.ClassTimeout, 200, "", 1},
 		{"endless body", sendertest.Endless(), sender.ClassNone, 200, "", 1},
 		{"closes without an answer", sendertest.CloseWithoutAnswer(), sender.ClassReset, 0, "", 1},
@@ -104,6 +103,10 @@ func TestAttemptClasses(t *testing.T) {
 			ep := sendertest.NewEndpoint(t, c.step)
 			b.Subscribe("sub_a", ep.URL())
 			b.Publish("sub_a")
+			timeout := time.Duration(0) // the default
+			if c.class == sender.ClassTimeout {
+				timeout = 3 * time.Second // the request arrives in that time
+			}
 			_, err := b.Dispatcher(dispatch.Config{Timeout: timeout}).RunOnce(t.Context())
 			require.NoError(t, err)
 			d := b.Delivery()

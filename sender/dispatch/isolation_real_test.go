@@ -21,7 +21,7 @@ import (
 // hundred connections hang. The bound is the attempts' timeout: if healthy attempts waited
 // for hanging ones, they would wait that long.
 func TestHangingEndpointsOverTheWire(t *testing.T) {
-	const hanging, events, timeout = 300, 50, 10 * time.Second
+	const hanging, events, timeout = 300, 50, 30 * time.Second
 	b := bedtest.New(t)
 	hang := sendertest.NewEndpoint(t, sendertest.Hang())
 	came := make(chan time.Time, events+20)

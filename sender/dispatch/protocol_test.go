@@ -178,7 +178,7 @@ func TestFailuresOverHTTP2(t *testing.T) {
 			srv.answer = c.answer
 			timeout := time.Duration(0) // the default
 			if c.class == sender.ClassTimeout {
-				timeout = time.Second
+				timeout = 4 * time.Second // the handshakes are over by then
 			}
 			publish, _ := protocolBed(t, a, srv, nil, timeout)
 			for n := range 2 {
@@ -274,6 +274,7 @@ func TestServerThatChoosesNoProtocol(t *testing.T) {
 	a := bedtest.NewAuthority(t)
 	srv := newProtocolServer(t, a)
 	srv.silent = true
+	srv.answer = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Keep-Alive", "timeout=60") }
 	publish, _ := protocolBed(t, a, srv, nil, 0)
 	for range 10 {
 		require.Equal(t, sender.ClassNone, publish().Class)
@@ -293,7 +294,8 @@ func TestServerThatClosesKeptConnections(t *testing.T) {
 			store, err := memory.New(&memory.Config{Now: func() time.Time { return now }})
 			require.NoError(t, err)
 			b := bedtest.NewOn(t, store)
-			ep := sendertest.NewEndpoint(t, sendertest.Status(200), sendertest.CloseWithoutAnswer(), then)
+			patient := sendertest.Answer(200, http.Header{"Keep-Alive": {"timeout=60"}}, "") // a busy machine takes its time until the next post
+			ep := sendertest.NewEndpoint(t, patient, sendertest.CloseWithoutAnswer(), then)
 			sub, _ := b.Subscribe("sub_a", ep.URL())
 			d := b.Dispatcher(dispatch.Config{})
 			run := func() {

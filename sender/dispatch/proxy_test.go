@@ -151,8 +151,12 @@ func TestProxyThatFails(t *testing.T) {
 			b.Subscribe("sub_a", "http://127.0.0.1:9/")
 			b.Publish("sub_a")
 			var recorded bedtest.Noted[dispatch.Recorded]
+			timeout := time.Duration(0) // the default
+			if c.class == sender.ClassTimeout {
+				timeout = 2 * time.Second // the proxy is connected to in that time
+			}
 			_, err := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{
-				Timeout: 400 * time.Millisecond, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}},
+				Timeout: timeout, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}},
 				Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
 			}).RunOnce(t.Context())
 			require.NoError(t, err)
@@ -275,7 +279,7 @@ func TestProxyThatReachesOneAddress(t *testing.T) {
 			b := bedtest.New(t)
 			b.Subscribe("sub_a", "http://host.example.com/")
 			b.Publish("sub_a")
-			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Timeout: 2 * time.Second, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}})
+			d := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{Timeout: 10 * time.Second, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}})
 			zone := &ssrftest.Zone{Answers: map[string][][]netip.Addr{"host.example.com": {ssrftest.Addresses(strings.Fields(c.addresses)...)}}}
 			d.Dial(zone.Resolver(), func(string) error { return nil })
 			_, err := d.RunOnce(t.Context())

@@ -30,7 +30,7 @@ func subscribeWithCertificate(b *bedtest.Bed, subscriber, url string, c *sender.
 // until waits for other goroutines to do something.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
 		require.True(t, time.Now().Before(deadline), what)
 	}
 }
@@ -96,7 +96,9 @@ func TestTransportsAreBounded(t *testing.T) {
 	ran := make(chan dispatch.Stats)
 	go func() {
 		stats, err := d.RunOnce(t.Context())
-		require.NoError(t, err)
+		if err != nil {
+			t.Error(err)
+		}
 		ran <- stats
 	}()
 	until(t, "all are under way", func() bool { _, _, names := srv.Count(); return len(names) == 2*subscriptions })

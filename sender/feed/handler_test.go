@@ -40,7 +40,7 @@ func mount(t *testing.T, b *bed) *httptest.Server {
 	mux.Handle("/events", h)
 	mux.Handle("/events/{id}", h)
 	server := httptest.NewUnstartedServer(mux)
-	server.Config.WriteTimeout = 50 * time.Millisecond // shorter than a wait
+	server.Config.WriteTimeout = 900 * time.Millisecond // shorter than a wait
 	server.Start()
 	t.Cleanup(server.Close)
 	return server

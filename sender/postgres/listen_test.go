@@ -64,7 +64,7 @@ func TestListenHearsOtherProcesses(t *testing.T) {
 	require.NoError(t, err)
 	other.Wake()
 	awaitWoken(t, other, "it is its own process")
-	require.Eventually(t, func() bool { return !other.Hinting() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !other.Hinting() }, 30*time.Second, time.Millisecond)
 	require.Empty(t, here.Woken())
 
 	cancel()

@@ -95,7 +95,7 @@ func (b *replaying) eventually(query string, args ...any) {
 	require.Eventually(b.t, func() bool {
 		n := 0
 		return b.pool.QueryRow(context.Background(), query, args...).Scan(&n) == nil && n > 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 // claimed publishes an event to each of n subscribers, and claims all.

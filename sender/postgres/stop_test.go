@@ -45,7 +45,9 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var recorded, lost atomic.Int64
-	for range stops {
+	// On a busy machine a run may end before it has recorded anything, so there are more of
+	// them until one has.
+	for n := 0; n < stops || recorded.Load() == 0; n++ {
 		publish(t, s, 300, 1)
 		d, err := dispatch.New(s, keys, &dispatch.Config{
 			UnguardedTransport: answers{2 * time.Millisecond}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -159,7 +159,7 @@ func TestInTxRollsBack(t *testing.T) {
 	}
 	nothingLeft := func() {
 		t.Helper()
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		require.NoError(t, s.InTx(short, func(tx *sql.Tx) error {
 			var n int
@@ -218,7 +218,7 @@ func TestEndedTransaction(t *testing.T) {
 func TestOneConnection(t *testing.T) {
 	p := path(t)
 	owners := register(t, newStore(t, open(t, p, fit), time.Now), 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // whoever waits for a second one fails
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // whoever waits for a second one fails
 	defer cancel()
 	db := open(t, p, fit)
 	db.SetMaxOpenConns(1)

@@ -75,9 +75,10 @@ func TestDiskFull(t *testing.T) {
 	db.SetMaxIdleConns(2)
 	s.dispatch(t)
 	require.Eventually(t, func() bool { return full.Load() >= 3 }, soon, 5*time.Millisecond, "the disk is full")
-	before := begun.Load()
-	time.Sleep(800 * time.Millisecond) // the time of the trouble
-	require.Less(t, begun.Load()-before, int64(60), "it asks all the time")
+	began, before := time.Now(), begun.Load()
+	time.Sleep(800 * time.Millisecond) // the time of the trouble, which a busy machine makes longer
+	asked := begun.Load() - before
+	require.Less(t, float64(asked), 75*time.Since(began).Seconds(), "it asks all the time")
 	require.NotZero(t, s.pending())
 	d.pages.Store(0)
 	s.settled(t, "a full disk")

@@ -100,7 +100,7 @@ func (p *producer[Tx]) finish(t *testing.T) {
 			live += len(page)
 		}
 		return live == 0
-	}, time.Minute, 20*time.Millisecond)
+	}, 5*time.Minute, 20*time.Millisecond)
 }
 
 // deliveries returns all deliveries, with their bodies and attempts.

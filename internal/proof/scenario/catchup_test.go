@@ -108,7 +108,7 @@ func TestCatchup(t *testing.T) {
 	followed := make(chan error, 1)
 	go func() { followed <- catching.Run(following) }()
 	publish("late")
-	require.Eventually(t, func() bool { return len(effectsOf(t, db)) == len(published) }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(effectsOf(t, db)) == len(published) }, time.Minute, 5*time.Millisecond)
 	end()
 	require.NoError(t, <-followed)
 	require.ElementsMatch(t, published, effectsOf(t, db))

@@ -163,23 +163,28 @@ func TestServerThatOffersNoHTTP2(t *testing.T) {
 }
 
 func TestDeadlineAndEnd(t *testing.T) {
-	hang := make(chan struct{})
+	hang, came := make(chan struct{}), make(chan struct{}, 4)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/body" {
 			_, _ = io.WriteString(w, "some")
 			_ = http.NewResponseController(w).Flush()
 		}
 		if r.URL.Path != "/" {
+			came <- struct{}{}
 			<-hang
 		}
 	})
 	defer close(hang)
 	for _, path := range []string{"/headers", "/body"} {
 		opened := s.opened.Load()
-		_, _, err := post(until{t.Context(), time.Now().Add(100 * time.Millisecond)}, s.client, s.URL+path, small)
+		_, _, err := post(until{t.Context(), time.Now().Add(2 * time.Second)}, s.client, s.URL+path, small)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		<-came // in that time
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, cancel)
+		go func() {
+			<-came
+			cancel()
+		}()
 		_, _, err = post(ctx, s.client, s.URL+path, small)
 		require.ErrorIs(t, err, context.Canceled)
 		_, _, err = post(t.Context(), s.client, s.URL, small)

@@ -206,7 +206,7 @@ func TestRefused(t *testing.T) {
 					_ = conn.(*tls.Conn).CloseWrite()
 				}
 			}, append([][]byte{settings}, c.answer...)...)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // nobody answers a second request
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // nobody answers a second request
 			defer cancel()
 			_, _, err := post(ctx, s.client, s.URL, small)
 			require.ErrorIs(t, err, c.want)
@@ -266,7 +266,7 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 	})
 	t.Run("that is never read, with more of it", func(t *testing.T) {
 		s := serveFrames(t, nil, settings, success, frame(frameData, 0, 1, make([]byte, 10<<10)...))
-		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(time.Second)}, s.client, s.URL, make([]byte, length))
+		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(3 * time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, http1.ErrNotTaken)
 	})
 }

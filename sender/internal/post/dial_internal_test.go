@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,33 +13,41 @@ import (
 // A transport tells of its dials, whose timeouts look like any others.
 func TestDialingIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		dial             dialFunc
+		dial             func(timeOut func()) dialFunc
 		begun, connected bool
 	}{
-		"a dial that hangs": {func(ctx context.Context, _, _ string) (net.Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
+		"a dial that hangs": {func(timeOut func()) dialFunc {
+			return func(ctx context.Context, _, _ string) (net.Conn, error) {
+				timeOut()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
 		}, true, false},
-		"a connection that says nothing": {func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			go func() { // reads and never answers
-				buf := make([]byte, 1024)
-				for {
-					if _, err := theirs.Read(buf); err != nil {
-						return
+		"a connection that says nothing": {func(timeOut func()) dialFunc {
+			return func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() { // reads and never answers
+					buf := make([]byte, 1024)
+					for {
+						if _, err := theirs.Read(buf); err != nil {
+							return
+						}
+						timeOut()
 					}
-				}
-			}()
-			return ours, nil
+				}()
+				return ours, nil
+			}
 		}, true, true},
-		"none": {func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }, true, false},
+		"none": {func(func()) dialFunc {
+			return func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
+		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := &http.Transport{DialContext: reporting(c.dial)}
-			defer transport.CloseIdleConnections()
 			var d Dialing
-			ctx, cancel := context.WithTimeout(WithDialing(t.Context(), &d), 50*time.Millisecond)
-			defer cancel()
+			ctx, timeOut := context.WithCancel(WithDialing(t.Context(), &d))
+			defer timeOut()
+			transport := &http.Transport{DialContext: reporting(c.dial(timeOut))}
+			defer transport.CloseIdleConnections()
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://endpoint/", nil)
 			require.NoError(t, err)
 			_, err = transport.RoundTrip(req)
