@@ -79,7 +79,8 @@ type SenderConfig struct {
 	// the events.
 	Challenge bool
 
-	// MaxBodyBytes bounds an event's body. The default is 1 MiB.
+	// MaxBodyBytes bounds an event's body, also in an older payload version. The default is
+	// 1 MiB.
 	MaxBodyBytes int
 
 	// Traceparent returns the trace context of a publish: see [sender.PublisherConfig]. It
@@ -127,7 +128,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 
 	d := c.Dispatch
 	d.Network, d.Retention, d.Timeout, d.Proxies = c.Network, c.Retention, c.Timeout, c.Proxies
-	d.Schemes, d.UserAgent, d.Logger, d.Policy.Own = c.Schemes, c.UserAgent, c.Logger, c.OwnPolicies
+	d.Schemes, d.UserAgent, d.Logger, d.Policy.Own, d.MaxBodyBytes = c.Schemes, c.UserAgent, c.Logger, c.OwnPolicies, c.MaxBodyBytes
 	h := history.Config{Retention: c.Retention, Now: c.Now}
 	if c.Catalogue != nil {
 		d.Convert, h.Convert = c.Catalogue.Convert, c.Catalogue.Convert
@@ -193,6 +194,7 @@ func (c *SenderConfig) overlaps() (errs []error) {
 		{"UserAgent", d.UserAgent != "", ""},
 		{"Logger", d.Logger != nil, ""},
 		{"Convert", d.Convert != nil, "Catalogue"},
+		{"MaxBodyBytes", d.MaxBodyBytes != 0, ""},
 		{"Policy.Own", d.Policy.Own != sender.PolicyBounds{}, "OwnPolicies"},
 	} {
 		if shared.set {

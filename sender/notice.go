@@ -19,7 +19,8 @@ const (
 	// NoticeDisabled: a subscription was disabled, because it failed for too long, or because
 	// its endpoint has stopped it: see GoneStops.
 	NoticeDisabled NoticeKind = "subscription.disabled"
-	// NoticeNetwork: our own network seems to be down.
+	// NoticeNetwork: our own network seems to be down, or our own machine fails attempts,
+	// because it has no descriptors or local ports left, or no certificates of authorities.
 	NoticeNetwork NoticeKind = "network.unreachable"
 	// NoticeProxy: one of the operator's proxies is failing.
 	NoticeProxy NoticeKind = "proxy.failing"

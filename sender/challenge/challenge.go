@@ -177,7 +177,7 @@ func (c *Challenger) Challenge(ctx context.Context, ask sender.Challenge) error 
 		return fmt.Errorf("sender: the challenge was given up: %w", ctx.Err())
 	case answer.ProxyFailed:
 		return fmt.Errorf("%w: %s", sender.ErrProxy, answer.Error)
-	case answer.Exhausted:
+	case answer.Ours:
 		return errors.New("sender: the challenge could not be made: " + answer.Error)
 	}
 	return &Error{Class: answer.Class, StatusCode: answer.StatusCode, Text: answer.Error}

@@ -54,7 +54,7 @@ func noticeTitle(kind sender.NoticeKind, dead, subscription, where string) strin
 	case sender.NoticeDisabled:
 		return at + " was disabled"
 	case sender.NoticeNetwork:
-		return "Our own network seems to be down"
+		return "Our own network or machine fails"
 	case sender.NoticeProxy:
 		return "A proxy is failing"
 	case sender.NoticeReplayFinished:

@@ -79,6 +79,9 @@ func (d *Dispatcher) convert(c *Claimed) conversion {
 		return conversion{c: c, needed: true, err: err}
 	case version == p.Version:
 		return conversion{c: c, needed: c.Number > 1} // an attempt before may have kept another
+	case len(body) > d.cfg.MaxBodyBytes:
+		return conversion{c: c, needed: true, err: fmt.Errorf(
+			"sender: converting the data of %s from version %q to %q makes a body of %d bytes, at most %d are allowed (dispatch.Config.MaxBodyBytes): have the converter make less", c.Event.Type, p.Version, version, len(body), d.cfg.MaxBodyBytes)}
 	}
 	return conversion{c: c, needed: true, body: body}
 }

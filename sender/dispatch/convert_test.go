@@ -232,6 +232,26 @@ func TestFiltersDecideByTheVersionThatIsSent(t *testing.T) {
 	})
 }
 
+// A converter that makes more than may be published holds its delivery up, as one that fails
+// does, until a mended one is deployed.
+func TestConverterThatMakesTooMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		v.subscribe("old", shop.First)
+		v.publish(newestData)
+		body := func(bytes int) sender.Convert { // makes a body of that many, if the head has 500
+			return func(string, string, string, json.RawMessage) (string, json.RawMessage, error) {
+				return shop.First, json.RawMessage(`"` + strings.Repeat("x", bytes-500) + `"`), nil
+			}
+		}
+		require.Empty(t, slices.Collect(maps.Keys(v.run(body(1<<20+500), v.Store, 10*time.Second, http.StatusOK))))
+		require.Contains(t, v.log.String(), "bytes, at most 1048576 are allowed")
+		require.Equal(t, []dispatch.PutOffReason{dispatch.PutOffPayload}, v.putOff.List())
+		require.Equal(t, 0, v.Delivery().AttemptCount, "an attempt that was not made is not counted")
+		require.Len(t, v.run(body(1<<20), v.Store, 2*time.Minute, http.StatusOK)["old"], 1)
+	})
+}
+
 // A process without a catalogue sends nothing in a version that the subscription does not
 // expect.
 func TestPinnedWithoutACatalogue(t *testing.T) {

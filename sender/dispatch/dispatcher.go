@@ -129,6 +129,10 @@ type Config struct {
 	// off.
 	Convert sender.Convert
 
+	// MaxBodyBytes bounds a body that Convert makes. A larger one counts as one that cannot be
+	// made. The default is 1 MiB. Give the Publisher the same.
+	MaxBodyBytes int
+
 	// Traceparent returns the value of the header traceparent (W3C Trace Context, version 00)
 	// of an attempt, so that a receiver's traces can tell of the sender's. ctx has the values
 	// of the context that Hooks.AttemptStart has returned, and c.Event.Traceparent what the
@@ -177,10 +181,12 @@ type Dispatcher struct {
 	unsent  unsentLog
 	running atomic.Bool
 	bound   time.Duration // of a call of the store; zero: none
+	telling chan struct{} // one element for each call of the Notifier
 
 	// These fields outlast a run. The run that is under way guards them.
 	network         networkWatch
 	networkNotified time.Time               // when the operator was notified last
+	machineNotified time.Time               // the same, of our own machine
 	proxies         map[string]proxyNoticed // by name
 }
 
@@ -215,6 +221,7 @@ func newDispatcher(store Store, keys *sender.Keys, cfg *Config, now func() time.
 		unsent:  unsentLog{logged: map[int64]time.Time{}},
 		bound:   max(callTimeout, c.Lease),
 		proxies: map[string]proxyNoticed{},
+		telling: make(chan struct{}, mostLeftBehind),
 	}, nil
 }
 
@@ -234,6 +241,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = 64 << 20
+	}
+	if c.MaxBodyBytes == 0 {
+		c.MaxBodyBytes = 1 << 20
 	}
 	if c.Lease == 0 {
 		c.Lease = max(60*time.Second, 3*c.Timeout)
@@ -279,6 +289,7 @@ func (c Config) problems() []error {
 	bad(c.Slots < 4, "Slots is %d: it must be at least 4", c.Slots)
 	bad(c.PerSubscription < 1, "PerSubscription is %d: it must be at least 1", c.PerSubscription)
 	bad(c.BodyBytes < 0, "BodyBytes is %d: it must be positive", c.BodyBytes)
+	bad(c.MaxBodyBytes < 0, "MaxBodyBytes is %d: it must be positive", c.MaxBodyBytes)
 	bad(c.Lease < 3*c.Timeout, "Lease is %v: it must be at least three times the Timeout, %v", c.Lease, 3*c.Timeout)
 	bad(c.DrainTimeout < 0, "DrainTimeout is %v: it must be positive", c.DrainTimeout)
 	bad(c.MaxIdle < time.Millisecond, "MaxIdle is %v: it must be at least 1ms", c.MaxIdle)
@@ -302,13 +313,13 @@ func (c Config) problems() []error {
 
 // Run dispatches until ctx ends, and then drains: it claims nothing more, gives back the
 // deliveries that were claimed and not begun, waits for the attempts in flight for up to
-// DrainTimeout, and records them. It also waits for the Notifier. It returns nil, or
-// ErrDrainTimeout if it gave up some attempts. Their deliveries become due again when a
-// dispatcher finds that the process is gone, or when their leases end. It returns an error
-// at once if the database is not fit (ErrUnfit), secrets are sealed with a key that it was
-// not given (ErrSealed), or the dispatcher is running already (ErrRunning); it logs this
-// error, too. Run logs all other errors of the database and tries again, also if the
-// database is away when Run is called. No result is lost by them.
+// DrainTimeout, and records them. It also waits for the Notifier, for about a minute at
+// most. It returns nil, or ErrDrainTimeout if it gave up some attempts. Their deliveries
+// become due again when a dispatcher finds that the process is gone, or when their leases
+// end. It returns an error at once if the database is not fit (ErrUnfit), secrets are sealed
+// with a key that it was not given (ErrSealed), or the dispatcher is running already
+// (ErrRunning); it logs this error, too. Run logs all other errors of the database and tries
+// again, also if the database is away when Run is called. No result is lost by them.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if !d.running.CompareAndSwap(false, true) {
 		return d.refused(ctx, ErrRunning)
@@ -332,7 +343,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	p.run(ctx)
 	defer d.post.CloseIdle()
 	err := p.drain(ctx)
-	notifying.Wait() // a Notifier that does not heed its context is no attempt that was given up
+	notifying.Wait() // a Notifier that does not heed its context at once is no attempt that was given up
 	return d.logEnd(ctx, err)
 }
 

@@ -414,7 +414,9 @@ func TestTransportThatPanics(t *testing.T) {
 	_, err := d.RunOnce(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, sender.ClassProtocol, b.Delivery().Attempts[0].Class)
+	require.Equal(t, sender.StatusAwaitingRetry, b.Delivery().Status)
 	require.Contains(t, log.String(), "an attempt panicked")
+	require.Contains(t, log.String(), "our own machine fails attempts")
 	require.Contains(t, log.String(), "a hook panicked")
 	require.NotContains(t, log.String(), "a customer's name", "what a program panics with may be an event")
 }

@@ -179,6 +179,51 @@ func TestNotifierThatGoesOn(t *testing.T) {
 	})
 }
 
+// A Notifier that hangs and heeds no context delays other notices by about a minute, and loses
+// none. It is not called any more when it hangs everywhere.
+func TestNotifierThatHangs(t *testing.T) {
+	for name, hangs := range map[string]func(call int) bool{
+		"once":   func(call int) bool { return call == 1 },
+		"always": func(int) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const notices = 12
+				b := bedtest.New(t)
+				b.Subscribe("sub_a", "http://dead/")
+				over := make(chan struct{})
+				defer close(over)
+				var calls, accepted bedtest.Noted[string]
+				stop := b.Start(b.Dispatcher(dispatch.Config{
+					UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
+					Notifier: func(_ context.Context, n sender.Notice) error {
+						calls.Add(n.ID)
+						if hangs(len(calls.List())) {
+							<-over
+						}
+						accepted.Add(n.ID)
+						return nil
+					},
+				}))
+				for range notices {
+					b.Publish("sub_a")
+				}
+				time.Sleep(time.Hour)
+				if name == "always" {
+					require.Len(t, calls.List(), 8, "calls that hang")
+				} else {
+					ids := accepted.List()
+					slices.Sort(ids)
+					require.Len(t, slices.Compact(slices.Clone(ids)), notices)
+					require.Len(t, ids, notices)
+					require.Contains(t, ids, calls.List()[0], "it was given again")
+				}
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
 // A dead letter is announced to its owner and to the operator, who ask for it, and to
 // nobody else. The deliveries of these announcements fail too, and raise no further
 // announcements.

@@ -13,8 +13,13 @@ import (
 const (
 	noticesAtOnce = 20
 	notifyTimeout = time.Minute
+	// A call of the Notifier that goes on for this long after the end of its context is left
+	// behind, so that other notices are told. It may never return.
+	notifyGrace = 5 * time.Second
+	// mostLeftBehind bounds these calls. While there are as many, the Notifier is not called.
+	mostLeftBehind = 8
 	// A notice that a lost process had claimed is given to another process after this.
-	notifyLease = noticesAtOnce*notifyTimeout + time.Minute
+	notifyLease = noticesAtOnce*(notifyTimeout+notifyGrace) + time.Minute
 	notifyIdle  = 5 * time.Second
 	// A notice that was claimed by a run which ends is given to another one after this.
 	notifySoon = time.Millisecond
@@ -95,9 +100,32 @@ func (d *Dispatcher) settleNotice(ctx context.Context, id string, again time.Dur
 	return d.store.SettleNotice(ctx, id, again)
 }
 
-func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) (err error) {
+// tell gives a notice to the Notifier. It waits for it no longer than notifyTimeout and
+// notifyGrace, also if ctx ends.
+func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) error {
+	select {
+	case d.telling <- struct{}{}:
+	default:
+		return fmt.Errorf("%d calls of it have not returned, though their contexts have ended long ago: it must heed its context", mostLeftBehind)
+	}
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
-	defer cancel()
+	answer := make(chan error, 1)
+	go func() {
+		defer cancel()
+		defer func() { <-d.telling }()
+		answer <- d.callNotifier(ctx, n)
+	}()
+	timer := time.NewTimer(notifyTimeout + notifyGrace)
+	defer timer.Stop()
+	select {
+	case err := <-answer:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("it has not returned after %v, and is left behind: it must heed its context", notifyTimeout+notifyGrace)
+	}
+}
+
+func (d *Dispatcher) callNotifier(ctx context.Context, n sender.Notice) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			d.cfg.Logger.ErrorContext(ctx, "the notifier panicked", "panic", panicText(v), "stack", string(debug.Stack()))
@@ -109,8 +137,11 @@ func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) (err error) {
 
 // Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called until
 // it returns nil, with growing pauses of up to an hour, so it may be called more than once
-// for a notice. It must not take longer than a minute. A notice that somebody has
-// acknowledged in the meantime is not sent any more.
+// for a notice. It must heed its context, which ends after a minute. A call that goes on
+// nevertheless is left behind, so that other notices are told, and its notice is given again
+// later: then the Notifier is called while earlier calls go on. If eight have been left
+// behind, it is not called until one of them returns. A notice that somebody has acknowledged
+// in the meantime is not sent any more.
 type Notifier func(ctx context.Context, n sender.Notice) error
 
 // notifyPause is how long a notice waits after a Notifier did not accept it.

@@ -82,6 +82,17 @@ func (p *pump) excuse(done []*attempt) {
 	}
 }
 
+// noteMachine has the operator notified that this machine is to blame for an attempt's failure,
+// but not more often than of outages.
+func (p *pump) noteMachine(a *attempt, now time.Time) {
+	if now.Sub(p.d.machineNotified) < networkNoticeEvery {
+		return
+	}
+	p.d.machineNotified = now
+	p.notices = append(p.notices, sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, Detail: fmt.Sprintf(
+		"our own machine fails attempts, and not the endpoints, which are not charged with it: %s", a.result.Error)})
+}
+
 // reportNetwork reports the changes that watchNetwork found.
 func (p *pump) reportNetwork(ctx context.Context) {
 	p.mu.Lock()

@@ -21,6 +21,7 @@ import (
 	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/bedtest"
 )
 
@@ -193,9 +194,15 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 // though others answer.
 func TestMachineWithoutResources(t *testing.T) {
 	full := os.NewSyscallError("socket", syscall.EMFILE)
+	unused := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}} // an address that no machine has: as good as no port left
+	_, noPort := unused.Dial("tcp4", "127.0.0.1:80")
+	require.ErrorIs(t, noPort, syscall.EADDRNOTAVAIL)
 	for name, err := range map[string]error{
-		"for the connection": &net.OpError{Op: "dial", Net: "tcp", Err: full},
-		"for the look-up":    &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "dial udp 192.0.2.1:53: " + full.Error(), Name: "endpoint.example"}},
+		"for the connection":       &net.OpError{Op: "dial", Net: "tcp", Err: full},
+		"for any connection":       &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.ENFILE)},
+		"for the look-up":          &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "dial udp 192.0.2.1:53: " + full.Error(), Name: "endpoint.example"}},
+		"for any look-up":          &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "dial udp 192.0.2.1:53: socket: " + syscall.ENFILE.Error(), Name: "endpoint.example"}},
+		"for the connection's end": noPort,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -216,6 +223,10 @@ func TestMachineWithoutResources(t *testing.T) {
 			require.True(t, r.Decision.Uncounted)
 			require.Equal(t, sender.Health{}, r.Decision.Health)
 			require.Contains(t, log.String(), "no resources left")
+			notices, _, err := b.History.Notices(t.Context(), history.NoticeQuery{Subscriber: sender.Operator, Kind: sender.NoticeNetwork})
+			require.NoError(t, err)
+			require.Len(t, notices, 1)
+			require.Contains(t, notices[0].Detail, "no resources left")
 		})
 	}
 }

@@ -21,8 +21,10 @@ type Result struct {
 	Headers    sender.Headers
 	RetryAfter time.Duration // the pause that the answer asked for; 0: none
 	Chance     float64       // in [0,1), for the jitter of the next delay
-	// OwnNetwork tells that the attempt failed because our own network fails, or because
-	// this machine had no resources left for a connection, such as file descriptors.
+	// OwnNetwork tells that the attempt failed because our own network fails, or our own
+	// machine: it had no resources left for a connection, such as file descriptors or local
+	// ports, or has no certificates of authorities by which to verify a server, or the
+	// attempt panicked.
 	OwnNetwork bool
 	// ProxyFailed tells that the attempt failed because the operator's proxy fails: it
 	// hangs, refuses, or wants other credentials.

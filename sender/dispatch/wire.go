@@ -158,6 +158,7 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 			d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
 			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
 				Class: sender.ClassProtocol, Error: "the attempt panicked"}
+			a.excused = true
 			made = p.made(ctx, a)
 		}
 	}()
@@ -171,10 +172,6 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	}
 	w := x.Send(ctx, nil)
 	a.ended(w)
-	if w.Exhausted && d.unsent.due(a.Target.SubscriberNumber, d.now()) {
-		d.cfg.Logger.ErrorContext(ctx, "this machine has no resources left for the connection of an attempt, nor perhaps of others; that is not charged to the endpoint",
-			"event_id", a.Event.ID, "subscriber_id", a.Target.Subscriber)
-	}
 	if d.cfg.Headers.keeps(w.Class) {
 		a.result.Headers = sender.NewHeaders(x.Header(), w.Header)
 	}
@@ -187,7 +184,7 @@ func (a *attempt) ended(w post.Answer) {
 		Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: w.StartedAt, Duration: w.Duration, Class: w.Class, StatusCode: w.StatusCode,
 		Error: w.Error, Snippet: w.Snippet, RetryAfter: w.RetryAfter, ProxyFailed: w.ProxyFailed, ClosedIdle: w.ClosedIdle,
 	}
-	a.excused = w.Exhausted
+	a.excused = w.Ours
 }
 
 // timeAt is the database's time at a time of the local clock.
@@ -304,7 +301,7 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 	p.onWire[a.nth], p.onWire[last].nth = p.onWire[last], a.nth
 	p.onWire[last], p.onWire = nil, p.onWire[:last]
 	if made {
-		if spared(a.Spared, &a.result) {
+		if spared(a.Spared, &a.result) || a.excused {
 			p.slots.spared(a)
 		} else {
 			p.slots.finished(a, a.result.Class, a.result.Duration, p.d.cfg.Policy.FastAnswer)
@@ -319,6 +316,9 @@ func (p *pump) finish(a *attempt, due time.Time, made bool) *attempt {
 		frees = !p.keptBack && a.keepsOthersBack()
 		p.keptBack = p.keptBack || frees
 		a.failed = p.observe(a, &a.result)
+		if a.excused {
+			p.noteMachine(a, now)
+		}
 		a.Body = nil // its memory is no longer counted
 		p.done = append(p.done, a)
 		p.stats.Attempted++

@@ -64,7 +64,7 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 	case errors.As(err, &proxy):
 		return sender.ClassConnect, proxy.text
 	case exhausted(err):
-		return sender.ClassConnect, "the sender had no resources left for a connection"
+		return sender.ClassConnect, noResources
 	case errors.As(err, &dns) && !isDeadline:
 		return sender.ClassDNS, "the host's name could not be resolved"
 	case isDeadline || isTimeout:
@@ -102,14 +102,47 @@ func endedForNetHTTP(err error) bool {
 	})
 }
 
+// What this machine lacked, for the subscription's owner.
+const (
+	noResources   = "the sender had no resources left for a connection"
+	noAuthorities = "the sender has no certificates of authorities, by which it could verify the server's"
+)
+
+// lacks are the errors of a machine that has nothing left for another connection.
+var lacks = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
+
 // exhausted reports whether no connection could be made because this machine had no
-// descriptors or memory left for it. A failed look-up of a name wraps nothing, and has the
-// cause in its text alone.
+// descriptors, memory or local ports left for it. A failed look-up of a name wraps nothing, and
+// has the cause in its text alone.
 func exhausted(err error) bool {
-	if dns, ok := errors.AsType[*net.DNSError](err); ok && strings.Contains(dns.Err, syscall.EMFILE.Error()) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return slices.ContainsFunc(lacks, func(e syscall.Errno) bool { return strings.Contains(dns.Err, e.Error()) })
+	}
+	return slices.ContainsFunc(lacks, func(e syscall.Errno) bool { return errors.Is(err, e) }) || noPort(err)
+}
+
+// noPort reports whether this machine had no local port left for a connection. On a machine
+// without IPv6, all addresses of IPv6 have the same error: they do not count.
+func noPort(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		return false
+	}
+	to, ok := op.Addr.(*net.TCPAddr)
+	return ok && to.IP.To4() != nil
+}
+
+// withoutAuthorities reports whether a server could not be verified because this machine has
+// no authorities' certificates, such as in a container's image that holds a program alone.
+func withoutAuthorities(err error) bool {
+	if _, unread := errors.AsType[x509.SystemRootsError](err); unread {
 		return true
 	}
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); !unknown {
+		return false
+	}
+	all, err := x509.SystemCertPool()
+	return err != nil || all.Equal(x509.NewCertPool())
 }
 
 func connectText(err error) string {

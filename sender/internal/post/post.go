@@ -94,8 +94,9 @@ type Answer struct {
 	// ClosedIdle tells that a used connection was closed before the first byte of an answer,
 	// or that the server has said that it has not processed the request.
 	ClosedIdle bool
-	// Exhausted tells that this machine had no resources left for a connection.
-	Exhausted bool
+	// Ours tells that this machine is to blame: it had no resources left for a connection, or
+	// has no authorities' certificates by which to verify a server.
+	Ours bool
 }
 
 // Poster makes attempts: one POST each. It is safe for concurrent use.
@@ -223,7 +224,12 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 		r.Class, r.Error = classify(ctx, err)
 		r.ProxyFailed = byProxy(err)
 		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle) || errors.Is(err, http2.ErrRefused)
-		r.Exhausted = exhausted(err) && !r.ProxyFailed
+		if r.Ours = exhausted(err) && !r.ProxyFailed; r.Ours {
+			x.poster.CloseIdle() // the next attempts need what idle connections hold
+		}
+		if ts := x.poster.transports; ts.roots == nil && ts.Unguarded == nil && withoutAuthorities(err) {
+			r.Ours, r.Error = true, noAuthorities
+		}
 		r.Error = naming(r.Error, second)
 		r.Duration = x.poster.cfg.Now().Sub(x.began)
 		return r

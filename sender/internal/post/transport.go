@@ -31,6 +31,7 @@ type triesKey struct{}
 type tries struct {
 	of4, of6 atomic.Int32
 	failed   atomic.Pointer[error] // the first one of an address that may be called
+	lacked   atomic.Pointer[error] // the first one that this machine is to blame for
 }
 
 func (t *tries) more(network string) bool {
@@ -42,7 +43,11 @@ func (t *tries) more(network string) bool {
 
 // ended is for httptrace.ClientTrace.ConnectDone.
 func (t *tries) ended(_, _ string, err error) {
-	if err != nil && !errors.Is(err, guard.ErrBlocked) && !errors.Is(err, errTries) {
+	switch {
+	case err == nil, errors.Is(err, guard.ErrBlocked), errors.Is(err, errTries):
+	case exhausted(err):
+		t.lacked.CompareAndSwap(nil, &err)
+	default:
 		t.failed.CompareAndSwap(nil, &err)
 	}
 }
@@ -67,14 +72,20 @@ func newDialer(policy guard.Policy, timeout time.Duration) *net.Dialer {
 }
 
 // bounded makes a dialer of newDialer try no more than maxTries addresses of a family. If a
-// host has addresses that may be called, the error is that of one of these. Package net
-// returns that of the first address.
+// host has addresses that may be called, the error is that of one of these: one for which this
+// machine lacked something, if there is one, since the host might have answered there. Package
+// net returns that of the first address.
 func bounded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		t := new(tries)
 		ctx = httptrace.WithClientTrace(context.WithValue(ctx, triesKey{}, t), &httptrace.ClientTrace{ConnectDone: t.ended})
 		conn, err := dial(ctx, network, address)
-		if failed := t.failed.Load(); failed != nil && errors.Is(err, guard.ErrBlocked) {
+		lacked, failed := t.lacked.Load(), t.failed.Load()
+		switch {
+		case err == nil:
+		case lacked != nil:
+			err = *lacked
+		case failed != nil && errors.Is(err, guard.ErrBlocked):
 			err = *failed
 		}
 		return conn, err
