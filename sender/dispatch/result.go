@@ -23,8 +23,7 @@ type Result struct {
 	Chance     float64       // in [0,1), for the jitter of the next delay
 	// OwnNetwork tells that the attempt failed because our own network fails, or our own
 	// machine: it had no resources left for a connection, such as file descriptors or local
-	// ports, or has no certificates of authorities by which to verify a server, or the
-	// attempt panicked.
+	// ports, it has no certificates of authorities, or the attempt panicked.
 	OwnNetwork bool
 	// ProxyFailed tells that the attempt failed because the operator's proxy fails: it
 	// hangs, refuses, or wants other credentials.

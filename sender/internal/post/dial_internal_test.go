@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +57,39 @@ func TestDialingIsTold(t *testing.T) {
 			require.Error(t, err)
 			require.Equal(t, c.begun, d.Begun.Load())
 			require.Equal(t, c.connected, d.Connected.Load())
+		})
+	}
+}
+
+// A host of which one address could not be tried for want of resources may be well, whatever
+// came of its others. An address of IPv6 tells nothing about local ports.
+func TestLackIsToldOfAnyAddress(t *testing.T) {
+	failed := func(address string, err error) error {
+		to, parsed := net.ResolveTCPAddr("tcp", address)
+		require.NoError(t, parsed)
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: to, Err: os.NewSyscallError("connect", err)}
+	}
+	refused := failed("192.0.2.1:443", syscall.ECONNREFUSED)
+	for name, c := range map[string]struct {
+		second error
+		lacks  bool
+	}{
+		"refused":              {failed("192.0.2.2:443", syscall.ECONNREFUSED), false},
+		"no descriptor":        {failed("192.0.2.2:443", syscall.EMFILE), true},
+		"no local port":        {failed("192.0.2.2:443", syscall.EADDRNOTAVAIL), true},
+		"no address over IPv6": {failed("[2001:db8::1]:443", syscall.EADDRNOTAVAIL), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := bounded(func(ctx context.Context, _, _ string) (net.Conn, error) {
+				trace := httptrace.ContextClientTrace(ctx)
+				trace.ConnectDone("tcp", "", refused)
+				trace.ConnectDone("tcp", "", c.second)
+				return nil, refused
+			})(t.Context(), "tcp", "endpoint.example:443")
+			require.Equal(t, c.lacks, exhausted(err))
+			if !c.lacks {
+				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			}
 		})
 	}
 }
