@@ -79,11 +79,15 @@ func (b *bed) longTexts(tab *browsertest.Tab) {
 	require.NoError(t, err)
 	b.publish(long)
 	b.run()
+	b.visitor(long + "@example.com")
+	defer b.visitor("grace")
 	for name, path := range map[string]string{
 		"long-subscription": "/subscriptions/" + s.ID, "long-delivery": "/deliveries/" + b.deliveries(s.ID)[0].ID, "long-customer": "/customers/" + s.Subscriber, "long-search": "/search?q=" + long,
 	} {
 		tab.Open(b.server.URL + prefix + path)
 		tab.Looks(name)
+		tab.Screen(browsertest.Desk)
+		require.True(t, browsertest.Eval[bool](tab, "document.querySelector('.foot form').getBoundingClientRect().right <= document.querySelector('.foot').getBoundingClientRect().right"), "one can sign out, whatever one's name")
 	}
 }
 
