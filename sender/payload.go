@@ -61,8 +61,8 @@ func SplitBody(body []byte) (head []byte, p Payload, ok bool) {
 	return head, p, true
 }
 
-// JoinBody makes a body of what SplitBody has returned, or of another payload.
-func JoinBody(head []byte, p Payload) []byte {
+// joinBody makes a body of what SplitBody has returned, or of another payload.
+func joinBody(head []byte, p Payload) []byte {
 	b := make([]byte, 0, len(head)+len(payloadVersionName)+len(p.Version)+len(dataName)+len(p.Data)+2)
 	return appendPayload(append(b, head...), p.Version, p.Data)
 }
@@ -91,7 +91,7 @@ func (c Convert) Body(eventType string, published []byte, pinned string) (body [
 	case version == p.Version:
 		return published, version, nil
 	}
-	return JoinBody(head, Payload{Version: version, Data: data}), version, nil
+	return joinBody(head, Payload{Version: version, Data: data}), version, nil
 }
 
 func (c Convert) data(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pagesize"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -250,7 +251,7 @@ const maxListed = 1000
 // limit, or a text that can be no id. ErrNotFound: there never was a subscription with the
 // id after, or it was pruned.
 func (r *Registry[Tx]) Subscriptions(ctx context.Context, subscriber, after string, limit int) (list []Subscription, err error) {
-	limit, err = PageSize(limit)
+	limit, err = pagesize.Of(ErrInvalid, limit)
 	if err := errors.Join(append(ident.AllStorable(ErrInvalid, ident.Text{Name: "subscriber", Text: subscriber}, ident.Text{Name: "after", Text: after}), err)...); err != nil {
 		return nil, err
 	}

@@ -140,13 +140,18 @@ func TestSettingsAndCertificatesKeepSecrets(t *testing.T) {
 		SealedCertificate: []byte("hunter2"),
 	}
 	c := ClientCertificate{CertificatePEM: []byte("hunter2"), KeyPEM: []byte("hunter2")}
+	sub, asked, change := Subscription{Settings: s}, NewSubscription{Settings: s, ClientCertificate: &c}, SubscriptionChange{Settings: &s, ClientCertificate: &c}
 	var log bytes.Buffer
 	for _, logger := range []*slog.Logger{slog.New(slog.NewTextHandler(&log, nil)), slog.New(slog.NewJSONHandler(&log, nil))} {
-		logger.Info("m", "settings", s, "pointer", &s, "certificate", c, "certificate_pointer", &c)
+		logger.Info("m", "settings", s, "pointer", &s, "certificate", c, "certificate_pointer", &c,
+			"subscription", sub, "asked", asked, "change", change, "subscription_pointer", &sub, "asked_pointer", &asked, "change_pointer", &change)
 	}
 	printed := log.String()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
-		for _, v := range []any{s, &s, c, &c, Subscription{Settings: s}, NewSubscription{Settings: s, ClientCertificate: &c}, []Settings{s}} {
+		for _, v := range []any{
+			s, &s, c, &c, sub, &sub, asked, &asked, change, &change,
+			[]Settings{s}, []*Settings{&s}, []*ClientCertificate{&c}, []*Subscription{&sub}, []*NewSubscription{&asked}, []*SubscriptionChange{&change}, // fmt asks no pointer that is not on top, if the verb is not for it
+		} {
 			printed += fmt.Sprintf(verb, v) + "\n"
 		}
 	}

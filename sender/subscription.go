@@ -91,20 +91,6 @@ func Matches(s Subscription, eventType, toSubscriber, toSubscription, about stri
 	return false
 }
 
-// Patterns lists what a subscription can ask for to get an event type: for "a.b.c" the
-// type itself, "a.b.*", "a.*" and "*". A store that keeps each pattern in an indexed row
-// looks these up to find the subscriptions that match. The cost does not depend on how
-// many do not match.
-func Patterns(eventType string) []string {
-	patterns := []string{eventType}
-	for i := len(eventType) - 1; i > 0; i-- {
-		if eventType[i] == '.' {
-			patterns = append(patterns, eventType[:i+1]+"*")
-		}
-	}
-	return append(patterns, "*")
-}
-
 // Health is what a subscription's row remembers of how its endpoint does.
 type Health struct {
 	Lane         Lane
@@ -162,14 +148,6 @@ type SubscriptionQuery struct {
 	Failing bool
 	Cursor  string // of the page before
 	Limit   int    // 1 to 200; 0 means 50
-}
-
-// Matches tells whether the query's conditions hold for a subscription. Stores call
-// it.
-func (q *SubscriptionQuery) Matches(s Subscription) bool {
-	return (q.Subscriber == "" || q.Subscriber == s.Subscriber) && (q.Status == "" || q.Status == s.Status) && (q.Implicit || !s.Implicit) &&
-		(q.ID == "" || q.ID == s.ID) && (q.URL == "" || strings.Contains(strings.ToLower(s.URL), strings.ToLower(q.URL))) &&
-		(!q.Failing || s.Status == SubscriptionActive && !s.Health.FailingSince.IsZero())
 }
 
 // TypeMatches tells whether a pattern (an exact type, "prefix.*" or "*") asks for an event

@@ -11,6 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/replay"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 func TestMatches(t *testing.T) {
@@ -51,19 +52,6 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// Looking up Patterns finds what Matches says.
-func TestPatternsAgreeWithMatches(t *testing.T) {
-	asked := []string{"a", "a.*", "a.b", "a.b.*", "a.b.c", "a.b.c.*", "ab.*", "b", "b.*", "*"}
-	for _, typ := range []string{"a", "a.b", "a.b.c", "a.b.c.d", "ab", "ab.c", "b", "c"} {
-		patterns := sender.Patterns(typ)
-		for _, one := range asked {
-			want := sender.Matches(sender.Subscription{Subscriber: "s", EventTypes: []string{one}}, typ, "s", "", "")
-			require.Equal(t, want, slices.Contains(patterns, one), "%s asks for %s", typ, one)
-		}
-	}
-	require.Equal(t, []string{"a.b.c", "a.b.*", "a.*", "*"}, sender.Patterns("a.b.c"))
-}
-
 // The rule that says which subscriber gets which event is the same from both ends: a filter
 // matches a type if and only if the patterns of the type include the filter.
 func FuzzMatches(f *testing.F) {
@@ -88,8 +76,8 @@ func FuzzMatches(f *testing.F) {
 		default:
 			wanted = slices.Equal(words, pattern)
 		}
-		if found := slices.Contains(sender.Patterns(eventType), asked); found != wanted {
-			t.Fatalf("%q is looked up by %q for %q", asked, sender.Patterns(eventType), eventType)
+		if found := slices.Contains(rules.Patterns(eventType), asked); found != wanted {
+			t.Fatalf("%q is looked up by %q for %q", asked, rules.Patterns(eventType), eventType)
 		}
 		s := sender.Subscription{ID: id, Subscriber: owner, EventTypes: []string{"never.this", asked}}
 		want := wanted && (toSubscriber == "" || toSubscriber == owner || owner == sender.Operator)

@@ -173,7 +173,7 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	w := x.Send(ctx, nil)
 	a.ended(w)
 	if d.cfg.Headers.keeps(w.Class) {
-		a.result.Headers = sender.NewHeaders(x.Header(), w.Header)
+		a.result.Headers = keptHeaders(x.Header(), w.Header)
 	}
 	return time.Time{}, p.made(ctx, a)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pagesize"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -73,7 +74,7 @@ func (h *History) Deliveries(ctx context.Context, q DeliveryQuery) ([]sender.Del
 // Notices lists notices, the newest first, and returns the cursor of the following
 // page, "" after the last. ErrInvalid: a filter, the limit or the cursor is malformed.
 func (h *History) Notices(ctx context.Context, q NoticeQuery) ([]sender.Notice, string, error) {
-	limit, err := sender.PageSize(q.Limit)
+	limit, err := pagesize.Of(sender.ErrInvalid, q.Limit)
 	errs := ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}, ident.Text{Name: "subscription", Text: q.Subscription}, ident.Text{Name: "kind", Text: string(q.Kind)})
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err

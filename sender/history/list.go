@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pagesize"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -34,7 +35,7 @@ func (q *DeliveryQuery) check() error {
 		errs = append(errs, fmt.Errorf("%w status code %d: it must be an HTTP status of three digits, or 0 for any", sender.ErrInvalid, q.StatusCode))
 	}
 	var err error
-	if q.Limit, err = sender.PageSize(q.Limit); err != nil {
+	if q.Limit, err = pagesize.Of(sender.ErrInvalid, q.Limit); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -45,7 +46,7 @@ func (q *DeliveryQuery) check() error {
 // that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is malformed.
 func (h *History) Events(ctx context.Context, q EventQuery) ([]sender.StoredEvent, string, error) {
 	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
-	limit, err := sender.PageSize(q.Limit)
+	limit, err := pagesize.Of(sender.ErrInvalid, q.Limit)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err
 	}
@@ -64,7 +65,7 @@ func (h *History) Event(ctx context.Context, id string) (sender.StoredEvent, err
 // can be short, or empty, before that: see MaxExamined. ErrInvalid: a filter, the limit or
 // the cursor is malformed.
 func (h *History) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) ([]sender.Subscription, string, error) {
-	limit, err := sender.PageSize(q.Limit)
+	limit, err := pagesize.Of(sender.ErrInvalid, q.Limit)
 	switch q.Status {
 	case "", sender.SubscriptionActive, sender.SubscriptionPaused, sender.SubscriptionDisabled, sender.SubscriptionClosing:
 	default:

@@ -8,12 +8,11 @@ import (
 	"strings"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pagesize"
 )
 
 const (
-	defaultPage = 50
-	maxPage     = 200
-	cursorMark  = "j1." // the version of a cursor's form, so that other forms are refused
+	cursorMark = "j1." // the version of a cursor's form, so that other forms are refused
 
 	// maxExamined is about how many jobs one List looks at.
 	maxExamined = 5000
@@ -49,12 +48,9 @@ func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 // returns ErrInvalid if the cursor is not one of List's, or if the limit or a filter is
 // refused.
 func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
-	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Limit: q.Limit, Examine: maxExamined}
-	switch {
-	case q.Limit == 0:
-		sq.Limit = defaultPage
-	case q.Limit < 1 || q.Limit > maxPage:
-		return nil, "", fmt.Errorf("%w limit %d: it must be from 1 to %d", ErrInvalid, q.Limit, maxPage)
+	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Examine: maxExamined}
+	if sq.Limit, err = pagesize.Of(ErrInvalid, q.Limit); err != nil {
+		return nil, "", err
 	}
 	for _, filter := range [...]struct{ name, text string }{{"owner", q.Owner}, {"kind", q.Kind}} {
 		if err := ident.Storable(filter.name, filter.text); err != nil {

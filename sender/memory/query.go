@@ -75,7 +75,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 	}
 	err = s.inTx(ctx, func(*Tx) error {
 		for examined, sub := range s.subscriptions[min(after, int64(len(s.subscriptions))):] {
-			matches := !sub.deleted && q.Matches(sub.Subscription)
+			matches := !sub.deleted && rules.Listed(&q, sub.Subscription)
 			if matches && len(page) == limit || examined == history.MaxExamined {
 				next = rules.NumberCursor(sub.no - 1)
 				return nil
@@ -99,7 +99,7 @@ func (s *Store) failing(ctx context.Context, q sender.SubscriptionQuery) (page [
 		var all []*subscription
 		for _, sub := range s.subscriptions {
 			at := sub.failingSince()
-			if !sub.deleted && q.Matches(sub.Subscription) && (q.Cursor == "" || at > since || at == since && sub.no > after) {
+			if !sub.deleted && rules.Listed(&q, sub.Subscription) && (q.Cursor == "" || at > since || at == since && sub.no > after) {
 				all = append(all, sub)
 			}
 		}

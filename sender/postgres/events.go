@@ -109,7 +109,7 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
-			if err == nil && no > after && q.Matches(n) {
+			if err == nil && no > after && rules.Listed(&q, n) {
 				page = append(page, n)
 			}
 			return err
@@ -118,7 +118,7 @@ func (c *core) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (p
 		if q.Subscriber != "" {
 			query, args = selectSubscriptionsOf, []any{owner}
 		}
-		page, next, err = list(w, limit, after, func(n *sender.Subscription) bool { return q.Matches(*n) },
+		page, next, err = list(w, limit, after, func(n *sender.Subscription) bool { return rules.Listed(&q, *n) },
 			func(r rows) (int64, sender.Subscription, error) { return w.readSubscription(r) }, query, args...)
 		return err
 	})
@@ -145,7 +145,7 @@ func (c *core) failing(ctx context.Context, q sender.SubscriptionQuery) (page []
 			if err != nil {
 				return false, err
 			}
-			if q.Matches(n) {
+			if rules.Listed(&q, n) {
 				if len(page) == limit {
 					next = rules.FailingCursor(since, after)
 					return false, nil

@@ -225,7 +225,7 @@ func (w *work) publishQuery(d *sender.Draft) query {
 		version = ident.MaxVersion
 	}
 	all := [...]any{d.ID, d.Type, d.Object.Type, d.Object.ID, version, d.BodyHead, d.BodyTail, d.Notice,
-		d.Subscriber, d.Subscription, d.KeyScope, d.Key, d.KeyHash[:], strings.Join(sender.Patterns(d.Type), " "), d.URL, d.About, d.Traceparent}
+		d.Subscriber, d.Subscription, d.KeyScope, d.Key, d.KeyHash[:], strings.Join(rules.Patterns(d.Type), " "), d.URL, d.About, d.Traceparent}
 	args := make([]any, len(n.uses))
 	for i, of := range n.uses {
 		args[i] = all[of]

@@ -52,7 +52,7 @@ type Candidate struct {
 func (f *Filter) Selects(c Candidate) bool {
 	return (f.Subscription == "" || f.Subscription == c.Subscription) &&
 		(f.Subscriber == "" || f.Subscriber == c.Subscriber) &&
-		(f.EventType == "" || slices.Contains(sender.Patterns(c.EventType), f.EventType)) &&
+		(f.EventType == "" || sender.TypeMatches(f.EventType, c.EventType)) &&
 		!c.Published.Before(f.Since) &&
 		(f.Until.IsZero() || c.Published.Before(f.Until)) &&
 		(f.ErrorClass == sender.ClassNone || f.ErrorClass == c.ErrorClass) &&

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pagesize"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -167,7 +168,7 @@ func (r *Replays) Get(ctx context.Context, id string) (Replay, error) { return r
 // List lists replays, newest first. ErrInvalid: the subscriber or the limit is malformed.
 // ErrNotFound: there is none with the id q.After.
 func (r *Replays) List(ctx context.Context, q Query) ([]Replay, error) {
-	limit, err := sender.PageSize(q.Limit)
+	limit, err := pagesize.Of(sender.ErrInvalid, q.Limit)
 	if err := errors.Join(append(ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber}), err)...); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/surehook/surehook/internal/pagesize"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -19,7 +20,7 @@ func NumberCursor(no int64) string { return write(no) }
 // Number reads a query of such a list: its limit, and the number at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
 func Number(asked int, text string, first int64) (limit int, from int64, err error) {
-	if limit, err = sender.PageSize(asked); err != nil || text == "" {
+	if limit, err = pagesize.Of(sender.ErrInvalid, asked); err != nil || text == "" {
 		return limit, first, err
 	}
 	if !read(text, &from) || from < 1 {
@@ -35,7 +36,7 @@ func FailingCursor(since, no int64) string { return write(since, no) }
 // Failing reads a query of such a list: its limit, and the time and the number at which the
 // page begins. The error matches sender.ErrInvalid.
 func Failing(asked int, text string) (limit int, since, no int64, err error) {
-	if limit, err = sender.PageSize(asked); err != nil || text == "" {
+	if limit, err = pagesize.Of(sender.ErrInvalid, asked); err != nil || text == "" {
 		return limit, 0, 0, err
 	}
 	if !read(text, &since, &no) || since < 1 || no < 1 {
@@ -50,7 +51,7 @@ func DeliveryCursor(k dispatch.DeliveryKey) string { return write(k.Event, k.Sub
 // Delivery reads a query of such a list: its limit, and the key at which the page
 // begins. That is first if there is no cursor. The error matches sender.ErrInvalid.
 func Delivery(asked int, text string, first dispatch.DeliveryKey) (limit int, from dispatch.DeliveryKey, err error) {
-	if limit, err = sender.PageSize(asked); err != nil || text == "" {
+	if limit, err = pagesize.Of(sender.ErrInvalid, asked); err != nil || text == "" {
 		return limit, first, err
 	}
 	if !read(text, &from.Event, &from.Subscription) || from.Event < 1 || from.Subscription < 1 {

@@ -116,7 +116,7 @@ func (s *Store) Subscriptions(ctx context.Context, q sender.SubscriptionQuery) (
 			if err != nil {
 				return false, err
 			}
-			if q.Matches(n) {
+			if rules.Listed(&q, n) {
 				if len(page) == limit {
 					next = rules.NumberCursor(after)
 					return false, nil
@@ -151,7 +151,7 @@ func (s *Store) failing(ctx context.Context, q sender.SubscriptionQuery) (page [
 			if err != nil {
 				return false, err
 			}
-			if q.Matches(n) {
+			if rules.Listed(&q, n) {
 				if len(page) == limit {
 					next = rules.FailingCursor(since, after)
 					return false, nil

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/rules"
 )
 
 // question asks which subscriptions ask for a type of event: those of one subscriber, or
@@ -39,7 +39,7 @@ func (k *registryCache) matches(w *work, q question, after int64, limit int) (fo
 		return all[from:], math.MaxInt64, nil
 	}
 	upTo = math.MaxInt64
-	for _, pattern := range sender.Patterns(q.eventType) {
+	for _, pattern := range rules.Patterns(q.eventType) {
 		n := 0
 		add := func(rows *sql.Rows) (bool, error) {
 			var a match

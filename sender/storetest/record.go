@@ -103,7 +103,7 @@ func recordAttempts[Tx any](w *world[Tx]) {
 		{Class: sender.ClassReset, Snippet: []byte("\x00\xff\x80 'half an answ")},
 		{Class: sender.ClassStatus, StatusCode: 999, Snippet: []byte(strings.Repeat("snippet ", 500))},
 		{Class: sender.ClassRedirect, StatusCode: 302, Headers: headers},
-		{Class: sender.ClassStatus, StatusCode: 500, Headers: sender.Headers(strings.Repeat("h", sender.MaxHeaders))},
+		{Class: sender.ClassStatus, StatusCode: 500, Headers: sender.Headers(strings.Repeat("h", dispatch.MaxHeaders))},
 		{Class: sender.ClassBlocked, Error: "blocked"},
 		{Class: sender.ClassProtocol, RetryAfter: time.Hour, Chance: 0.75},
 	} {

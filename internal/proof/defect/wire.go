@@ -48,12 +48,12 @@ var ofWire = []Defect{
 	},
 	{
 		Name: "the headers that are kept of an attempt have the values of the subscription's own",
-		File: "sender/headers.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestNoSecretLeavesASender$/^sqlite$",
+		File: "sender/dispatch/kept_headers.go", Tests: []string{"./internal/proof/scenario"}, Run: "^TestNoSecretLeavesASender$/^sqlite$",
 		Old: "\t\treturn redacted\n\t})\n\tb = append(b, '\\n')", New: "\t\treturn value\n\t})\n\tb = append(b, '\\n')",
 	},
 	{
 		Name: "a secret that an endpoint sends back is kept among the answer's headers",
-		File: "sender/headers.go", Tests: []string{"./sender"}, Run: "^TestHeaders$",
+		File: "sender/dispatch/kept_headers.go", Tests: []string{"./sender/dispatch"}, Run: "^TestHeaders$",
 		Old: "case !shownOfAnswer[name] || slices.ContainsFunc(secrets, echoes):", New: "case !shownOfAnswer[name] || slices.ContainsFunc(secrets[:0], echoes):",
 	},
 	{
