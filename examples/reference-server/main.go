@@ -97,6 +97,9 @@ func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) e
 		return err
 	}
 	defer s.close()
+	if o.operatorToken != "" && len(o.operatorToken) < goodOperatorToken {
+		log.Warn("the operator's token is short: guesses are not slowed down on the API, so give it 22 random characters or more (openssl rand -hex 32 makes one)")
+	}
 	if o.restored {
 		done, err := s.db.sender.Restored(ctx, s.types.Convert)
 		if err != nil {
