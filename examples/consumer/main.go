@@ -2,11 +2,12 @@
 // deduplicates events with the library, and keeps a copy of the subscribers, whose current
 // state it reads by GET.
 //
-//	go run ./examples/consumer -token TOKEN
+//	SUREHOOK_TOKEN=… go run ./examples/consumer
 //
 // It listens on http://127.0.0.1:9090/webhooks: register that as a callback URL. With
 // the operator's token it asks for the signing secret by itself; a subscriber gives
-// its own with -secret.
+// its own in SUREHOOK_SECRET. There are flags for both, which others can see in the list of
+// processes.
 package main
 
 import (
@@ -40,8 +41,8 @@ func main() {
 	flag.StringVar(&o.addr, "addr", "127.0.0.1:9090", "listen `address`")
 	flag.StringVar(&o.database, "database", "consumer.db", "SQLite `file`")
 	flag.StringVar(&o.server, "server", "http://127.0.0.1:8080", "the reference server's `URL`")
-	flag.StringVar(&o.token, "token", "", "bearer `token` to read the current state with (or SUREHOOK_TOKEN)")
-	flag.StringVar(&o.secret, "secret", "", "signing `secret` (or SUREHOOK_SECRET; default: the operator's own, from the server)")
+	flag.StringVar(&o.token, "token", "", "bearer `token` to read the current state with. Others can see it in the list of processes: set SUREHOOK_TOKEN in its place")
+	flag.StringVar(&o.secret, "secret", "", "signing `secret` (default: the operator's own, from the server). Others can see it in the list of processes: set SUREHOOK_SECRET in its place")
 	flag.Parse()
 	if o.token == "" {
 		o.token = os.Getenv("SUREHOOK_TOKEN")
@@ -74,7 +75,7 @@ func consume(ctx context.Context, o options) error {
 	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS copies (id TEXT PRIMARY KEY, name TEXT NOT NULL, attributes TEXT NOT NULL, version INTEGER NOT NULL)`); err != nil {
 		return err
 	}
-	source, err := newSource(o.server, o.token)
+	source, err := newSource(ctx, o.server, o.token)
 	if err != nil {
 		return err
 	}
@@ -149,5 +150,3 @@ func receive(ctx context.Context, db *sql.DB, from *source, secret string) (*rec
 	routes, err := receiver.Router(receiver.OnThin("subscriber.*", from.fetch, store))
 	return rcv, routes, err
 }
-
-var errToken = errors.New("-token is missing: the current state is read with it")

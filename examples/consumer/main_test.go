@@ -11,12 +11,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +42,11 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(programs)
+		for name, value := range map[string]string{"SUREHOOK_TOKEN": operatorToken, "SUREHOOK_SECRET": ""} {
+			if err := os.Setenv(name, value); err != nil {
+				panic(err)
+			}
+		}
 		for _, name := range []string{"consumer", "reference-server"} {
 			build := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(programs, name), "../"+name)
 			build.Stderr = os.Stderr
@@ -158,7 +166,7 @@ func newPair(t *testing.T, more ...string) *pair {
 
 func (p *pair) consume(addr string, more ...string) *program {
 	p.t.Helper()
-	return launch(p.t, "consumer", append([]string{"-addr", addr, "-database", p.path(), "-server", p.server.base, "-token", operatorToken}, more...)...)
+	return launch(p.t, "consumer", append([]string{"-addr", addr, "-database", p.path(), "-server", p.server.base}, more...)...)
 }
 
 // again stops the consumer, does something, and starts it where it was.
@@ -270,56 +278,122 @@ func TestDatabaseIsItsOwnersAlone(t *testing.T) {
 	alone()
 }
 
-// While the state cannot be read nothing is marked, so that the event comes again.
+// attempted tells whether an attempt of the newest delivery was answered with a status.
+func (p *pair) attempted(status string) bool {
+	all := p.server.call(http.MethodGet, "/deliveries", nil)["data"].([]any)
+	if len(all) == 0 {
+		return false
+	}
+	for _, a := range p.server.call(http.MethodGet, "/deliveries/"+all[0].(object)["id"].(string), nil)["attempts"].([]any) {
+		if fmt.Sprint(a.(object)["status_code"]) == status {
+			return true
+		}
+	}
+	return false
+}
+
+// refuses waits for the consumer's answer to the newest event, which must be 503.
+func (p *pair) refuses(why string) {
+	p.t.Helper()
+	eventually(p.t, "an answer: "+why, func() bool { return p.attempted("503") || p.attempted("200") })
+	require.False(p.t, p.attempted("200"), why)
+}
+
+// operatorSecret is what the operator's events are signed with.
+func (p *pair) operatorSecret() string {
+	p.t.Helper()
+	return p.server.call(http.MethodGet, "/subscribers/sub_operator/secret", nil)["signing_secret"].(string)
+}
+
+// restart has the consumer listen where it did, with other flags.
+func (p *pair) restart(more ...string) {
+	p.t.Helper()
+	p.consumer.stop()
+	p.consumer = p.consume(strings.TrimPrefix(p.consumer.base, "http://"), more...)
+}
+
+// between is before the server. It passes everything on, unless it has an answer of its own.
+type between struct {
+	*httptest.Server
+	pass http.Handler
+	own  atomic.Pointer[http.Handler]
+}
+
+func newBetween(t *testing.T, base string) *between {
+	t.Helper()
+	to, err := url.Parse(base)
+	require.NoError(t, err)
+	b := &between{pass: httputil.NewSingleHostReverseProxy(to)}
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if own := b.own.Load(); own != nil {
+			(*own).ServeHTTP(w, r)
+			return
+		}
+		b.pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(b.Close)
+	return b
+}
+
+// While the state cannot be read nothing is marked, so that the event comes again. Nor does
+// a 404 say that what it has is gone, unless it is the server's, about the subscriber.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, "-server", "http://127.0.0.1:1", "-secret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+	p := newPair(t, "-secret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
 	p.server.call(http.MethodPost, "/subscriptions", object{"url": p.consumer.base + "/webhooks"})
 	p.server.call(http.MethodPost, "/subscribers", object{"id": "sub_ada", "name": "Ada"})
-	// Its secret is not the server's, either: what does not verify is refused before.
-	refused := func() string {
-		for _, one := range p.server.call(http.MethodGet, "/deliveries", nil)["data"].([]any) {
-			d := p.server.call(http.MethodGet, "/deliveries/"+one.(object)["id"].(string), nil)
-			if attempts := d["attempts"].([]any); len(attempts) > 0 {
-				return fmt.Sprint(attempts[0].(object)["status_code"])
-			}
-		}
-		return ""
-	}
-	eventually(t, "an attempt", func() bool { return refused() != "" })
-	require.Equal(t, "401", refused())
+	// Its secret is not the server's: what does not verify is refused before.
+	eventually(t, "an attempt", func() bool { return p.attempted("401") })
 	require.Empty(t, p.copies())
 
-	secret := p.server.call(http.MethodGet, "/subscribers/sub_operator/secret", nil)["signing_secret"].(string)
-	p.consumer.stop()
-	addr := strings.TrimPrefix(p.consumer.base, "http://")
-	p.consumer = p.consume(addr, "-server", "http://127.0.0.1:1", "-secret", secret)
-	attempted := func(status string) func() bool {
-		return func() bool {
-			d := p.server.call(http.MethodGet, "/deliveries", nil)["data"].([]any)[0].(object)
-			for _, a := range p.server.call(http.MethodGet, "/deliveries/"+d["id"].(string), nil)["attempts"].([]any) {
-				if fmt.Sprint(a.(object)["status_code"]) == status {
-					return true
-				}
-			}
-			return false
-		}
-	}
-	eventually(t, "its state cannot be read", attempted("503"))
-	require.Empty(t, p.copies())
-	p.consumer.stop()
-	p.consumer = p.consume(addr)
+	b := newBetween(t, p.server.base)
+	p.restart("-server", b.URL)
 	p.consumer.says("applied subscriber.created sub_ada, version 1", 1)
-	require.Equal(t, []string{`sub_ada Ada {} 1`}, p.copies())
+	for i, one := range []struct {
+		why string
+		own http.Handler
+	}{
+		{"nobody answers", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })},
+		{"somebody else's 404", http.NotFoundHandler()},
+		{"the server's 404 about a path", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path = "/api" + r.URL.Path
+			b.pass.ServeHTTP(w, r)
+		})},
+	} {
+		before := p.copies()
+		b.own.Store(&one.own)
+		p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": one.why})
+		p.refuses(one.why)
+		require.Equal(t, before, p.copies(), one.why)
+		b.own.Store(nil)
+		p.consumer.says(fmt.Sprintf("applied subscriber.updated sub_ada, version %d", i+2), 1)
+		require.Equal(t, []string{fmt.Sprintf("sub_ada %s {} %d", one.why, i+2)}, p.copies())
+	}
+}
 
-	// Nor does somebody else's 404 say that what it has is gone.
-	other := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(other.Close)
-	p.consumer.stop()
-	p.consumer = p.consume(addr, "-server", other.URL, "-secret", secret)
-	p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "Ada L."})
-	eventually(t, "an answer", func() bool { return attempted("503")() || attempted("200")() })
-	require.Equal(t, []string{`sub_ada Ada {} 1`}, p.copies())
+// To a subscriber's token, another one looks as if it were deleted: its copy stays. The event
+// of the deletion itself needs no token.
+func TestAnothersToken(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.server.call(http.MethodPost, "/subscriptions", object{"url": p.consumer.base + "/webhooks"})
+	p.server.call(http.MethodPost, "/subscribers", object{"id": "sub_ada", "name": "Ada"})
+	bobs := p.server.call(http.MethodPost, "/subscribers", object{"id": "sub_bob", "name": "Bob"})["token"].(string)
+	p.consumer.says("applied subscriber.created sub_ada, version 1", 1)
+	p.consumer.says("applied subscriber.created sub_bob, version 1", 1)
+
+	p.restart("-token", bobs, "-secret", p.operatorSecret())
+	p.server.call(http.MethodPatch, "/subscribers/sub_bob", object{"name": "Robert"})
+	p.consumer.says("applied subscriber.updated sub_bob, version 2", 1)
+	p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "Countess"})
+	p.refuses("another's")
+	require.Equal(t, []string{"sub_ada Ada {} 1", "sub_bob Robert {} 2"}, p.copies())
+
+	p.server.call(http.MethodDelete, "/subscribers/sub_ada", nil)
+	p.consumer.says("applied subscriber.deleted sub_ada, version 3", 1)
+	p.server.call(http.MethodDelete, "/subscribers/sub_bob", nil) // and its token
+	p.consumer.says("applied subscriber.deleted sub_bob, version 3", 1)
+	require.Empty(t, p.copies())
 }
 
 // A request that does not come from the server changes nothing.
@@ -343,17 +417,35 @@ func TestForged(t *testing.T) {
 	require.Empty(t, p.copies())
 }
 
-// Without a token, or a server, it says what is missing and does not begin.
+// Without a token that the server takes it says what is wrong and does not begin.
 func TestCannotBegin(t *testing.T) {
 	t.Parallel()
+	answers := func(status int, media, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	const problem, plain = "application/problem+json", "application/json"
 	for says, args := range map[string][]string{
-		"-token is missing":             nil,
-		"asking for the signing secret": {"-token", "x", "-server", "http://127.0.0.1:1"},
-		"secret":                        {"-token", "x", "-secret", "not a secret"},
+		"there is no token: set SUREHOOK_TOKEN":       {"-token", ""},
+		"trying the server and the token":             {"-server", "http://127.0.0.1:1"},
+		"404 Not Found: there is no such path":        {"-server", answers(http.StatusNotFound, problem, `{"detail":"there is no such path"}`)},
+		"was answered with 401 Unauthorized: it need": {"-server", answers(http.StatusUnauthorized, problem, `{"detail":"it needs a token"}`)},
+		"was answered with 403 Forbidden":             {"-server", answers(http.StatusForbidden, "text/html", "no")},
+		"it is no reference server":                   {"-server", answers(http.StatusOK, plain, `{}`)},
+		"SUREHOOK_SECRET":                             {"-server", answers(http.StatusForbidden, problem, `{"detail":"for the operator alone"}`)},
+		"secret":                                      {"-server", answers(http.StatusOK, plain, `{"data":[]}`), "-secret", "not a secret"},
 	} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "consumer"), append([]string{"-addr", "127.0.0.1:0", "-database", filepath.Join(t.TempDir(), "c.db")}, args...)...)
+		if says == "there is no token: set SUREHOOK_TOKEN" {
+			cmd.Env = append(os.Environ(), "SUREHOOK_TOKEN=")
+		}
 		out, err := cmd.CombinedOutput()
-		require.Error(t, err)
+		require.Error(t, err, says)
 		require.Equal(t, 1, cmd.ProcessState.ExitCode())
 		require.Contains(t, string(out), says)
 		require.NotContains(t, string(out), "not a secret")

@@ -74,7 +74,7 @@ type terminal struct {
 
 func background(t *testing.T, dir, command string) *terminal {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", "exec "+command)
+	cmd := exec.Command("sh", "-c", "exec env "+command)
 	cmd.Dir = dir
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
