@@ -81,14 +81,17 @@ func (o *databasePlace) open(ctx context.Context, env func(string) string, make 
 	case strings.Contains(where, "://"):
 		return nil, errors.New("the database must be an SQLite file or a URL that begins with postgres://")
 	case o.schema != "":
-		return nil, errors.New("-schema is for PostgreSQL: an SQLite file has none")
+		return nil, errSchema
 	}
 	return openSQLite(ctx, where, make)
 }
 
+var errSchema = errors.New("-schema is for PostgreSQL: an SQLite file has none")
+
 // keywords is how a connection string begins that is no URL (PostgreSQL, section 34.1.1.1). It
-// may have a password, which no error is to show as the name of a file.
-var keywords = regexp.MustCompile(`^\s*(host|port|user|password|dbname|database|service|sslmode|passfile|connect_timeout|application_name|target_session_attrs|search_path)\s*=`)
+// may have a password, which no error is to show as the name of a file. So any word will do:
+// the server and pgx have hundreds of keywords, and other drivers have theirs.
+var keywords = regexp.MustCompile(`(?i)^\s*[a-z_][\w. ]*=`)
 
 // noFile is the error that an SQLite file is not there.
 type noFile string
@@ -133,8 +136,11 @@ func openSQLite(ctx context.Context, path string, make bool) (*database, error) 
 
 func openPostgres(ctx context.Context, url, schema string) (*database, error) {
 	config, err := pgxpool.ParseConfig(url)
+	if err != nil && keywords.MatchString(url) {
+		return nil, errors.New("the database is not one that PostgreSQL understands: it must be like host=… dbname=…, and the files that it names must be there (an SQLite file of such a name is ./NAME)")
+	}
 	if err != nil {
-		return nil, errors.New("the database's URL is not one that PostgreSQL understands: it must be like postgres://user@host:5432/name")
+		return nil, errors.New("the database's URL is not one that PostgreSQL understands: it must be like postgres://user@host:5432/name, and the files that it names must be there")
 	}
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 10*time.Second)
 	if !strings.Contains(url, "default_query_exec_mode") {

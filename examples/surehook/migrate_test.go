@@ -77,6 +77,11 @@ func TestMigratePrint(t *testing.T) {
 		require.Empty(t, a.out)
 		require.Contains(t, a.errs, "there is nothing to print")
 		require.NotContains(t, u.does("migrate", "print", "-sets", "sender,jobs", "-database", p.flag), "001_start")
+
+		// The environment's database is the flag's equal, unless the dialect is given.
+		u.env = []string{"SUREHOOK_DATABASE=" + p.flag}
+		require.Empty(t, u.does("migrate", "print", "-sets", "sender,dedup"))
+		require.Contains(t, u.does("migrate", "print", "-sets", "sender,dedup", "-dialect", dialect), "001_surehook_sender_start")
 	})
 }
 
@@ -158,4 +163,33 @@ func TestSchema(t *testing.T) {
 	require.NoError(t, db.QueryRow(`SELECT count(*) FROM "`+schema+`".surehook_events`).Scan(&n))
 	require.Equal(t, 1, n)
 	require.Equal(t, "there are none\n", u.does(append([]string{"deliveries"}, at...)...))
+}
+
+// Printed files make the tables in the schema, and leave the search_path to the tool, which
+// notes in the same transaction, in a table of its own, that it has applied them.
+func TestPrintForSchema(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	tools, err := sql.Open("pgx", pgtest.With(dsn, "search_path", pgtest.Schema(t, db)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tools.Close() })
+	_, err = tools.Exec("CREATE TABLE applied (file text)")
+	require.NoError(t, err)
+	u := newUser(t)
+	for _, manager := range []string{"plain", "goose", "golang-migrate"} {
+		schema := pgtest.Schema(t, db)
+		text := u.does("migrate", "print", "-sets", "sender,dedup,jobs,inbox,catchup", "-dialect", "postgres", "-schema", schema, "-for", manager)
+		if manager == "goose" {
+			text = "BEGIN;\n" + text + "INSERT INTO applied VALUES ('all');\nCOMMIT;\n"
+		}
+		_, err = tools.Exec(text)
+		require.NoError(t, err, manager)
+		u.does("migrate", "status", "-sets", "sender,dedup,jobs,inbox,catchup", "-database", dsn, "-schema", schema)
+	}
+	var strays int
+	require.NoError(t, tools.QueryRow("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'applied'").Scan(&strays))
+	require.Zero(t, strays)
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // manager is a tool that applies files of SQL.
@@ -35,6 +37,17 @@ var managers = map[string]manager{
 		return fmt.Sprintf("%06d_surehook_%s_%s.up.sql", n, set, file)
 	}, same},
 	"flyway": {func(n int64, set, file string) string { return fmt.Sprintf("V%d__surehook_%s_%s.sql", n, set, file) }, same},
+}
+
+// within has the files make their tables in a schema of PostgreSQL. The tool notes in the same
+// transaction that it has applied a file, in a table of its own: so each file ends with the
+// connection's own search_path.
+func (m manager) within(schema string) manager {
+	text := m.text
+	m.text = func(sql string) string {
+		return text("SET LOCAL search_path TO " + pgx.Identifier{schema}.Sanitize() + ";\n" + sql + "SET LOCAL search_path TO DEFAULT;\n")
+	}
+	return m
 }
 
 // printed is a file as it is written.
@@ -64,6 +77,12 @@ func migratePrint(ctx context.Context, t *terminal, o *migrateOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.place.schema != "" {
+		if !inPostgres {
+			return errSchema
+		}
+		as = as.within(o.place.schema)
+	}
 	files, err := filesOf(sets, inPostgres, have, as, o.first)
 	if err != nil {
 		return err
@@ -79,10 +98,12 @@ func migratePrint(ctx context.Context, t *terminal, o *migrateOptions) error {
 // dialectOf says for which database to print, and how far that one is, if it is given.
 func (o *migrateOptions) dialectOf(ctx context.Context, t *terminal) (inPostgres bool, have map[string]int, err error) {
 	if o.place.database == "" && o.place.file == "" {
-		if o.dialect == "" {
-			return false, nil, errors.New("for which database? Give -dialect sqlite, -dialect postgres, or the -database")
+		switch {
+		case o.dialect != "": // whatever database the environment names for other commands
+			return o.dialect == "postgres", nil, nil
+		case t.env("SUREHOOK_DATABASE") == "":
+			return false, nil, errors.New("for which database? Give -dialect sqlite, -dialect postgres, the -database or SUREHOOK_DATABASE")
 		}
-		return o.dialect == "postgres", nil, nil
 	}
 	d, err := o.place.open(ctx, t.env, false)
 	if err != nil {

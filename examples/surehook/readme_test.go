@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,11 +153,13 @@ func newWalk(t *testing.T) *walk {
 	}
 }
 
-// README, help and the flags name the same commands.
+// README, help and the flags name the same commands. README names each flag in the section of
+// its command, or before the first one.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
+	sections := strings.Split(string(text), "\n## ")
 	u := newUser(t)
 	commands := regexp.MustCompile(`(?m)^  ([a-z]+) +(.+)$`).FindAllStringSubmatch(u.does("help"), -1)
 	require.Len(t, commands, 11)
@@ -166,5 +169,14 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, help, "\nexample:\n  ")
 		require.Contains(t, help, "surehook "+c[1])
 		require.Contains(t, help, "  -json\n")
+		about := sections[0]
+		for _, section := range sections[1:] {
+			if heading, _, _ := strings.Cut(section, "\n"); slices.Contains(strings.Split(heading, ", "), c[1]) {
+				about += section
+			}
+		}
+		for _, flag := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help, -1) {
+			require.Regexp(t, "[`( ]"+flag[1]+"[ `=]", about, "README on %s", c[1])
+		}
 	}
 }

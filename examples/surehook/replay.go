@@ -59,9 +59,9 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 		if err := b.cancelReplay(ctx, o.cancelled); err != nil {
 			return err
 		}
-		return follow(ctx, t, b, o.cancelled)
+		return follow(ctx, t, b, o.cancelled, "cancelled")
 	case o.followID != "":
-		return follow(ctx, t, b, o.followID)
+		return follow(ctx, t, b, o.followID, "finished")
 	}
 	if o.status == "" {
 		o.status = "dead_lettered"
@@ -87,7 +87,7 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 			return err
 		}
 	}
-	return follow(ctx, t, b, id)
+	return follow(ctx, t, b, id, "finished")
 }
 
 func (o *replayOptions) check() error {
@@ -153,8 +153,8 @@ func (o *replayOptions) confirm(ctx context.Context, t *terminal, count int64) e
 // takes half a minute: a server may be started anew meanwhile.
 const followTries = 5
 
-// follow waits for the end of a replay.
-func follow(ctx context.Context, t *terminal, b backend, id string) error {
+// follow waits for the end of a replay. Any other end than the one that is wanted is a no.
+func follow(ctx context.Context, t *terminal, b backend, id, wanted string) error {
 	for left := 0; ; {
 		r, err := b.replayed(ctx, id)
 		switch {
@@ -171,7 +171,7 @@ func follow(ctx context.Context, t *terminal, b backend, id string) error {
 		case err != nil:
 			return err
 		case r.Ended:
-			return ended(t, &r)
+			return ended(t, &r, wanted)
 		}
 		left = followTries
 		t.progress("%s: %s sent", r.Status, r.sentOf())
@@ -198,7 +198,7 @@ func (r *replayState) tooOld() string {
 	return fmt.Sprintf(", of these %d that had become so old that receivers may have forgotten their events", r.TooOld)
 }
 
-func ended(t *terminal, r *replayState) error {
+func ended(t *terminal, r *replayState, wanted string) error {
 	t.unfinished()
 	if t.json {
 		if err := t.encode(r); err != nil {
@@ -210,7 +210,7 @@ func ended(t *terminal, r *replayState) error {
 			t.say("it failed: %s", r.Failure)
 		}
 	}
-	if r.Status == "failed" {
+	if r.Status != wanted {
 		return errSaid
 	}
 	return nil

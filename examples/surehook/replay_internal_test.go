@@ -57,6 +57,30 @@ func TestConfirm(t *testing.T) {
 	require.True(t, isNo(err))
 }
 
+// A replay that has ended otherwise than this command wanted is a no: a script that sends all
+// again must not go on as if somebody else had not cancelled it.
+func TestReplayEndsOtherwise(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]struct{ sends, cancels int }{
+		"succeeded": {exitDone, exitNo},
+		"cancelled": {exitNo, exitDone},
+		"failed":    {exitNo, exitNo},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"id":"job_1","kind":"replay","status":"`+status+`","result":{"matched":3,"replayed":1}}`)
+		}))
+		t.Cleanup(web.Close)
+		env := func(name string) string {
+			return map[string]string{"SUREHOOK_SERVER": web.URL, "SUREHOOK_TOKEN": "a token"}[name]
+		}
+		for flag, code := range map[string]int{"-follow": want.sends, "-cancel": want.cancels} {
+			var out, problems bytes.Buffer
+			require.Equal(t, code, run(t.Context(), []string{"replay", flag, "job_1"}, &terminal{out: &out, problems: &problems, env: env}), "%s: %s %s", status, flag, problems.String())
+			require.Contains(t, out.String(), ": 1 of 3 are sent again, 2 skipped\n")
+		}
+	}
+}
+
 func TestWhatIsSentOfAReplay(t *testing.T) {
 	t.Parallel()
 	for says, r := range map[string]replayState{
@@ -66,10 +90,10 @@ func TestWhatIsSentOfAReplay(t *testing.T) {
 		"cancelled: 3 are sent again, 1 skipped\n":                                                                                       {Status: "cancelled", Sent: 3, Skipped: 1, More: true},
 	} {
 		var out bytes.Buffer
-		require.NoError(t, ended(&terminal{out: &out}, &r))
+		require.NoError(t, ended(&terminal{out: &out}, &r, r.Status))
 		require.Equal(t, says, out.String())
 		out.Reset()
-		require.NoError(t, ended(&terminal{out: &out, json: true}, &r))
+		require.NoError(t, ended(&terminal{out: &out, json: true}, &r, r.Status))
 		require.Equal(t, r.More, bytes.Contains(out.Bytes(), []byte(`"more":true`)))
 	}
 }
