@@ -12,6 +12,10 @@ import (
 	"unicode/utf8"
 )
 
+// errStored is an ErrLost of a run whose own outcome is stored: nothing else ends a running
+// job under its token.
+var errStored = fmt.Errorf("%w: its outcome is stored", ErrLost)
+
 // attempt is one try of a claimed job by a worker.
 type attempt[Tx any] struct {
 	j        *Jobs[Tx]
@@ -58,8 +62,11 @@ func (t *attempt[Tx]) locked(ctx context.Context, fn func(tx Tx, r *Record) erro
 		if err != nil {
 			return err
 		}
-		if r.Status != Running || r.Token != t.claimed.Token {
+		switch {
+		case r.Token != t.claimed.Token:
 			return ErrLost
+		case r.Status != Running:
+			return errStored
 		}
 		t.mu.Lock()
 		progress = t.progress
@@ -169,22 +176,31 @@ func (t *attempt[Tx]) checked(result json.RawMessage, err error) (json.RawMessag
 }
 
 // record stores the outcome of the try, with the event of the job's completion. It
-// repeats that after errors for as long as this try has the job and hard has not ended.
+// repeats that after errors for as long as this try has the job and hard has not ended. A
+// commit that has failed may have taken effect all the same: the repetition finds that.
 func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, cause error) (r Record, lost bool) {
 	for pause := recordPause; ; pause = min(2*pause, recordPauseMax) {
 		chance := t.j.cfg.Chance()
-		failed := t.locked(hard, func(_ Tx, rec *Record) error {
+		// A connection can be dead without a word. When the lease has ended there is still a
+		// chance, unless another worker has begun.
+		ctx, cancel := context.WithTimeout(hard, max(t.remaining(), t.j.cfg.Lease/3))
+		failed := t.locked(ctx, func(_ Tx, rec *Record) error {
 			due := rec.Due.Add(-t.j.cfg.Lease) // now
 			rec.end(t.kind.rules(), result, err, cause, due, chance)
 			r = *rec
 			return nil
 		})
-		if failed == nil {
+		cancel()
+		if failed == nil || errors.Is(failed, errStored) && r.ID != "" {
 			r.Input = t.claimed.Input
 			return r, false
 		}
 		if errors.Is(failed, ErrLost) || hard.Err() != nil || t.expired() {
-			t.j.cfg.Logger.WarnContext(hard, "the outcome of a job's try was not stored; the job is due again when its lease ends",
+			message := "the outcome of a job's try was not stored; the job is due again when its lease ends"
+			if r.ID != "" {
+				message = "it is not known whether the outcome of a job's try was stored; if it was not, the job is due again when its lease ends"
+			}
+			t.j.cfg.Logger.WarnContext(hard, message,
 				"kind", t.claimed.Kind, "job", t.claimed.ID, "error", failed)
 			return Record{}, true
 		}
@@ -194,9 +210,12 @@ func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, 
 	}
 }
 
-// expired tells whether the lease may have ended.
-func (t *attempt[Tx]) expired() bool {
+// remaining is how long the lease lasts at least.
+func (t *attempt[Tx]) remaining() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.j.cfg.Now().Sub(t.renewed) >= t.j.cfg.Lease
+	return t.j.cfg.Lease - t.j.cfg.Now().Sub(t.renewed)
 }
+
+// expired tells whether the lease may have ended.
+func (t *attempt[Tx]) expired() bool { return t.remaining() <= 0 }

@@ -123,6 +123,46 @@ func TestCompletionIsToldWithIt(t *testing.T) {
 	})
 }
 
+// A process that could not tell of the end of a job leaves it to others, and goes on with the
+// other jobs, however many of these there are.
+func TestJobsWithCallbacksWithoutAnAnnouncer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t, quiet)
+		k := work(func(ctx context.Context, r *run) (json.RawMessage, error) {
+			if string(r.Job().Input) == `"wait"` {
+				<-ctx.Done()
+			}
+			return nil, ctx.Err()
+		})
+		k.Concurrency = 2
+		tells, silent := c.jobs(config{Announcer: c.callback}, k), c.jobs(config{}, k)
+		var called []jobs.Job
+		for _, input := range []string{`"wait"`, `1`, `2`, `3`} {
+			called = append(called, c.submit(tells, jobs.Submission{Owner: "sub_a", Input: json.RawMessage(input), CallbackURL: "https://example.com/"}))
+		}
+		c.start(silent)
+		plain := c.submit(silent, jobs.Submission{})
+		require.Equal(t, jobs.Succeeded, c.finished(silent, plain.ID).Status)
+		for _, job := range called {
+			_, err := silent.Cancel(t.Context(), jobs.Key{ID: job.ID})
+			require.ErrorIs(t, err, jobs.ErrNoAnnouncer)
+			require.ErrorContains(t, err, "set Config.Announcer")
+			job.Input = c.get(silent, job.ID).Input
+			require.Equal(t, job, c.get(silent, job.ID), "as it was submitted")
+		}
+
+		c.start(tells)
+		for _, job := range called[1:] {
+			require.Equal(t, jobs.Succeeded, c.finished(tells, job.ID).Status)
+		}
+		waits, err := silent.Cancel(t.Context(), jobs.Key{ID: called[0].ID})
+		require.NoError(t, err, "its worker ends it, and tells of it")
+		require.True(t, waits.CancelRequested)
+		require.Equal(t, jobs.Cancelled, c.finished(tells, waits.ID).Status)
+		require.Len(t, c.events(), len(called))
+	})
+}
+
 func TestCallbackURLsAreRefused(t *testing.T) {
 	c := newCallers(t, quiet)
 	j := c.jobs(config{Announcer: c.callback}, nothing)

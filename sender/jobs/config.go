@@ -21,6 +21,7 @@ const (
 	pruneEvery           = 10 * time.Minute
 	pruneAtOnce          = 500
 	graceOfDrain         = 5 * time.Second // the time that functions have to return once their contexts have ended
+	graceOfWrites        = time.Second     // the time that writes of outcomes have to break off after that
 	recordPause          = 100 * time.Millisecond
 	recordPauseMax       = 5 * time.Second
 	maxErrorBytes        = 1024
@@ -31,7 +32,9 @@ const (
 // Config adjusts Jobs. A nil config and zero fields mean the defaults.
 type Config[Tx any] struct {
 	// Announcer announces the completion of jobs that have a callback URL: see
-	// NewCallbacks. If it is nil, callback URLs are refused.
+	// NewCallbacks. If it is nil, callback URLs are refused, and jobs that other
+	// processes have accepted with one are left to these: Run does not claim them, and
+	// Cancel does not end them.
 	Announcer Announcer[Tx]
 
 	// Lease is how long a worker has a claimed job before another worker may claim

@@ -10,13 +10,17 @@
 // # What is guaranteed
 //
 // A committed job ends once: succeeded, failed or cancelled. With a callback URL it has
-// exactly one job.completed event. Its function may be run more than once, because a
-// process can be lost at any moment. Two runs of one job overlap only between the loss
-// of a lease and the end of the context of the run that has lost it. A run writes only
-// under the token of its claim: a write that comes after another claim changes nothing.
-// A kind may do its work in steps of Run.InTx, each of which commits its effect and the
-// state to go on from together. Then each step has its effect once, however often the
-// process is killed.
+// at most one job.completed event, which commits with its end. It has none if by then its
+// owner was deleted, its callback URL is refused, or the publisher refuses the event: see
+// Callbacks.CompletedTx. A process without Config.Announcer ends no job that has a
+// callback URL.
+//
+// A job's function may be run more than once, because a process can be lost at any
+// moment. Two runs of one job overlap only between the loss of a lease and the end of the
+// context of the run that has lost it. A run writes only under the token of its claim: a
+// write that comes after another claim changes nothing. A kind may do its work in steps of
+// Run.InTx, each of which commits its effect and the state to go on from together. Then
+// each step has its effect once, however often the process is killed.
 //
 // Two things are not guaranteed: an order of the jobs, and that a function's effects
 // outside of Run.InTx happen only once.

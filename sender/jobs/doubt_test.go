@@ -3,6 +3,8 @@ package jobs_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,19 +13,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
 // lostAnswer is a store that commits a claim and loses the answer, as often as left says.
 type lostAnswer struct {
 	jobs.Store[tx]
-	left   atomic.Int64
-	claims sync.Map // the transactions that have claimed a job
+	outcomes bool // not claims: what their tries have brought
+	left     atomic.Int64
+	lossy    sync.Map // the transactions whose answers may be lost
 }
 
 func (l *lostAnswer) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
-	if r.Status == jobs.Running {
-		l.claims.Store(tx, true)
+	if (r.Status != jobs.Running) == l.outcomes {
+		l.lossy.Store(tx, true)
 	}
 	return l.Store.UpdateTx(ctx, tx, r)
 }
@@ -34,7 +38,7 @@ func (l *lostAnswer) InTx(ctx context.Context, fn func(tx) error) error {
 		of = tx
 		return fn(tx)
 	})
-	if _, claimed := l.claims.LoadAndDelete(of); claimed && err == nil && l.left.Add(-1) >= 0 {
+	if _, lossy := l.lossy.LoadAndDelete(of); lossy && err == nil && l.left.Add(-1) >= 0 {
 		return errAway
 	}
 	return err
@@ -152,4 +156,74 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 			require.Equal(t, 2, got.Tries)
 		})
 	})
+}
+
+// What a try has stored counts as stored, although the answer to the commit was lost.
+func TestOutcomeWhoseAnswerWasLost(t *testing.T) {
+	late, err := backoff.Fixed(time.Hour)
+	require.NoError(t, err)
+	cancelled := func(b *bed, elsewhere *jobs.Jobs[tx], id string) {
+		_, err := elsewhere.Cancel(b.t.Context(), jobs.Key{ID: id})
+		require.NoError(b.t, err)
+	}
+	claimed := func(b *bed, _ *jobs.Jobs[tx], id string) {
+		require.NoError(b.t, b.store.InTx(b.t.Context(), func(tx tx) error {
+			r, _, err := b.store.LockTx(b.t.Context(), tx, jobs.Key{ID: id})
+			require.NoError(b.t, err)
+			r.Status = jobs.Running
+			r.Token++
+			return b.store.UpdateTx(b.t.Context(), tx, r)
+		}))
+	}
+	for name, c := range map[string]struct {
+		err      error
+		then     func(b *bed, elsewhere *jobs.Jobs[tx], id string) // before the worker looks again
+		stored   jobs.Status
+		finished int // calls of the hook
+		unknown  bool
+	}{
+		"a result":                       {nil, nil, jobs.Succeeded, 1, false},
+		"a failure":                      {jobs.Permanent(errors.New("refused")), nil, jobs.Failed, 1, false},
+		"an error":                       {errors.New("no luck"), nil, jobs.Queued, 0, false},
+		"an error, and somebody cancels": {errors.New("no luck"), cancelled, jobs.Queued, 0, false},
+		"an error, and another worker claims then": {errors.New("no luck"), claimed, jobs.Queued, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				store := &lostAnswer{Store: b.store, outcomes: true}
+				store.left.Store(1)
+				var log lockedLog
+				var tries noted[jobs.Try]
+				var finished noted[jobs.Job]
+				k := work(func(context.Context, *run) (json.RawMessage, error) { return json.RawMessage(`7`), c.err })
+				k.Schedule = late
+				j, err := jobs.New[tx](store, []kind{k}, &config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Hooks: jobs.Hooks{
+					Ended:    func(_ context.Context, tr jobs.Try) { tries.add(tr) },
+					Finished: func(_ context.Context, j jobs.Job) { finished.add(j) },
+				}})
+				require.NoError(t, err)
+				b.start(j)
+				job := b.submit(j, jobs.Submission{})
+				synctest.Wait()
+				stored := b.get(j, job.ID)
+				require.Equal(t, c.stored, stored.Status)
+				require.Empty(t, tries.list(), "the worker does not know it yet")
+				if c.then != nil {
+					c.then(b, b.jobs(config{}, k), job.ID)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				require.Len(t, tries.list(), 1)
+				require.Len(t, finished.list(), c.finished)
+				require.Equal(t, c.unknown, tries.list()[0].Lost)
+				require.NotContains(t, log.String(), "was not stored")
+				if c.unknown {
+					require.Contains(t, log.String(), "it is not known whether the outcome of a job's try was stored")
+					return
+				}
+				require.Equal(t, stored, tries.list()[0].Job)
+			})
+		})
+	}
 }

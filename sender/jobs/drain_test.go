@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,7 @@ func TestDrain(t *testing.T) {
 		{"one that does not", func(context.Context, *run) (json.RawMessage, error) {
 			time.Sleep(time.Hour)
 			return nil, nil
-		}, jobs.ErrDrainTimeout, jobs.Running, 25 * time.Second},
+		}, jobs.ErrDrainTimeout, jobs.Running, 26 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,8 +81,8 @@ type lateCommit struct {
 	commit chan struct{}
 }
 
-func (l *lateCommit) DueTx(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
-	due, now, err := l.Store.DueTx(ctx, tx, kind, limit)
+func (l *lateCommit) DueTx(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+	due, now, err := l.Store.DueTx(ctx, tx, q)
 	if len(due) > 0 {
 		<-l.commit
 	}
@@ -145,5 +146,73 @@ func TestDatabaseAway(t *testing.T) {
 		got := b.finished(j, job.ID)
 		require.Equal(t, jobs.Succeeded, got.Status, "workers get over it, and so does what a try has brought")
 		require.Equal(t, 1, calls)
+	})
+}
+
+// silent is a store whose connections die without a word while they store what tries have
+// brought, as often as left says.
+type silent struct {
+	jobs.Store[tx]
+	left atomic.Int64
+}
+
+func (s *silent) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
+	if r.Status != jobs.Running && s.left.Add(-1) >= 0 {
+		return errAway
+	}
+	return s.Store.UpdateTx(ctx, tx, r)
+}
+
+func (s *silent) InTx(ctx context.Context, fn func(tx) error) error {
+	err := s.Store.InTx(ctx, fn)
+	if errors.Is(err, errAway) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+// A connection that is silently dead neither keeps what a try has brought, nor is taken for a
+// function that is still running.
+func TestOutcomeOnADeadConnection(t *testing.T) {
+	t.Run("is stored on another one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			store := &silent{Store: b.store}
+			store.left.Store(1)
+			var calls atomic.Int64
+			j, err := jobs.New[tx](store, []kind{work(func(context.Context, *run) (json.RawMessage, error) {
+				calls.Add(1)
+				return nil, nil
+			})}, &config{Logger: quiet})
+			require.NoError(t, err)
+			b.start(j)
+			job := b.submit(j, jobs.Submission{})
+			time.Sleep(time.Minute) // two leases
+			synctest.Wait()
+			require.Equal(t, jobs.Succeeded, b.get(j, job.ID).Status)
+			require.EqualValues(t, 1, calls.Load())
+		})
+	})
+	t.Run("is given up at the end of a drain", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			store := &silent{Store: b.store}
+			store.left.Store(1000)
+			var log lockedLog
+			j, err := jobs.New[tx](store, []kind{work(func(ctx context.Context, _ *run) (json.RawMessage, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})}, &config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			require.NoError(t, err)
+			stop := b.start(j)
+			job := b.submit(j, jobs.Submission{})
+			synctest.Wait()
+			require.NoError(t, stop(), "no function is still running")
+			require.Contains(t, log.String(), "it is not known whether the outcome of a job's try was stored")
+			next := b.jobs(config{}, nothing)
+			b.start(next)
+			require.Equal(t, jobs.Succeeded, b.finished(next, job.ID).Status)
+		})
 	})
 }

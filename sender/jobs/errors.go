@@ -22,6 +22,10 @@ var (
 
 	// ErrFinished: the job has ended and cannot be cancelled any more.
 	ErrFinished = errors.New("jobs: the job has ended")
+
+	// ErrNoAnnouncer: the job has a callback URL, and nobody would be told of its end,
+	// because this process has no Config.Announcer. Nothing was changed.
+	ErrNoAnnouncer = errors.New("jobs: no announcer")
 )
 
 // Errors of running. The first four are also causes: see context.Cause.

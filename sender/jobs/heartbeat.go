@@ -59,10 +59,7 @@ func (t *attempt[Tx]) heartbeat(hard context.Context, done <-chan struct{}) {
 
 // prolong begins the lease anew.
 func (t *attempt[Tx]) prolong(hard context.Context) error {
-	t.mu.Lock()
-	remaining := t.j.cfg.Lease - t.j.cfg.Now().Sub(t.renewed)
-	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(hard, max(remaining, time.Millisecond))
+	ctx, cancel := context.WithTimeout(hard, max(t.remaining(), time.Millisecond))
 	defer cancel()
 	cancelled := false
 	err := t.locked(ctx, func(_ Tx, r *Record) error {

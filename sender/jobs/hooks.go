@@ -26,6 +26,6 @@ type Hooks struct {
 type Try struct {
 	Job  Job           // as it is stored now, or, if Lost is set, as it was claimed
 	Err  error         // what the function returned
-	Lost bool          // the lease was lost: nothing was stored
+	Lost bool          // the lease was lost: as far as is known, nothing was stored
 	Took time.Duration // of the function
 }

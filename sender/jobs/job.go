@@ -38,7 +38,9 @@ type Job struct {
 	Kind  string
 	Owner string // the subscriber that has submitted it; "": nobody
 
-	// Input is what was submitted, byte for byte. Lists leave it out.
+	// Input is what was submitted, byte for byte. It is nil in lists, in what Cancel
+	// and CancelTx return, in what Hooks.Finished gets after Cancel, and in what
+	// Announcer.CompletedTx gets.
 	Input json.RawMessage
 
 	// CallbackURL is where job.completed is posted; "": there is none.

@@ -26,7 +26,7 @@ type Jobs[Tx any] struct {
 
 // New returns Jobs of some kinds on a store. A process that only accepts and reads jobs
 // gives the same kinds and does not call Run. A job stays queued while no process runs
-// its kind.
+// its kind, or none with an Announcer if it has a callback URL.
 //
 // If the configuration has an Announcer, its InTx runs all transactions. If the store is a
 // sender.Reader, that runs those that only read.

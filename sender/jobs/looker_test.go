@@ -27,7 +27,7 @@ func (l *looking) AnyDue(ctx context.Context, kinds []string) (some bool, err er
 	l.looks.Add(1)
 	err = l.Store.InTx(ctx, func(tx tx) error {
 		for _, kind := range kinds {
-			due, _, err := l.Store.DueTx(ctx, tx, kind, 1)
+			due, _, err := l.Store.DueTx(ctx, tx, jobs.DueQuery{Kind: kind, Limit: 1})
 			if err != nil {
 				return err
 			}

@@ -40,12 +40,12 @@ type Store[Tx any] interface {
 	// with its input. found is false if there is none, and tx can go on.
 	KeyTx(ctx context.Context, tx Tx, scope, key string) (r Record, found bool, err error)
 
-	// DueTx returns up to limit jobs of a kind that are due (queued or running,
+	// DueTx returns up to q.Limit jobs of a kind that are due (queued or running,
 	// with Due not after now), the longest due first, and locks them: until tx ends
 	// nobody else can change them or get them from DueTx. It skips jobs that others
 	// have locked; where the database has a single writer it waits instead. now is
 	// the database's time. The cost does not grow with the jobs that are not due.
-	DueTx(ctx context.Context, tx Tx, kind string, limit int) (due []Record, now time.Time, err error)
+	DueTx(ctx context.Context, tx Tx, q DueQuery) (due []Record, now time.Time, err error)
 
 	// LockTx returns the newest committed state of a job, without its input, and
 	// keeps others from changing the job until tx ends. It returns ErrNotFound if
@@ -79,8 +79,8 @@ type Store[Tx any] interface {
 // Looker is an optional part of a Store whose InTx waits for other writers, on a database where
 // reading does not. Workers look at each poll, and begin a transaction only if something is due.
 type Looker interface {
-	// AnyDue tells whether a job of one of these kinds is due, as in DueTx, by what is
-	// committed. It only reads, and waits for no transaction that writes.
+	// AnyDue tells whether a job of one of these kinds is due, as in DueTx, with or
+	// without a callback URL, by what is committed. It only reads, and waits for no transaction that writes.
 	AnyDue(ctx context.Context, kinds []string) (bool, error)
 }
 
@@ -101,6 +101,16 @@ type Record struct {
 	IdempotencyKey string
 	KeyScope       string
 	Hash           [sha256.Size]byte // over the fields that a repeated submission must have in common
+}
+
+// DueQuery selects jobs for DueTx.
+type DueQuery struct {
+	Kind  string
+	Limit int // at least 1
+
+	// NoCallbacks leaves out the jobs that have a callback URL, so that they take no
+	// place of the others. The caller could not tell of their end.
+	NoCallbacks bool
 }
 
 // ListQuery selects jobs for ListTx.

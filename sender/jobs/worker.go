@@ -26,10 +26,11 @@ type worker[Tx any] struct {
 
 // Run claims and runs jobs until ctx ends, and then drains: it claims no more jobs, and
 // functions may go on for Config.DrainTimeout before their contexts end. Jobs that have
-// not ended by then are queued again. Run returns nil, or ErrDrainTimeout if a function
-// ignores the end of its context. It returns at once, with ErrRunning or an error that
-// matches sender.ErrUnfit, if it cannot run. It logs all other errors of the database
-// and tries again, also if the database is away when Run is called.
+// not ended by then are queued again. Outcomes that the database does not take soon are
+// given up, and their jobs become due when their leases end. Run returns nil, or
+// ErrDrainTimeout if a function ignores the end of its context. It returns at once, with
+// ErrRunning or an error that matches sender.ErrUnfit, if it cannot run. It logs all other
+// errors of the database and tries again, also if the database is away when Run is called.
 //
 // Any number of processes may run jobs on one database, without a leader.
 func (j *Jobs[Tx]) Run(ctx context.Context) error {
@@ -66,6 +67,10 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 	}
 	stop(ErrDraining)
 	if within(drained, graceOfDrain) {
+		return nil
+	}
+	abandon() // outcomes that a database does not take are no functions that still run
+	if within(drained, graceOfWrites) {
 		return nil
 	}
 	return ErrDrainTimeout
@@ -168,7 +173,7 @@ func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err erro
 	err = w.j.inTx(lasting, func(tx Tx) error {
 		all, before, more = nil, nil, false
 		for _, name := range kinds {
-			due, now, err := w.j.store.DueTx(lasting, tx, name, room[name])
+			due, now, err := w.j.store.DueTx(lasting, tx, DueQuery{Kind: name, Limit: room[name], NoCallbacks: w.j.cfg.Announcer == nil})
 			if err != nil {
 				return err
 			}

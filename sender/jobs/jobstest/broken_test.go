@@ -88,7 +88,7 @@ type broken struct {
 	inTx           func(ctx context.Context, fn func(tx) error) error
 	insert         func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error)
 	key            func(ctx context.Context, tx tx, scope, key string) (jobs.Record, bool, error)
-	due            func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error)
+	due            func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error)
 	anyDue         func(kinds []string) (bool, error)
 	lock           func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error)
 	update         func(ctx context.Context, tx tx, r jobs.Record) error
@@ -180,10 +180,11 @@ var breakages = map[string]breakage{
 		}
 	}},
 	"kinds ignored": {[]string{"due", "idempotency key"}, func(b *broken, _ *harness) {
-		b.due = func(ctx context.Context, tx tx, kind string, limit int) (all []jobs.Record, now time.Time, err error) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) (all []jobs.Record, now time.Time, err error) {
 			for _, k := range []string{"work", "other", "nothing"} {
 				var rs []jobs.Record
-				if rs, now, err = b.Store.DueTx(ctx, tx, k, limit); err != nil {
+				q.Kind = k
+				if rs, now, err = b.Store.DueTx(ctx, tx, q); err != nil {
 					return nil, now, err
 				}
 				all = append(all, rs...)
@@ -192,15 +193,15 @@ var breakages = map[string]breakage{
 		}
 	}},
 	"leases ignored": {[]string{"due"}, func(b *broken, h *harness) {
-		b.due = func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
-			_, now, err := b.Store.DueTx(ctx, tx, kind, limit)
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			_, now, err := b.Store.DueTx(ctx, tx, q)
 			if err != nil {
 				return nil, now, err
 			}
-			rs, _, err := b.Store.ListTx(ctx, tx, jobs.ListQuery{Kind: kind, Limit: 1000})
+			rs, _, err := b.Store.ListTx(ctx, tx, jobs.ListQuery{Kind: q.Kind, Limit: 1000})
 			rs = slices.DeleteFunc(rs, func(r jobs.Record) bool { return r.Status.Finished() })
 			slices.Reverse(rs)
-			return rs[:min(limit, len(rs))], now, err
+			return rs[:min(q.Limit, len(rs))], now, err
 		}
 	}},
 	"running ones never due": {[]string{"due"}, onDue(func(rs []jobs.Record) []jobs.Record {
@@ -214,8 +215,29 @@ var breakages = map[string]breakage{
 		return rs
 	})},
 	"limit ignored": {[]string{"due"}, func(b *broken, _ *harness) {
-		b.due = func(ctx context.Context, tx tx, kind string, _ int) ([]jobs.Record, time.Time, error) {
-			return b.Store.DueTx(ctx, tx, kind, 1000)
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			q.Limit = 1000
+			return b.Store.DueTx(ctx, tx, q)
+		}
+	}},
+	"callbacks not left out": {[]string{"due without callbacks"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			q.NoCallbacks = false
+			return b.Store.DueTx(ctx, tx, q)
+		}
+	}},
+	"callbacks left out unasked": {[]string{"due without callbacks"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			q.NoCallbacks = true
+			return b.Store.DueTx(ctx, tx, q)
+		}
+	}},
+	"callbacks left out of the limit": {[]string{"due without callbacks"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			without := q.NoCallbacks
+			q.NoCallbacks = false
+			rs, now, err := b.Store.DueTx(ctx, tx, q)
+			return slices.DeleteFunc(rs, func(r jobs.Record) bool { return without && r.CallbackURL != "" }), now, err
 		}
 	}},
 	"nothing is found by a look": {[]string{"due"}, func(b *broken, _ *harness) { b.anyDue = func([]string) (bool, error) { return false, nil } }},
@@ -357,8 +379,8 @@ func onUpdate(change func(*jobs.Record)) func(*broken, *harness) {
 
 func onDue(change func([]jobs.Record) []jobs.Record) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
-		b.due = func(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
-			rs, now, err := b.Store.DueTx(ctx, tx, kind, limit)
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			rs, now, err := b.Store.DueTx(ctx, tx, q)
 			return change(rs), now, err
 		}
 	}
@@ -400,7 +422,7 @@ func (b *broken) AnyDue(ctx context.Context, kinds []string) (bool, error) {
 func (b *broken) look(ctx context.Context, kinds []string) (some bool, err error) {
 	err = b.Store.InTx(ctx, func(tx tx) error {
 		for _, kind := range kinds {
-			due, _, err := b.Store.DueTx(ctx, tx, kind, 1)
+			due, _, err := b.Store.DueTx(ctx, tx, jobs.DueQuery{Kind: kind, Limit: 1})
 			if err != nil {
 				return err
 			}
@@ -432,11 +454,11 @@ func (b *broken) KeyTx(ctx context.Context, tx tx, scope, key string) (jobs.Reco
 	return b.Store.KeyTx(ctx, tx, scope, key)
 }
 
-func (b *broken) DueTx(ctx context.Context, tx tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+func (b *broken) DueTx(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
 	if b.due != nil {
-		return b.due(ctx, tx, kind, limit)
+		return b.due(ctx, tx, q)
 	}
-	return b.Store.DueTx(ctx, tx, kind, limit)
+	return b.Store.DueTx(ctx, tx, q)
 }
 
 func (b *broken) LockTx(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error) {

@@ -86,7 +86,7 @@ func due[Tx any](w *world[Tx]) {
 	w.Advance(5 * second)
 	w.equal(w.due("work", 10), []string{ids[3], ids[1], ids[0]}, "jobs that are due when a lease has ended")
 	w.inTx(func(tx Tx) error {
-		rs, _, err := w.Store.DueTx(w.ctx, tx, "work", 1)
+		rs, _, err := w.Store.DueTx(w.ctx, tx, jobs.DueQuery{Kind: "work", Limit: 1})
 		w.noError(err, "looking for due jobs")
 		want, err := w.Store.GetTx(w.ctx, tx, jobs.Key{ID: ids[3]})
 		w.same(rs[0], want, "job that is due")
@@ -108,7 +108,7 @@ func dueAlone[Tx any](w *world[Tx]) {
 			for empty := 0; empty < 3; {
 				var got []string
 				err := w.Store.InTx(w.ctx, func(tx Tx) error {
-					rs, now, err := w.Store.DueTx(w.ctx, tx, "work", 3)
+					rs, now, err := w.Store.DueTx(w.ctx, tx, jobs.DueQuery{Kind: "work", Limit: 3})
 					if err != nil {
 						return err
 					}
@@ -151,11 +151,40 @@ func duePassesOver[Tx any](w *world[Tx]) {
 	one, two := w.insert(w.job("work", "")), w.insert(w.job("work", ""))
 	tx, _, rollback := w.Begin(w.T)
 	defer func() { w.noError(rollback(), "rolling back") }()
-	rs, _, err := w.Store.DueTx(w.ctx, tx, "work", 1)
+	rs, _, err := w.Store.DueTx(w.ctx, tx, jobs.DueQuery{Kind: "work", Limit: 1})
 	w.noError(err, "looking for due jobs")
 	w.equal(idsOf(rs), []string{one.ID}, "jobs that are due")
 	if w.ConcurrentWriters {
 		w.equal(w.due("work", 10), []string{two.ID}, "jobs that are due while another transaction has one")
+	}
+}
+
+func dueWithoutCallbacks[Tx any](w *world[Tx]) {
+	var ids []string
+	for i := range 4 {
+		r := w.job("work", "sub_a")
+		if i%2 == 0 {
+			r.CallbackURL = "https://example.com/"
+		}
+		ids = append(ids, w.insert(r).ID)
+		w.Advance(second)
+	}
+	for _, c := range []struct {
+		q    jobs.DueQuery
+		want []string
+	}{
+		{jobs.DueQuery{Limit: 10}, ids},
+		{jobs.DueQuery{Limit: 1}, ids[:1]},
+		{jobs.DueQuery{Limit: 10, NoCallbacks: true}, []string{ids[1], ids[3]}},
+		{jobs.DueQuery{Limit: 1, NoCallbacks: true}, ids[1:2]},
+	} {
+		c.q.Kind = "work"
+		w.inTx(func(tx Tx) error {
+			rs, _, err := w.Store.DueTx(w.ctx, tx, c.q)
+			w.noError(err, "looking for due jobs by %+v", c.q)
+			w.equal(idsOf(rs), c.want, "jobs that are due, by %+v", c.q)
+			return nil
+		})
 	}
 }
 

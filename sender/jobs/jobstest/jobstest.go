@@ -69,6 +69,7 @@ func rules[Tx any]() []rule[Tx] {
 		{"due", "Jobs that are queued or running are given when they are due, by kind, those that are due longest first, up to the limit.", due[Tx]},
 		{"due alone", "While a transaction that got due jobs is open, no other one gets them.", dueAlone[Tx]},
 		{"due passes over", "Where several can write at a time, jobs that others have locked are passed over.", duePassesOver[Tx]},
+		{"due without callbacks", "Jobs that have a callback URL are left out if that is asked for, and take no place of the others.", dueWithoutCallbacks[Tx]},
 		{"lock", "A locked job is read as it was committed last, and changed by nobody else.", lock[Tx]},
 		{"list", "Lists are filtered, newest first, bounded, and leave out inputs and states.", list[Tx]},
 		{"prune", "Jobs finished longer ago than an age are removed, the oldest first, up to a limit, with their keys; others never.", prune[Tx]},

@@ -133,7 +133,7 @@ func (w *world[Tx]) finish(id string) {
 func (w *world[Tx]) now() (now time.Time) {
 	w.Helper()
 	w.inTx(func(tx Tx) (err error) {
-		_, now, err = w.Store.DueTx(w.ctx, tx, "nothing", 1)
+		_, now, err = w.Store.DueTx(w.ctx, tx, jobs.DueQuery{Kind: "nothing", Limit: 1})
 		return err
 	})
 	return now
@@ -143,7 +143,7 @@ func (w *world[Tx]) now() (now time.Time) {
 func (w *world[Tx]) due(kind string, limit int) (ids []string) {
 	w.Helper()
 	w.inTx(func(tx Tx) error {
-		rs, _, err := w.Store.DueTx(w.ctx, tx, kind, limit)
+		rs, _, err := w.Store.DueTx(w.ctx, tx, jobs.DueQuery{Kind: kind, Limit: limit})
 		ids = idsOf(rs)
 		return err
 	})

@@ -116,18 +116,18 @@ func (s *Store) set(ctx context.Context, tx Tx, id string, r *jobs.Record) error
 }
 
 // DueTx implements jobs.Store.
-func (s *Store) DueTx(ctx context.Context, tx Tx, kind string, limit int) (due []jobs.Record, now time.Time, err error) {
+func (s *Store) DueTx(ctx context.Context, tx Tx, q jobs.DueQuery) (due []jobs.Record, now time.Time, err error) {
 	if err := s.under.Join(ctx, tx, nil); err != nil {
 		return nil, time.Time{}, err
 	}
 	now = s.now()
 	for _, r := range s.all {
-		if r.Kind == kind && !r.Status.Finished() && !r.Due.After(now) {
+		if r.Kind == q.Kind && !r.Status.Finished() && !r.Due.After(now) && !(q.NoCallbacks && r.CallbackURL != "") {
 			due = append(due, clone(*r))
 		}
 	}
 	slices.SortFunc(due, func(a, b jobs.Record) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.No, b.No)) })
-	return due[:min(limit, len(due))], now, nil
+	return due[:min(q.Limit, len(due))], now, nil
 }
 
 // LockTx implements jobs.Store.

@@ -134,7 +134,7 @@ func (s *Store[Tx]) ofKey(ctx context.Context, in pgtx.Tx, scope, key string) (r
 }
 
 // DueTx implements jobs.Store. Jobs that others have locked are passed over.
-func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
 	in, err := s.session(tx)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -143,7 +143,7 @@ func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, kind string, limit int) ([
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	due, err := many(ctx, in, s.text.due, kind, now, int64(limit))
+	due, err := many(ctx, in, s.text.due, q.Kind, now, int64(q.Limit), q.NoCallbacks)
 	return due, now, fail("looking for jobs that are due", err)
 }
 

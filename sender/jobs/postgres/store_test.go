@@ -307,7 +307,7 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(t.Context()))
 	for index, query := range map[string]string{
-		"surehook_jobs_due":      `SELECT no FROM {} j WHERE j.kind = 'a' AND j.finished_at IS NULL AND j.due <= now() ORDER BY j.due, j.no LIMIT 4 FOR NO KEY UPDATE OF j SKIP LOCKED`,
+		"surehook_jobs_due":      `SELECT no FROM {} j WHERE j.kind = 'a' AND j.finished_at IS NULL AND j.due <= now() AND (j.callback_url = '' OR NOT false) ORDER BY j.due, j.no LIMIT 4 FOR NO KEY UPDATE OF j SKIP LOCKED`,
 		"surehook_jobs_finished": `SELECT no FROM {} WHERE finished_at < now() ORDER BY finished_at, no LIMIT 4`,
 		"surehook_jobs_owner":    `SELECT no FROM {} j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
 		"surehook_jobs_key":      `SELECT no FROM {} j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,

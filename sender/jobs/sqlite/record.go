@@ -33,8 +33,9 @@ const (
 	updateJob   = `UPDATE surehook_jobs SET status = ?2, due = ?3, token = ?4, tries = ?5, cancel_requested = ?6, done = ?7, total = ?8,
 			state = ?9, result = ?10, error = ?11, started_at = ?12, finished_at = ?13 WHERE id = ?1`
 
-	selectKey  = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
-	selectDue  = `SELECT ` + whole + withInput + `WHERE j.kind = ? AND j.finished_at = 0 AND j.due <= ? ORDER BY j.due, j.no LIMIT ?`
+	selectKey = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
+	selectDue = `SELECT ` + whole + withInput + `WHERE j.kind = ? AND j.finished_at = 0 AND j.due <= ? AND (j.callback_url = '' OR NOT ?)
+		ORDER BY j.due, j.no LIMIT ?`
 	anyDue     = `SELECT EXISTS (SELECT 1 FROM surehook_jobs WHERE kind = ? AND finished_at = 0 AND due <= ?)`
 	selectOne  = `SELECT ` + whole + withInput + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 	selectLock = `SELECT ` + locking + alone + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
@@ -116,12 +117,12 @@ func ofKey(ctx context.Context, tx *sql.Tx, scope, key string) (jobs.Record, boo
 }
 
 // DueTx implements jobs.Store.
-func (s *Store) DueTx(ctx context.Context, tx *sql.Tx, kind string, limit int) ([]jobs.Record, time.Time, error) {
+func (s *Store) DueTx(ctx context.Context, tx *sql.Tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
 	if err := locked(ctx, tx); err != nil {
 		return nil, time.Time{}, err
 	}
 	now := s.now()
-	due, err := many(ctx, tx, selectDue, kind, now, limit)
+	due, err := many(ctx, tx, selectDue, q.Kind, now, q.NoCallbacks, q.Limit)
 	return due, timeOf(now), fail("looking for jobs that are due", err)
 }
 

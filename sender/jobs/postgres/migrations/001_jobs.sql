@@ -10,7 +10,7 @@ CREATE TABLE surehook_jobs (
 	callback_url text NOT NULL, -- '': none
 	status text NOT NULL,       -- queued, running; succeeded, failed, cancelled
 	due timestamptz,            -- queued: when it may be claimed; running: when its lease ends
-	token bigint NOT NULL,      -- it rises with each claim
+	token bigint NOT NULL,      -- the last claim's: random
 	tries int NOT NULL,         -- since state changed last
 	cancel_requested boolean NOT NULL,
 	done bigint,                -- NULL: no progress was told

@@ -8,7 +8,7 @@ CREATE TABLE surehook_jobs (
 	callback_url TEXT NOT NULL, -- '': none
 	status TEXT NOT NULL,       -- queued, running; succeeded, failed, cancelled
 	due INTEGER NOT NULL,       -- queued: when it may be claimed; running: when its lease ends
-	token INTEGER NOT NULL,     -- it rises with each claim
+	token INTEGER NOT NULL,     -- the last claim's: random
 	tries INTEGER NOT NULL,     -- since state changed last
 	cancel_requested INTEGER NOT NULL,
 	done INTEGER,               -- NULL: no progress was told
