@@ -1,7 +1,7 @@
 package defect
 
-// ofJobs are defects in claims and submissions of jobs of which nobody knows whether they
-// were committed.
+// ofJobs are defects in claims, submissions and outcomes of jobs of which nobody knows
+// whether they were committed.
 var ofJobs = []Defect{
 	{
 		Name: "the jobs of a claim whose answer was lost wait for their leases",
@@ -22,6 +22,11 @@ var ofJobs = []Defect{
 		Name: "another's claim is taken for the one in doubt",
 		File: "sender/jobs/doubt.go", Tests: []string{"./sender/jobs"}, Run: "^TestClaimWhoseAnswerWasLost$",
 		Old: "case r.Status != Running || r.Token != d.token:", New: "case r.Status != Running:",
+	},
+	{
+		Name: "an outcome whose answer was lost counts as not stored",
+		File: "sender/jobs/attempt.go", Tests: []string{"./sender/jobs"}, Run: "^TestOutcomeWhoseAnswerWasLost$",
+		Old: `errors.Is(failed, errStored) && r.ID != ""`, New: "false",
 	},
 	{
 		Name: "a repeated submission is judged anew",

@@ -114,7 +114,7 @@ var ofStores = []Defect{
 	{
 		Name: "a job's late run may write",
 		File: "sender/jobs/attempt.go", Tests: []string{"./sender/jobs"},
-		Old: "r.Status != Running || r.Token != t.claimed.Token", New: "r.Status != Running",
+		Old: "case r.Token != t.claimed.Token:", New: "case false:",
 	},
 	{
 		Name: "another subscriber takes over the id of a subscription, in memory",
