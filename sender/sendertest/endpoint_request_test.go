@@ -39,6 +39,12 @@ func TestVerify(t *testing.T) {
 	raw, err := signing.ParseSecret("correct-horse-battery-staple")
 	require.NoError(t, err)
 	both, first := signing.DefaultSchemes(), []signing.Scheme{signing.TimestampBody{}}
+	timeless := []signing.Scheme{signing.GitHub()}
+	idAndTime, err := signing.NewDescribed(signing.Description{
+		Name: "id-and-time", SignatureHeader: "X-Signature", IDHeader: "X-Id", TimestampHeader: "X-Time", Signed: "{id}.{timestamp}",
+	})
+	require.NoError(t, err)
+	bodiless := []signing.Scheme{idAndTime}
 	now := time.Now()
 	tests := []struct {
 		name    string
@@ -60,6 +66,10 @@ func TestVerify(t *testing.T) {
 			meddle: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("{}")) }},
 		{name: "a stale timestamp", secret: secret, schemes: both, at: now.Add(-time.Hour), is: signing.ErrTimestampOutsideWindow},
 		{name: "a scheme that does not suit the secret", secret: raw, schemes: first, asked: []signing.Scheme{signing.StandardWebhooks{}}, is: signing.ErrSecretUnsuited},
+		{name: "a scheme that covers no time", secret: secret, schemes: timeless, asked: timeless},
+		{name: "a scheme that covers no time, and another body", secret: secret, schemes: timeless, asked: timeless, is: signing.ErrSignatureMismatch, says: "github: ",
+			meddle: func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("{}")) }},
+		{name: "a scheme that does not cover the body", secret: secret, schemes: bodiless, asked: bodiless, says: "do not cover the body"},
 		{name: "no scheme", secret: secret, schemes: first, asked: []signing.Scheme{nil}, says: "nil"},
 	}
 	for _, test := range tests {

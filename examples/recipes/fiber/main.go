@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -33,9 +34,15 @@ func serve(ctx context.Context) error {
 		return err
 	}
 	defer app.Close()
-	return routes(app).Listen(account.Address(), fiber.ListenConfig{
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pruned := make(chan error, 1)
+	go func() { pruned <- app.Run(ctx) }()
+	err = routes(app).Listen(account.Address(), fiber.ListenConfig{
 		GracefulContext: ctx, ShutdownTimeout: 10 * time.Second, DisableStartupMessage: true,
 	})
+	cancel() // it may have failed to listen
+	return errors.Join(err, <-pruned)
 }
 
 func routes(app *account.App) *fiber.App {

@@ -34,14 +34,17 @@ import (
 const withoutGo = "docs/receiving-without-go.md"
 
 // receivers are the programs of the page, by the file's name, and how each is started.
+// What is said of a failure does not depend on this machine's php.ini: without one, PHP
+// displays errors.
 var receivers = map[string]struct {
 	interpreter string
 	args        func(s *servertest.Server, file string, port int) []string
 }{
 	"receiver.mjs": {interpreter: "node", args: func(_ *servertest.Server, file string, _ int) []string { return []string{file} }},
+	"express.mjs":  {"node", func(_ *servertest.Server, file string, _ int) []string { return []string{file} }},
 	"receiver.py":  {"python3", func(_ *servertest.Server, file string, _ int) []string { return []string{"-u", file} }},
 	"webhooks.php": {"php", func(_ *servertest.Server, file string, port int) []string {
-		return []string{"-S", fmt.Sprintf("127.0.0.1:%d", port), file}
+		return []string{"-d", "display_errors=1", "-S", fmt.Sprintf("127.0.0.1:%d", port), file}
 	}},
 	"config.ru": {"ruby", func(s *servertest.Server, file string, _ int) []string {
 		return []string{s.Write("rack.rb", rack, nil), file}
@@ -77,6 +80,33 @@ loop do
 end
 `
 
+// express stands in for Express 4, which heeds no promise that a handler returns. The rest
+// of the program is the page's one for Node.
+const express = `
+const express = { raw: () => async (req, res, next) => {
+  const parts = []
+  for await (const part of req) parts.push(part)
+  req.body = Buffer.concat(parts)
+  res.status = status => { res.statusCode = status; return res }
+  res.send = body => res.end(typeof body === 'string' ? body : JSON.stringify(body))
+  if (req.body.length > maxBody) return res.status(413).send('too large')
+  next()
+} }
+const app = { post: (path, first, second) => createServer((req, res) => first(req, res, () => second(req, res))).listen(Number(process.env.PORT), '127.0.0.1') }
+`
+
+// programText returns the text of a receiver's file.
+func programText(t *testing.T, file string) string {
+	t.Helper()
+	text := named(t, withoutGo, "run", file).text
+	if file == "express.mjs" {
+		parts, _, found := strings.Cut(named(t, withoutGo, "run", "receiver.mjs").text, "createServer(async")
+		require.True(t, found)
+		text = parts + express + text
+	}
+	return text
+}
+
 // foreign is a running receiver of the page.
 type foreign struct {
 	t   *testing.T
@@ -85,8 +115,21 @@ type foreign struct {
 
 func startReceiver(t *testing.T, file string, secrets ...signing.Secret) *foreign {
 	t.Helper()
+	var texts []string
+	for _, secret := range secrets {
+		texts = append(texts, secret.Reveal())
+	}
+	t.Setenv("WEBHOOK_SECRETS", strings.Join(texts, " "))
+	s, port, args := prepared(t, file)
+	s.Start(args...)
+	return &foreign{t, fmt.Sprintf("http://127.0.0.1:%d/webhooks", port)}
+}
+
+// prepared returns the folder of a receiver that is not started yet, and its arguments.
+func prepared(t *testing.T, file string) (s *servertest.Server, port int, args []string) {
+	t.Helper()
 	how := receivers[file]
-	s := servertest.New(t, how.interpreter)
+	s = servertest.New(t, how.interpreter)
 	if how.interpreter == "php" && !phpHasSQLite(t) {
 		const missing = "php lacks pdo_sqlite (on Debian: apt-get install php-sqlite3)"
 		if slices.Contains(strings.Split(os.Getenv("SUREHOOK_REQUIRE"), ","), "php") {
@@ -94,15 +137,9 @@ func startReceiver(t *testing.T, file string, secrets ...signing.Secret) *foreig
 		}
 		t.Skip("NOT TESTED with php: " + missing)
 	}
-	port := s.Port()
-	var texts []string
-	for _, secret := range secrets {
-		texts = append(texts, secret.Reveal())
-	}
+	port = s.Port()
 	t.Setenv("PORT", strconv.Itoa(port))
-	t.Setenv("WEBHOOK_SECRETS", strings.Join(texts, " "))
-	s.Start(how.args(s, s.Write(file, named(t, withoutGo, "run", file).text, nil), port)...)
-	return &foreign{t, fmt.Sprintf("http://127.0.0.1:%d/webhooks", port)}
+	return s, port, how.args(s, s.Write(file, programText(t, file), nil), port)
 }
 
 func phpHasSQLite(t *testing.T) bool {
@@ -220,6 +257,7 @@ func TestReceiversWithoutGo(t *testing.T) {
 			body = bytes.Replace(body, []byte("invoice.updated"), []byte("invoice.printed"), 1)
 			is(http.StatusOK, "ignored")(f.post(id, body, now, nil, a))
 			f.challenged(a, b)
+			f.fails(a)
 		})
 	}
 }
@@ -230,6 +268,56 @@ func emptyKey(h http.Header, body []byte) []byte {
 	fmt.Fprintf(mac, "%s.%s.%s", h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), body)
 	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return body
+}
+
+// fails posts an event whose change fails, twice: the second is no duplicate.
+func (f *foreign) fails(secret signing.Secret) {
+	f.t.Helper()
+	id, body := invoice(30)
+	body = bytes.Replace(body, []byte(`"object":`), []byte(`"thing":`), 1)
+	for range 2 {
+		status, text, err := f.send(f.signed(id, body, time.Now(), secret), body)
+		if err == nil { // the program in Python closes the connection
+			require.Equal(f.t, http.StatusInternalServerError, status, text)
+		}
+	}
+}
+
+// A receiver without a whole secret would take what anybody has signed, or refuse every
+// event until the sender has given it up. PHP has no start to refuse: it answers with 500.
+func TestReceiversRefuseToStart(t *testing.T) {
+	whole := signing.GenerateSecret()
+	for file := range receivers {
+		for name, secrets := range map[string]string{
+			"empty": "", "spaces": "  ", "no prefix": strings.TrimPrefix(whole.Reveal(), "whsec_"), "the prefix alone": "whsec_",
+			"short": whole.Reveal()[:len("whsec_")+30], "one of two": whole.Reveal() + " whsec_", "unset": "unset",
+		} {
+			t.Run(file+"/"+name, func(t *testing.T) {
+				t.Setenv("WEBHOOK_SECRETS", secrets)
+				if secrets == "unset" {
+					require.NoError(t, os.Unsetenv("WEBHOOK_SECRETS"))
+				}
+				s, port, args := prepared(t, file)
+				if file == "webhooks.php" {
+					s.Start(args...)
+					f := &foreign{t, fmt.Sprintf("http://127.0.0.1:%d/webhooks", port)}
+					id, body := invoice(1)
+					status, text := f.post(id, body, time.Now(), nil, whole)
+					require.Equal(t, http.StatusInternalServerError, status, text)
+					require.Contains(t, text, "WEBHOOK_SECRETS must have a whole secret")
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				c := exec.CommandContext(ctx, servertest.Find(t, receivers[file].interpreter), args...)
+				c.Dir = s.Folder
+				out, err := c.CombinedOutput()
+				require.Error(t, err)
+				require.NoError(t, ctx.Err(), "it has started")
+				require.Contains(t, string(out), "WEBHOOK_SECRETS must have a whole secret")
+			})
+		}
+	}
 }
 
 // challenged has the receiver asked as a subscription's URL is.

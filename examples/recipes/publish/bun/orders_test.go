@@ -14,5 +14,5 @@ func TestPlace(t *testing.T) {
 	pool := publishtest.Pool(t)
 	hooks := publishtest.SQL(t, pool)
 	o := orders.Orders{DB: bun.NewDB(publishtest.DB(t, pool), pgdialect.New()), Hooks: hooks.Publisher}
-	publishtest.Check(t, pool, hooks.History, o.Place)
+	publishtest.Check(t, pool, hooks.Registry, hooks.History, o.Place)
 }

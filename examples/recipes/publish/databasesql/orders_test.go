@@ -21,7 +21,7 @@ func TestPlace(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, db.Close()) }()
 			o := orders.Orders{DB: db, Hooks: hooks.Publisher}
-			publishtest.Check(t, pool, hooks.History, o.Place)
+			publishtest.Check(t, pool, hooks.Registry, hooks.History, o.Place)
 		})
 	}
 }

@@ -22,7 +22,7 @@ func TestPlace(t *testing.T) {
 			_, err = orders.SQLTx(db)
 			require.ErrorContains(t, err, "no transaction")
 			o := orders.Orders{DB: db, Hooks: hooks.Publisher}
-			publishtest.Check(t, pool, hooks.History, o.Place)
+			publishtest.Check(t, pool, hooks.Registry, hooks.History, o.Place)
 		})
 	}
 }

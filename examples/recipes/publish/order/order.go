@@ -11,9 +11,12 @@ type Order struct {
 	Cents    int64  `json:"cents"`
 }
 
-// Event tells of the order's whole state, so a receiver may apply it as a state.
+// Event tells of the order's whole state, so a receiver may apply it as a state. It is for
+// the order's customer alone, whose id is the subscriber's, too: without a Subscriber, every
+// customer who asks for orders would get it. Set IfSubscriberExists as well if some of your
+// customers have no subscriber.
 func (o Order) Event() sender.Event {
-	return sender.Event{Type: "order.updated", Object: sender.Object{Type: "order", ID: o.ID}, Data: o}
+	return sender.Event{Type: "order.updated", Object: sender.Object{Type: "order", ID: o.ID}, Data: o, Subscriber: o.Customer}
 }
 
 // Schema makes the tables. That an order's customer exists is checked at the commit, as

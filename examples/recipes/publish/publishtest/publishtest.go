@@ -51,10 +51,21 @@ func DB(t testing.TB, pool *pgxpool.Pool) *sql.DB {
 	return db
 }
 
-// Check places orders: one that commits, and some whose transaction fails at each of its
-// steps. events are those of the same database.
-func Check(t *testing.T, pool *pgxpool.Pool, events *history.History, place func(context.Context, order.Order) error) {
+// subscribers makes those of the customers. That of c_unknown lacks the customer, so that
+// an order of it fails at the commit, and not at the event.
+func subscribers(t *testing.T, registry *sender.Registry) {
 	t.Helper()
+	for _, id := range []string{"c_1", "c_unknown"} {
+		_, _, err := registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: id})
+		require.NoError(t, err)
+	}
+}
+
+// Check places orders: one that commits, and some whose transaction fails at each of its
+// steps. The registry and the events are those of the same database.
+func Check(t *testing.T, pool *pgxpool.Pool, registry *sender.Registry, events *history.History, place func(context.Context, order.Order) error) {
+	t.Helper()
+	subscribers(t, registry)
 	require.NoError(t, place(t.Context(), order.Order{ID: "o_1", Customer: "c_1", Cents: 4200}))
 	only := func() {
 		t.Helper()
@@ -72,6 +83,7 @@ func Check(t *testing.T, pool *pgxpool.Pool, events *history.History, place func
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		require.Equal(t, sender.Object{Type: "order", ID: "o_1"}, list[0].Object)
+		require.Equal(t, "c_1", list[0].Subscriber, "it is for the order's customer alone")
 		ev, err := events.Event(t.Context(), list[0].ID)
 		require.NoError(t, err)
 		require.Contains(t, string(ev.Body), `"data":{"id":"o_1","customer":"c_1","cents":4200}`)
@@ -79,6 +91,8 @@ func Check(t *testing.T, pool *pgxpool.Pool, events *history.History, place func
 	only()
 
 	require.Error(t, place(t.Context(), order.Order{ID: "o_1", Customer: "c_1", Cents: 1}), "the change fails: there is such an order")
+	only()
+	require.ErrorIs(t, place(t.Context(), order.Order{ID: "o_2", Customer: "c_3", Cents: 1}), sender.ErrNotFound, "the customer has no subscriber")
 	only()
 	tooLong := strings.Repeat("o", 256)
 	require.ErrorIs(t, place(t.Context(), order.Order{ID: tooLong, Customer: "c_1", Cents: 1}), sender.ErrInvalidEvent, "the event is refused, after the change")

@@ -22,7 +22,7 @@ func TestPlace(t *testing.T) {
 	hooks, err := surehook.NewSender(store, publishtest.Key, nil)
 	require.NoError(t, err)
 	o := orders.Orders{Queries: queries.New(pool), Hooks: hooks.Publisher}
-	publishtest.Check(t, pool, hooks.History, o.Place)
+	publishtest.Check(t, pool, hooks.Registry, hooks.History, o.Place)
 }
 
 // The queries were generated from the tables that all recipes share.
