@@ -40,11 +40,11 @@ func TestVerify(t *testing.T) {
 	require.NoError(t, err)
 	both, first := signing.DefaultSchemes(), []signing.Scheme{signing.TimestampBody{}}
 	timeless := []signing.Scheme{signing.GitHub()}
-	idAndTime, err := signing.NewDescribed(signing.Description{
-		Name: "id-and-time", SignatureHeader: "X-Signature", IDHeader: "X-Id", TimestampHeader: "X-Time", Signed: "{id}.{timestamp}",
+	ofID, err := signing.NewDescribed(signing.Description{
+		Name: "of-the-id", SignatureHeader: "X-Signature", TimestampHeader: "X-Time", Signed: "{timestamp}.{field:id}",
 	})
 	require.NoError(t, err)
-	bodiless := []signing.Scheme{idAndTime}
+	bodiless := []signing.Scheme{ofID}
 	now := time.Now()
 	tests := []struct {
 		name    string
