@@ -53,7 +53,7 @@ func DB(t testing.TB, pool *pgxpool.Pool) *sql.DB {
 
 // subscribers makes those of the customers. That of c_unknown lacks the customer, so that
 // an order of it fails at the commit, and not at the event.
-func subscribers(t *testing.T, registry *sender.Registry) {
+func subscribers[Tx any](t *testing.T, registry *sender.Registry[Tx]) {
 	t.Helper()
 	for _, id := range []string{"c_1", "c_unknown"} {
 		_, _, err := registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: id})
@@ -63,7 +63,7 @@ func subscribers(t *testing.T, registry *sender.Registry) {
 
 // Check places orders: one that commits, and some whose transaction fails at each of its
 // steps. The registry and the events are those of the same database.
-func Check(t *testing.T, pool *pgxpool.Pool, registry *sender.Registry, events *history.History, place func(context.Context, order.Order) error) {
+func Check[Tx any](t *testing.T, pool *pgxpool.Pool, registry *sender.Registry[Tx], events *history.History, place func(context.Context, order.Order) error) {
 	t.Helper()
 	subscribers(t, registry)
 	require.NoError(t, place(t.Context(), order.Order{ID: "o_1", Customer: "c_1", Cents: 4200}))
