@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -71,13 +72,17 @@ type operation struct {
 	errors       []int // besides those that every call can answer, and 401, 403, 404 and 429
 }
 
+// setHuma sets what huma offers as variables of its package alone: once, since servers that
+// answer already read them.
+var setHuma = sync.OnceFunc(func() {
+	huma.NewError = fromHuma         // it makes its own refusals with this, and describes them by its type
+	huma.ValidateStrictCasing = true // a field in other letters is an unknown one
+})
+
 // newAPI makes the API on a mux: the same types serve the requests and describe them
 // in /openapi.json.
 func newAPI(mux *http.ServeMux) huma.API {
-	// Huma makes its own refusals with this, and describes them by its type. It is a
-	// variable of that package, which is all that it offers.
-	huma.NewError = fromHuma
-	huma.ValidateStrictCasing = true // likewise: a field in other letters is an unknown one
+	setHuma()
 	config := huma.DefaultConfig("Surehook reference server", version())
 	config.Info.Description = "Signed webhooks by push and by pull, asynchronous jobs, redelivery and replay. Every refusal is a problem document (RFC 9457) that says what would be right."
 	config.Info.Contact = &huma.Contact{Name: "Surehook", URL: "https://github.com/surehook/surehook"}

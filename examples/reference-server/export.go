@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
@@ -43,6 +44,7 @@ const (
 	exportPage   = 200
 	inlineExport = 512 << 10 // bytes, up to which the result is the list itself
 	exportsKept  = 30 * 24 * time.Hour
+	sendPart     = 2 * time.Minute  // for the reader of an export, for each part
 	feedDisorder = 10 * time.Minute // the feed has the order of the commits, so the event of a long transaction comes late in it
 )
 
@@ -103,6 +105,7 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 			return nil, err
 		}
 	}
+	run.Progress(int64(state.Events), int64(state.Events))
 	if state.Bytes > inlineExport {
 		return json.Marshal(ExportLink{URL: "/jobs/" + j.ID + "/events", Events: state.Events})
 	}
@@ -136,7 +139,7 @@ func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], query 
 				return err
 			}
 		}
-		step.Progress(int64(next.Events), int64(next.Events))
+		step.Progress(int64(next.Events), 0) // nobody knows how many there will be
 		return save(step, next)
 	})
 }
@@ -197,11 +200,23 @@ func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAns
 	return &exportAnswer{func(hc huma.Context) {
 		defer done()
 		hc.SetHeader("Content-Type", "application/json")
-		if err := s.export(ctx, j.ID, parts, hc.BodyWriter()); err != nil && ctx.Err() == nil {
+		_, w := humago.Unwrap(hc)
+		if err := s.export(ctx, j.ID, parts, patient{w}); err != nil && ctx.Err() == nil {
 			s.log.Error("an export broke off", "job", j.ID, "error", err)
 			panic(http.ErrAbortHandler) // so that nobody takes it for whole
 		}
 	}}, nil
+}
+
+// patient gives the reader of an answer some time for each part. The server's own time is for the
+// whole of an answer, which is too short for a long one.
+type patient struct{ http.ResponseWriter }
+
+// Write implements io.Writer.
+func (p patient) Write(part []byte) (int, error) {
+	// Where there is no controller, there is no deadline either.
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(sendPart))
+	return p.ResponseWriter.Write(part)
 }
 
 // exportOf is a job that has found events, and in how many parts they are kept.
