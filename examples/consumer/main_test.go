@@ -278,13 +278,22 @@ func TestDatabaseIsItsOwnersAlone(t *testing.T) {
 	alone()
 }
 
-// attempted tells whether an attempt of the newest delivery was answered with a status.
-func (p *pair) attempted(status string) bool {
+// newest is the id of the delivery that was made last, or "".
+func (p *pair) newest() string {
 	all := p.server.call(http.MethodGet, "/deliveries", nil)["data"].([]any)
 	if len(all) == 0 {
+		return ""
+	}
+	return all[0].(object)["id"].(string)
+}
+
+// attempted tells whether an attempt of the newest delivery was answered with a status.
+func (p *pair) attempted(status string) bool {
+	newest := p.newest()
+	if newest == "" {
 		return false
 	}
-	for _, a := range p.server.call(http.MethodGet, "/deliveries/"+all[0].(object)["id"].(string), nil)["attempts"].([]any) {
+	for _, a := range p.server.call(http.MethodGet, "/deliveries/"+newest, nil)["attempts"].([]any) {
 		if fmt.Sprint(a.(object)["status_code"]) == status {
 			return true
 		}
@@ -292,10 +301,15 @@ func (p *pair) attempted(status string) bool {
 	return false
 }
 
-// refuses waits for the consumer's answer to the newest event, which must be 503.
-func (p *pair) refuses(why string) {
+// refuses waits for the consumer's answer to the event of a change, which must be 503. Its
+// delivery is made a little after the change.
+func (p *pair) refuses(why string, change func()) {
 	p.t.Helper()
-	eventually(p.t, "an answer: "+why, func() bool { return p.attempted("503") || p.attempted("200") })
+	before := p.newest()
+	change()
+	eventually(p.t, "an answer: "+why, func() bool {
+		return p.newest() != before && (p.attempted("503") || p.attempted("200"))
+	})
 	require.False(p.t, p.attempted("200"), why)
 }
 
@@ -362,8 +376,7 @@ func TestServerAway(t *testing.T) {
 	} {
 		before := p.copies()
 		b.own.Store(&one.own)
-		p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": one.why})
-		p.refuses(one.why)
+		p.refuses(one.why, func() { p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": one.why}) })
 		require.Equal(t, before, p.copies(), one.why)
 		b.own.Store(nil)
 		p.consumer.says(fmt.Sprintf("applied subscriber.updated sub_ada, version %d", i+2), 1)
@@ -385,8 +398,7 @@ func TestAnothersToken(t *testing.T) {
 	p.restart("-token", bobs, "-secret", p.operatorSecret())
 	p.server.call(http.MethodPatch, "/subscribers/sub_bob", object{"name": "Robert"})
 	p.consumer.says("applied subscriber.updated sub_bob, version 2", 1)
-	p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "Countess"})
-	p.refuses("another's")
+	p.refuses("another's", func() { p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": "Countess"}) })
 	require.Equal(t, []string{"sub_ada Ada {} 1", "sub_bob Robert {} 2"}, p.copies())
 
 	p.server.call(http.MethodDelete, "/subscribers/sub_ada", nil)
