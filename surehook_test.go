@@ -317,7 +317,7 @@ func TestPartsAgreeOnTheWireAndTheReach(t *testing.T) {
 	require.ErrorIs(t, s.Registry.Resume(ctx, sub.ID, sender.Resume{}), sender.ErrRetention)
 }
 
-// What holds secrets keeps them, whatever prints it.
+// A configuration keeps its secrets, whatever prints it.
 func TestConfigsKeepSecrets(t *testing.T) {
 	const secret = "hunter2-hunter2-hunter2"
 	in := surehook.ReceiverConfig{

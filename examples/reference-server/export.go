@@ -59,8 +59,8 @@ func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json
 	return nil
 }
 
-// exportInTurn has the exports of one submitter leave places to those of others. One that waits
-// costs little, so many are claimed.
+// exportInTurn has the exports of one submitter leave places to those of others. An export that
+// waits costs little. So the workers claim many.
 func (s *service) exportInTurn(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
 	owner := run.Job().Owner
 	if err := s.exporting.wait(ctx, owner); err != nil {

@@ -16,11 +16,10 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// Events of another sender have no versions, and their headers are gone when they are
-// applied. Their ids and types are kept, and the events of an object stay in the order in
-// which they came.
-func TestForeign(t *testing.T) {
-	open := onSQLite(t)
+// gitHub is a sender of another kind: its signatures cover no time, and its events' types stand
+// in a header.
+func gitHub(t *testing.T) (signing.Secret, []signing.Scheme, *signing.Verifier) {
+	t.Helper()
 	secret, err := signing.ParseTextSecret("a secret as others issue them")
 	require.NoError(t, err)
 	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
@@ -28,6 +27,15 @@ func TestForeign(t *testing.T) {
 	schemes := []signing.Scheme{signing.GitHub()}
 	verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: schemes, Deduplicated: true})
 	require.NoError(t, err)
+	return secret, schemes, verifier
+}
+
+// Events of another sender have no versions, and their headers are gone when they are
+// applied. Their ids and types are kept, and the events of an object stay in the order in
+// which they came.
+func TestForeign(t *testing.T) {
+	open := onSQLite(t)
+	secret, schemes, verifier := gitHub(t)
 	var applied, types []string
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -68,13 +76,7 @@ func TestForeign(t *testing.T) {
 // An event that says all in its headers may have no body. Servers other than net/http give
 // that as nil.
 func emptyBody[Tx any](t *testing.T, open base[Tx]) {
-	secret, err := signing.ParseTextSecret("a secret as others issue them")
-	require.NoError(t, err)
-	keys, err := signing.NewKeyring(signing.Key{Secret: secret})
-	require.NoError(t, err)
-	schemes := []signing.Scheme{signing.GitHub()}
-	verifier, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: schemes, Deduplicated: true})
-	require.NoError(t, err)
+	secret, schemes, verifier := gitHub(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	rcv, err := receiver.New(verifier, open.inTx, open.dedup, "default", &receiver.Config{

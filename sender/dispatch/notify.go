@@ -14,7 +14,7 @@ const (
 	noticesAtOnce = 20
 	notifyTimeout = time.Minute
 	// A call of the Notifier that goes on for this long after the end of its context is left
-	// behind, so that other notices are told. It may never return.
+	// behind, since it may never return. Then other notices have their turn.
 	notifyGrace = 5 * time.Second
 	// mostLeftBehind bounds these calls. While there are as many, the Notifier is not called.
 	mostLeftBehind = 8
@@ -137,10 +137,10 @@ func (d *Dispatcher) callNotifier(ctx context.Context, n sender.Notice) (err err
 
 // Notifier tells people of a notice: by e-mail, in a chat, on a pager. It is called until
 // it returns nil, with growing pauses of up to an hour, so it may be called more than once
-// for a notice. It must heed its context, which ends after a minute. A call that goes on
-// nevertheless is left behind, so that other notices are told, and its notice is given again
-// later: then the Notifier is called while earlier calls go on. If eight have been left
-// behind, it is not called until one of them returns. A notice that somebody has acknowledged
+// for a notice. It must heed its context, which ends after a minute. A call that goes
+// on after that is left behind, and its notice is given again later. Then the Notifier is
+// called while earlier calls go on. If eight have been left behind, it is not called until
+// one of them returns. A notice that somebody has acknowledged
 // in the meantime is not sent any more.
 type Notifier func(ctx context.Context, n sender.Notice) error
 

@@ -158,7 +158,7 @@ func TestClaimWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// What a try has stored counts as stored, although the answer to the commit was lost.
+// An outcome that is stored counts as stored, although the answer to its commit was lost.
 func TestOutcomeWhoseAnswerWasLost(t *testing.T) {
 	late, err := backoff.Fixed(time.Hour)
 	require.NoError(t, err)

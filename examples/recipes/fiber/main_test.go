@@ -25,7 +25,7 @@ func TestReceives(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// What serves also removes old markers, and ends when it is asked to.
+// The server also removes old markers, and ends when it is asked to.
 func TestServeRemovesOldMarkers(t *testing.T) {
 	bed := recipetest.New(t)
 	db, err := sql.Open("pgx", bed.URL)

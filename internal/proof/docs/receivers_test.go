@@ -34,8 +34,7 @@ import (
 const withoutGo = "docs/receiving-without-go.md"
 
 // receivers are the programs of the page, by the file's name, and how each is started.
-// What is said of a failure does not depend on this machine's php.ini: without one, PHP
-// displays errors.
+// PHP displays errors here whatever this machine's php.ini says, as it does without one.
 var receivers = map[string]struct {
 	interpreter string
 	args        func(s *servertest.Server, file string, port int) []string

@@ -102,7 +102,7 @@ func endedForNetHTTP(err error) bool {
 	})
 }
 
-// What this machine lacked, for the subscription's owner.
+// These texts say to the subscription's owner that this machine lacked something.
 const (
 	noResources   = "the sender had no resources left for a connection"
 	noAuthorities = "the sender has no certificates of authorities, by which it could verify the server's"

@@ -25,7 +25,8 @@ import (
 // postTo is where a child process posts to, from a machine that lacks something.
 const postTo = "SUREHOOK_POST_TO"
 
-// What this machine lacks is charged to nobody else: neither to the endpoint nor to a proxy.
+// An attempt that fails because this machine lacks something is charged neither to the
+// endpoint nor to a proxy.
 func TestMachineIsToBlame(t *testing.T) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	plain, secure := httptest.NewServer(nothing), httptest.NewUnstartedServer(nothing)
