@@ -174,3 +174,27 @@ func TestSplitBody(t *testing.T) {
 		}
 	}
 }
+
+// A body is never made of what no body may hold.
+func TestConvertMustMakeJSON(t *testing.T) {
+	e := event()
+	e.PayloadVersion, e.Data = "2026-11-25", json.RawMessage(`{"secret":1}`)
+	d, err := e.Draft(time.Now(), 1<<20)
+	require.NoError(t, err)
+	for name, c := range map[string]struct{ version, data, says string }{
+		"no JSON":        {"2025-03-01", `{"secret":`, "makes no JSON"},
+		"two values":     {"2025-03-01", `{},"object":{"id":"x"}`, "makes no JSON"},
+		"nothing":        {"2025-03-01", "", "makes no JSON"},
+		"not UTF-8":      {"2025-03-01", "\"\xff\"", "in UTF-8"},
+		"no version":     {"", `{}`, "must be a date"},
+		"a version more": {`2025-03-01","data":{}`, `{}`, "must be a date"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := sender.Convert(func(string, string, string, json.RawMessage) (string, json.RawMessage, error) {
+				return c.version, json.RawMessage(c.data), nil
+			}).Body(e.Type, d.Body(7), "2025-03-01")
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "secret")
+		})
+	}
+}

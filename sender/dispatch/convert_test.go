@@ -232,6 +232,22 @@ func TestFiltersDecideByTheVersionThatIsSent(t *testing.T) {
 	})
 }
 
+// A converter that makes no JSON holds its delivery up, as one that fails does.
+func TestConverterThatMakesNoJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		v.subscribe("old", shop.First)
+		v.publish(newestData)
+		broken := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) {
+			return shop.First, json.RawMessage(`{"id":`), nil
+		}
+		require.Empty(t, v.run(broken, v.Store, 10*time.Second, http.StatusOK))
+		require.Contains(t, v.log.String(), "makes no JSON")
+		require.Equal(t, []dispatch.PutOffReason{dispatch.PutOffPayload}, v.putOff.List())
+		require.Len(t, v.run(v.convert, v.Store, 2*time.Minute, http.StatusOK)["old"], 1)
+	})
+}
+
 // A converter that makes more than may be published holds its delivery up, as one that fails
 // does, until a mended one is deployed.
 func TestConverterThatMakesTooMuch(t *testing.T) {
