@@ -175,6 +175,7 @@ func TestPolicyOwnNetwork(t *testing.T) {
 		delay   time.Duration
 	}{
 		{"the first", dispatch.Live{First: r.StartedAt, Tries: 1}, false, time.Minute},
+		{"of one that was delivered before", dispatch.Live{First: r.StartedAt, Tries: 1, Single: true}, false, time.Minute},
 		{"a later one", dispatch.Live{First: t0.Add(-h), Tries: 4}, false, 5 * time.Minute},
 		{"the last one", dispatch.Live{First: r.StartedAt.Add(-72 * h), Tries: 11}, false, 5 * time.Minute},
 		{"it has stood for nearly twice the horizon", dispatch.Live{First: t0.Add(-150 * h), Tries: 4, Stood: 144*h - 5*time.Minute - 10*time.Second}, false, 5 * time.Minute},
@@ -201,11 +202,6 @@ func TestPolicyOwnNetwork(t *testing.T) {
 			require.Equal(t, age(r.StartedAt, c.live.Stood), age(d.Due, c.live.Stood+d.Stands), "the age has not moved")
 		})
 	}
-
-	single := p.Decide(dispatch.Live{First: t0, Tries: 1, Single: true}, before, r, t0)
-	require.Equal(t, dispatch.Decision{Status: sender.StatusDelivered, Health: before}, single, "one attempt is one attempt")
-
-	require.Equal(t, single, p.Decide(dispatch.Live{First: t0, Tries: 1, Single: true}, before, proxied, t0))
 
 	lost := interrupted
 	lost.OwnNetwork = true

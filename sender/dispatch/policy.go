@@ -25,9 +25,9 @@ import (
 // its delivery is not given up, even if this was the last attempt of its schedule: it is
 // held.
 //
-// A single attempt (Live.Single) leaves its delivery delivered, whatever its result. A
-// single attempt that was lost with its process is made again, because nobody knows whether
-// it was made.
+// A single attempt (Live.Single) leaves its delivery delivered, whatever its result. It is
+// made again if it failed because of our own network, our own machine or the operator's
+// proxy, and if it was lost with its process, because nobody knows whether it was made.
 type Policy struct {
 	// Backoff says when to try again and when to give up. Its zero
 	// value is backoff.Reference.
@@ -130,9 +130,6 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 func (p Policy) standStill(l Live, h sender.Health, r Result, now time.Time) (d Decision, ok bool) {
 	if r.Class == sender.ClassNone || r.Class == sender.ClassInterrupted {
 		return Decision{}, false
-	}
-	if l.Single {
-		return Decision{Status: sender.StatusDelivered, Health: h}, true
 	}
 	// The age does not matter, because it stands still, even for an attempt that would have
 	// been the last. The delay is one of the first two, so that deliveries go out soon

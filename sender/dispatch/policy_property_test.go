@@ -71,7 +71,7 @@ func TestPolicyHoldsOverRandomHistories(t *testing.T) {
 			switch {
 			case result.Class == sender.ClassNone:
 				o = past{}
-			case result.Class == sender.ClassInterrupted, result.ProxyFailed, result.OwnNetwork && (d.Uncounted || live.Single), d.Spared:
+			case result.Class == sender.ClassInterrupted, result.ProxyFailed, result.OwnNetwork && d.Uncounted, d.Spared:
 				require.Equal(t, before, hl, "it says nothing of the endpoint")
 			default:
 				if n := len(o.failures); n > 0 && now.Sub(o.failures[n-1]) > 24*h {

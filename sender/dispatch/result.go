@@ -41,7 +41,7 @@ type Live struct {
 	Number int       // of the attempt that was claimed last
 	Tries  int       // attempts of the present schedule, the one in hand included
 	First  time.Time // when the first attempt of the present schedule was claimed
-	Single bool      // a delivered delivery is redelivered: one attempt, made again only if interrupted
+	Single bool      // a delivered delivery is redelivered: one attempt, made again only if the endpoint is not to blame
 	// Stood is for how long the schedule has stood still: because our own network, or the
 	// operator's proxy, failed, because a server closed an idle connection, or because the
 	// delivery was put off before an attempt.

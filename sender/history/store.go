@@ -23,7 +23,7 @@ type Store interface {
 	// Redeliver makes a delivery due at once. One that is live or dead-lettered
 	// starts its schedule anew: its horizon, its number of tries and what was spared,
 	// while the attempt numbers go on. One that is delivered gets a single attempt
-	// (Live.Single); if that is spared or lost, the one in its place is a single one too.
+	// (Live.Single); if that is lost or not counted, the one in its place is a single one too.
 	// While an attempt is in flight no second one is started. One whose subscription has an
 	// order comes into the line of its object: see dispatch.Store.Step.
 	// ErrNotFound; ErrCancelled if it was cancelled; ErrRedacted; a *RetentionError if

@@ -38,7 +38,7 @@ func (w *world) checkDecision(d *delivery, r *dispatch.Result, dec *dispatch.Dec
 			w.violated("I1", "%s is given up after %v, before its horizon, %v", d.name, age, horizon)
 		}
 	case sender.StatusAwaitingRetry:
-		if d.single && !dec.Spared && r.Class != sender.ClassInterrupted {
+		if d.single && !dec.Uncounted && r.Class != sender.ClassInterrupted {
 			w.violated("I6", "%s was delivered, and awaits a retry after it was sent again", d.name)
 		}
 		// While a schedule stands still, its age does not matter.
