@@ -42,6 +42,9 @@ func (p *pump) observe(a *attempt, r *Result) (failed bool) {
 // A proxy's failure is evidence about the proxy alone, and a closed tunnel is evidence
 // about nobody. A host that a proxy tried in vain counts like a host that was dialled in
 // vain: if nobody answers any more, through a proxy or without one, our side is cut off.
+//
+// The error of a single endpoint proves nothing: routers on the way to it can cause "no route
+// to host", and a firewall of our own can have a rule about its address alone.
 func reachability(d *post.Dialing, r *Result, proxied bool) (failedAtConnecting, answered bool) {
 	switch {
 	case r.ProxyFailed:
