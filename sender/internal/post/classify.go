@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender"
@@ -63,7 +62,7 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		return sender.ClassTimeout, proxy.text
 	case errors.As(err, &proxy):
 		return sender.ClassConnect, proxy.text
-	case exhausted(err):
+	case system.exhausted(err):
 		return sender.ClassConnect, noResources
 	case errors.As(err, &dns) && !isDeadline:
 		return sender.ClassDNS, "the host's name could not be resolved"
@@ -84,9 +83,8 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 	case strings.Contains(err.Error(), "tls: "):
 		return sender.ClassTLS, "the TLS handshake failed"
 	case errors.As(err, &op) && op.Op == "dial",
-		// These reach a kept-alive connection too, when our own network goes.
-		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.ENETDOWN):
-		return sender.ClassConnect, connectText(err)
+		system.cutOff(err): // this reaches a kept-alive connection too, when our own network goes
+		return sender.ClassConnect, system.text(err)
 	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), endedForNetHTTP(err):
 		return sender.ClassReset, "the connection was closed before the answer was whole"
 	}
@@ -108,30 +106,6 @@ const (
 	noAuthorities = "the sender has no certificates of authorities, by which it could verify the server's"
 )
 
-// lacks are the errors of a machine that has nothing left for another connection.
-var lacks = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
-
-// exhausted reports whether no connection could be made because this machine had no
-// descriptors, memory or local ports left for it. A failed look-up of a name wraps nothing, and
-// has the cause in its text alone.
-func exhausted(err error) bool {
-	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return slices.ContainsFunc(lacks, func(e syscall.Errno) bool { return strings.Contains(dns.Err, e.Error()) })
-	}
-	return slices.ContainsFunc(lacks, func(e syscall.Errno) bool { return errors.Is(err, e) }) || noPort(err)
-}
-
-// noPort reports whether this machine had no local port left for a connection. On a machine
-// without IPv6, all addresses of IPv6 have the same error: they do not count.
-func noPort(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	if !ok || !errors.Is(err, syscall.EADDRNOTAVAIL) {
-		return false
-	}
-	to, ok := op.Addr.(*net.TCPAddr)
-	return ok && to.IP.To4() != nil
-}
-
 // withoutAuthorities reports whether a server could not be verified because this machine has
 // no authorities' certificates, such as in a container's image that holds a program alone.
 func withoutAuthorities(err error) bool {
@@ -143,16 +117,6 @@ func withoutAuthorities(err error) bool {
 	}
 	all, err := x509.SystemCertPool()
 	return err != nil || all.Equal(x509.NewCertPool())
-}
-
-func connectText(err error) string {
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection was refused"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "the host cannot be reached"
-	}
-	return "no connection could be made"
 }
 
 func notHTTP(err error) string {

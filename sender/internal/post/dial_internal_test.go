@@ -69,15 +69,15 @@ func TestLackIsToldOfAnyAddress(t *testing.T) {
 		require.NoError(t, parsed)
 		return &net.OpError{Op: "dial", Net: "tcp", Addr: to, Err: os.NewSyscallError("connect", err)}
 	}
-	refused := failed("192.0.2.1:443", syscall.ECONNREFUSED)
+	refused := failed("192.0.2.1:443", system.refused)
 	for name, c := range map[string]struct {
 		second error
 		lacks  bool
 	}{
-		"refused":              {failed("192.0.2.2:443", syscall.ECONNREFUSED), false},
-		"no descriptor":        {failed("192.0.2.2:443", syscall.EMFILE), true},
-		"no local port":        {failed("192.0.2.2:443", syscall.EADDRNOTAVAIL), true},
-		"no address over IPv6": {failed("[2001:db8::1]:443", syscall.EADDRNOTAVAIL), false},
+		"refused":              {failed("192.0.2.2:443", system.refused), false},
+		"no descriptor":        {failed("192.0.2.2:443", system.lacks[0]), true},
+		"no local port":        {failed("192.0.2.2:443", system.noPort), true},
+		"no address over IPv6": {failed("[2001:db8::1]:443", system.noPort), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := bounded(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -86,10 +86,39 @@ func TestLackIsToldOfAnyAddress(t *testing.T) {
 				trace.ConnectDone("tcp", "", c.second)
 				return nil, refused
 			})(t.Context(), "tcp", "endpoint.example:443")
-			require.Equal(t, c.lacks, exhausted(err))
+			require.Equal(t, c.lacks, system.exhausted(err))
 			if !c.lacks {
-				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+				require.ErrorIs(t, err, system.refused)
 			}
 		})
 	}
+}
+
+// Windows has codes of its own: those that package syscall has under the names of Unix are
+// returned by none of its calls.
+func TestCodesOfWindows(t *testing.T) {
+	to := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}
+	windows := codesOf("windows")
+	for name, c := range map[string]struct {
+		code            syscall.Errno
+		exhausted, away bool
+		text            string
+	}{
+		"WSAECONNREFUSED":    {10061, false, false, "the connection was refused"},
+		"WSAENETUNREACH":     {10051, false, true, "the host cannot be reached"},
+		"WSAEHOSTUNREACH":    {10065, false, true, "the host cannot be reached"},
+		"WSAENETDOWN":        {10050, false, true, "no connection could be made"},
+		"WSAEMFILE":          {10024, true, false, "no connection could be made"},
+		"WSAENOBUFS":         {10055, true, false, "no connection could be made"},
+		"WSAEADDRINUSE":      {10048, true, false, "no connection could be made"},
+		"WSAEADDRNOTAVAIL":   {10049, false, false, "no connection could be made"},
+		"a code of Unix":     {syscall.EHOSTUNREACH, false, false, "no connection could be made"},
+		"another one of its": {syscall.EMFILE, false, false, "no connection could be made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &net.OpError{Op: "dial", Net: "tcp", Addr: to, Err: os.NewSyscallError("connectex", c.code)}
+			require.Equal(t, []any{c.exhausted, c.away, c.text}, []any{windows.exhausted(err), windows.cutOff(err), windows.text(err)})
+		})
+	}
+	require.True(t, windows.exhausted(&net.DNSError{Err: "dial udp: " + syscall.Errno(10055).Error()}))
 }

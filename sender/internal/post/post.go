@@ -224,7 +224,7 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 		r.Class, r.Error = classify(ctx, err)
 		r.ProxyFailed = byProxy(err)
 		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle) || errors.Is(err, http2.ErrRefused)
-		if r.Ours = exhausted(err) && !r.ProxyFailed; r.Ours {
+		if r.Ours = system.exhausted(err) && !r.ProxyFailed; r.Ours {
 			x.poster.CloseIdle() // the next attempts need what idle connections hold
 		}
 		if ts := x.poster.transports; ts.roots == nil && ts.Unguarded == nil && withoutAuthorities(err) {

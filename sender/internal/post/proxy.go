@@ -75,7 +75,7 @@ func newProxy(name string, u *url.URL, policy guard.Policy, timeout time.Duratio
 // open connects to the proxy.
 func (p *proxy) open(ctx context.Context) (net.Conn, *proxyError) {
 	conn, err := p.reach(ctx, "tcp", p.address)
-	if err != nil && exhausted(err) {
+	if err != nil && system.exhausted(err) {
 		return nil, &proxyError{text: noResources, err: err}
 	}
 	if err != nil {

@@ -45,7 +45,7 @@ func (t *tries) more(network string) bool {
 func (t *tries) ended(_, _ string, err error) {
 	switch {
 	case err == nil, errors.Is(err, guard.ErrBlocked), errors.Is(err, errTries):
-	case exhausted(err):
+	case system.exhausted(err):
 		t.lacked.CompareAndSwap(nil, &err)
 	default:
 		t.failed.CompareAndSwap(nil, &err)
