@@ -350,6 +350,7 @@ func TestAcknowledge(t *testing.T) {
 	b.done(b.post("/notices/"+open()[0].ID+"/acknowledge", nil), "/notices", "Acknowledged")
 	page := b.get("/notices").text
 	require.Contains(t, page, "1 dead letter at dead.example.com")
+	require.Contains(t, page, `the last one: connect</bdi>. <span class="mute">For `)
 	require.NotContains(t, b.get("/notices?kind=subscription.disabled").text, "dead.example.com")
 
 	// A group is acknowledged as it was shown: what came since stays.
@@ -398,6 +399,8 @@ func TestReplayOfGroups(t *testing.T) {
 	require.Equal(t, []replay.Group{{Subscription: b.bad, ErrorClass: sender.ClassStatus, StatusCode: http.StatusBadGateway}}, list[0].Filter.Groups)
 	require.EqualValues(t, 1, list[0].Matched)
 	require.Contains(t, p.text, "<dt>Group</dt>")
+	b.run()
+	require.Contains(t, b.get("/replays/"+list[0].ID).text, "of 1 was sent again")
 }
 
 // The page of a delivery leads to those of the versions beside it.

@@ -35,7 +35,7 @@ func (d *Dispatcher) logEnd(ctx context.Context, err error) error {
 func (p *pump) logFailure(ctx context.Context, r *Recorded) {
 	level, message := slog.LevelDebug, "an attempt failed"
 	if r.beginsStreak() {
-		level, message = slog.LevelWarn, "a subscription's endpoint fails, for the first time since its last success; later failures are logged at Debug"
+		level, message = slog.LevelWarn, "a subscription's endpoint begins to fail; later failures are logged at Debug"
 	}
 	log := p.d.cfg.Logger
 	if !log.Enabled(ctx, level) {
@@ -54,8 +54,8 @@ func (p *pump) logFailure(ctx context.Context, r *Recorded) {
 	log.LogAttrs(ctx, level, message, attrs...)
 }
 
-// beginsStreak tells whether a failed attempt is its subscription's first since its last
-// success. A failure that was spared, or that our own network or proxy is to blame for,
+// beginsStreak tells whether a failed attempt is its subscription's first: ever, since its last
+// success, or after a long silence. A failure that was spared, or that our own network or proxy is to blame for,
 // does not count.
 func (r *Recorded) beginsStreak() bool {
 	counts := r.Result.Class != sender.ClassInterrupted && !r.Result.OwnNetwork && !r.Result.ProxyFailed && !r.Decision.Uncounted

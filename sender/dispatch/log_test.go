@@ -60,7 +60,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		}
 		require.Len(t, endpoint.Requests(), 6)
 
-		first := log.of(t, "a subscription's endpoint fails")
+		first := log.of(t, "a subscription's endpoint begins to fail")
 		require.Len(t, first, 2, "once for each streak")
 		require.Equal(t, "WARN", first[0]["level"])
 		require.Equal(t, event.ID, first[0]["event_id"])
@@ -94,7 +94,7 @@ func TestAStreakIsLoggedOnceWhateverIsInFlight(t *testing.T) {
 		}
 		_, err := d.RunOnce(t.Context())
 		require.NoError(t, err)
-		require.Len(t, log.of(t, "a subscription's endpoint fails"), 1)
+		require.Len(t, log.of(t, "a subscription's endpoint begins to fail"), 1)
 		require.Len(t, log.of(t, "an attempt failed"), 19)
 	})
 }
@@ -166,6 +166,6 @@ func TestADeadLetterIsLoggedOnce(t *testing.T) {
 		own := log.of(t, "a delivery of a notice was dead-lettered")
 		require.Len(t, own, 1)
 		require.Equal(t, s.ID, own[0]["subscription_id"])
-		require.Len(t, log.of(t, ""), 2+len(log.of(t, "a subscription's endpoint fails")), "nothing else")
+		require.Len(t, log.of(t, ""), 2+len(log.of(t, "a subscription's endpoint begins to fail")), "nothing else")
 	})
 }

@@ -137,7 +137,7 @@ func (r *Replay) Owner() string { return cmp.Or(r.Filter.Subscriber, sender.Oper
 
 // FinishedNotice is the notice of a replay's end.
 func (r *Replay) FinishedNotice() sender.Notice {
-	detail := fmt.Sprintf("%d of %d deliveries were sent again, %d were skipped", r.Admitted, r.Matched, r.Skipped)
+	detail := fmt.Sprintf("deliveries sent again: %d of %d; skipped: %d", r.Admitted, r.Matched, r.Skipped)
 	if r.TooOld > 0 {
 		detail += fmt.Sprintf(", %d of them because their events had become so old that receivers may have forgotten them", r.TooOld)
 	}
