@@ -185,7 +185,7 @@ func refusedFeed(err error) error {
 }
 
 func (l *listener) run(ctx context.Context) error {
-	for failed := 0; ctx.Err() == nil; {
+	for failed, gaps := 0, 0; ctx.Err() == nil; {
 		p, err := l.source.Page(ctx, l.cursor, listenPage, 25*time.Second)
 		var expired *catchup.ExpiredError
 		switch {
@@ -193,6 +193,9 @@ func (l *listener) run(ctx context.Context) error {
 		case errors.As(err, &expired):
 			if err := l.expired(expired.Next); err != nil {
 				return err
+			}
+			if gaps++; gaps > 1 { // a sender that sends us back for ever is not to be asked without a pause
+				_ = pause(ctx, delay(0))
 			}
 		case isNo(refusedFeed(err)):
 			return errors.Join(refusedFeed(err), l.end())

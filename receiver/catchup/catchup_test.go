@@ -209,7 +209,7 @@ func TestGap(t *testing.T) {
 	_, err = b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { paused++ }}}).Reconcile(t.Context(), "at 1")
 	require.NoError(t, err)
 	require.Equal(t, 5, paused)
-	// A sender that sends us to and fro is not asked without a pause either.
+	// Neither is one that sends us to and fro,
 	paused, b.feed.fail = 0, nil
 	for i := range 6 {
 		b.feed.fail = append(b.feed.fail, &catchup.ExpiredError{Next: fmt.Sprint("at ", 2+i%2)})
@@ -218,6 +218,18 @@ func TestGap(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Gaps, 6)
 	require.Equal(t, 5, paused)
+	// or does so with pages in between.
+	paused, b.feed.fail = 0, []error{&catchup.ExpiredError{}, nil, &catchup.ExpiredError{}, nil, &catchup.ExpiredError{}}
+	r, err = b.catchup(effect, catchup.Config{Limit: 1, Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { paused++ }}}).Reconcile(t.Context(), "at 1")
+	require.NoError(t, err)
+	require.Len(t, r.Gaps, 3)
+	require.Equal(t, 2, paused)
+	// A cursor that no store would keep leads nowhere.
+	b.feed.fail = []error{&catchup.ExpiredError{Next: strings.Repeat("x", 4097)}}
+	r, err = b.catchup(effect, catchup.Config{}).Reconcile(t.Context(), "at 1")
+	require.NoError(t, err)
+	require.Empty(t, r.Gaps)
+	require.Equal(t, 4, r.Seen)
 }
 
 func TestPageTooLarge(t *testing.T) {

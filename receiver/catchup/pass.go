@@ -1,6 +1,7 @@
 package catchup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ type pass[Tx any] struct {
 	at     string // the cursor up to which everything was taken
 	report Report
 	oldest time.Time // when the first of the last page's events occurred
+	gaps   int       // so far
 
 	save   bool   // the cursor is to be stored,
 	stored string // as it was last
@@ -78,13 +80,15 @@ func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 
 // page reads a page until it succeeds. An error is ctx's.
 func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
-	limit, gaps := p.cfg.Limit, 0
+	limit := p.cfg.Limit
 	for try := 0; ; try++ {
 		page, err := p.source.Page(ctx, p.at, limit, wait)
-		if err == nil && CheckCursor(page.Next) != nil {
-			err = CheckCursor(page.Next)
-		}
 		var expired *ExpiredError
+		if err == nil {
+			err = CheckCursor(page.Next)
+		} else if errors.As(err, &expired) && expired.Next != "" {
+			err = cmp.Or(CheckCursor(expired.Next), err)
+		}
 		var large *PageTooLargeError
 		var status *StatusError
 		var after time.Duration
@@ -95,7 +99,7 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 			return Page{}, ctx.Err()
 		case errors.As(err, &expired) && expired.Next != p.at:
 			p.gap(ctx, expired.Next)
-			if gaps++; gaps == 1 { // a sender that never has enough is not to be asked without a pause
+			if p.gaps++; p.gaps == 1 { // a sender that sends us back for ever is not to be asked without a pause
 				continue
 			}
 		case errors.Is(err, ErrPageTooLarge) && limit > 1:
