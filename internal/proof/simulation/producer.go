@@ -37,13 +37,15 @@ func (p *producer) some() {
 	}
 	for range n {
 		p.left--
-		p.one()
+		p.one(w.links != nil && w.fault(lateCommit))
 	}
 	left := w.lasts*9/10 - w.now.Sub(begins)
 	w.at(w.between(time.Microsecond, max(time.Millisecond, 2*left/time.Duration(p.left+1))), p.some)
 }
 
-func (p *producer) one() {
+// one publishes an event. A late one is published in a transaction that stays open while others
+// go on.
+func (p *producer) one(late bool) {
 	w := p.w
 	p.made++
 	part := w.rand.IntN(parts)
@@ -55,7 +57,6 @@ func (p *producer) one() {
 	if w.rand.IntN(4) == 0 {
 		e.Subscriber = w.owners[w.rand.IntN(len(w.owners))].id
 	}
-	late := w.links != nil && w.fault(lateCommit)
 	if late { // others would wait for the object's version
 		e.Object.ID = fmt.Sprint("late-", p.made)
 	}
@@ -73,8 +74,25 @@ func (p *producer) version(object string, s *subscription) {
 	}, false)
 }
 
-// try publishes once, and again if it does not learn of the commit. A late event is
-// published in a transaction that stays open while others go on.
+// meanwhile publishes events while the transaction of a late one is open, the last of them right
+// before its end: so scans of the outbox begin behind the late one when it is committed.
+func (p *producer) meanwhile(open time.Duration) {
+	another := func() { p.one(false) }
+	for i := range 4 {
+		p.w.at(open*time.Duration(i)/4, another)
+	}
+	p.w.at(open-p.w.between(time.Millisecond, time.Second), another)
+}
+
+// next publishes the next version of an event's object.
+func (p *producer) next(e sender.Event) {
+	p.made++
+	p.begun++
+	e.IdempotencyKey, e.OccurredAt, e.Data = fmt.Sprint("k", p.made), p.w.now, newerData{p.made, e.Data.(newerData).Part}
+	p.try(e, false)
+}
+
+// try publishes once, and again if it does not learn of the commit.
 func (p *producer) try(e sender.Event, late bool) {
 	w := p.w
 	if first := p.seen[e.IdempotencyKey]; first != nil && w.now.Sub(first.created) > w.config.Retention.Events/2 {
@@ -91,6 +109,7 @@ func (p *producer) try(e sender.Event, late bool) {
 	if late { // meanwhile other calls break
 		open = w.between(time.Millisecond, w.lasts/20)
 		w.say("%s is published, in a transaction that stays open for %v", e.IdempotencyKey, open)
+		p.meanwhile(open)
 	} else {
 		mend = w.mayBreak(brokenWork)
 	}
@@ -123,6 +142,9 @@ func (p *producer) try(e sender.Event, late bool) {
 		return
 	case first == nil:
 		p.committed(e, ref, created)
+		if late { // before anybody looks for new events
+			p.next(e)
+		}
 	}
 	w.hint()
 	switch {
