@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -57,7 +59,7 @@ const (
 	remembered = dedup.DefaultRetention - dedup.RetentionMargin
 	maxHorizon = remembered / 2
 
-	// minOperatorToken keeps an operator from a token that can be guessed by trying.
+	// minOperatorToken keeps an operator from a token that strangers can guess by trying.
 	minOperatorToken = 12
 	// A token of fewer characters than 128 bits have in base64 is warned of. Over the API, wrong
 	// ones are refused as fast as right ones are taken: to slow them down would let a stranger's
@@ -73,7 +75,7 @@ func (g *given) flags(usage io.Writer) *flag.FlagSet {
 	f.StringVar(&g.addr, "addr", "127.0.0.1:8080", "listen `address`")
 	f.StringVar(&g.database, "database", "", "SQLite `file`, or a postgres:// URL (default \""+defaultDatabase+"\")")
 	f.StringVar(&g.databaseFile, "database-file", "", "`file` that -database is read from, so that the process list does not show a password")
-	f.StringVar(&g.operatorToken, "operator-token", "", "bearer `token` of the operator, of 12 random characters or more (default: generated, and printed at each start)")
+	f.StringVar(&g.operatorToken, "operator-token", "", "bearer `token` of the operator, of 12 random characters or more, unless the server listens on its own machine alone (default: generated, and printed at each start)")
 	f.StringVar(&g.tokenFile, "operator-token-file", "", "`file` that -operator-token is read from")
 	f.StringVar(&g.secretKey, "secret-key", "", "`keys` that encrypt signing secrets at rest, the newest first, with commas between: each 32 bytes in base64 (default: one, generated beside a SQLite file)")
 	f.StringVar(&g.secretKeyFile, "secret-key-file", "", "`file` that -secret-key is read from; each key can have a line of its own")
@@ -146,8 +148,8 @@ func (g *given) problems() (errs []error) {
 	bad(g.disableAfter <= 0, "-disable-after is %v: it must be above 0", g.disableAfter)
 	bad(g.ownPolicies && (g.horizon < time.Minute || g.disableAfter < time.Hour), "-own-policies needs a -horizon of at least 1m and a -disable-after of at least 1h: they are %v and %v", g.horizon, g.disableAfter)
 	bad(g.jitter < 0 || g.jitter > 1 || g.jitter != g.jitter, "-jitter is %v: it must be from 0 to 1", g.jitter)
-	bad(g.operatorToken != "" && len(g.operatorToken) < minOperatorToken,
-		"-operator-token has %d characters: it must have at least %d, so that nobody can guess it (openssl rand -hex 32 makes one)", len(g.operatorToken), minOperatorToken)
+	bad(g.operatorToken != "" && len(g.operatorToken) < minOperatorToken && !onlyHere(g.addr),
+		"-operator-token has %d characters: it must have at least %d where others can reach the server, so that nobody can guess it (openssl rand -hex 32 makes one)", len(g.operatorToken), minOperatorToken)
 	bad(strings.ContainsFunc(g.operatorToken, func(r rune) bool { return r <= ' ' || r > '~' }), "-operator-token has a character that a header cannot carry: it must be of visible ASCII characters, without spaces")
 	for _, l := range []struct {
 		name string
@@ -159,6 +161,13 @@ func (g *given) problems() (errs []error) {
 	bad(g.horizon > 0 && g.keepEvents < g.horizon, "-keep-events is %v: it must be at least -horizon, which is %v", g.keepEvents, g.horizon)
 	bad(g.horizon > 0 && g.keepDead < g.horizon, "-keep-dead-letters is %v: it must be at least -horizon, which is %v", g.keepDead, g.horizon)
 	return errs
+}
+
+// onlyHere reports whether a server that listens on addr can be reached from its own machine alone.
+func onlyHere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip, notIP := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notIP == nil && ip.Unmap().IsLoopback())
 }
 
 func parseSchedule(text string) (backoff.Schedule, error) {

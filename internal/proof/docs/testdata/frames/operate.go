@@ -18,6 +18,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/console"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
@@ -44,6 +45,7 @@ var (
 	oldSecret           string
 	key                 sender.SealingKey
 	types               *catalogue.Catalogue
+	mail                func(ctx context.Context, subscriber, text string) error
 )
 
 func block() error {

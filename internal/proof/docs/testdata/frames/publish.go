@@ -22,6 +22,8 @@ var (
 	order    Order
 	customer sender.Subscriber
 	tomorrow time.Time
+
+	enqueueOld func(ctx context.Context, tx pgx.Tx, customer string, order Order) error
 )
 
 func block(tx pgx.Tx) error {
