@@ -95,7 +95,7 @@ func (r *Receiver[Tx]) decodeTrusted(t Trusted[Tx]) (Event, *Error) {
 func (r *Receiver[Tx]) trustedScope(scope string) (string, *Error) {
 	scope, failure := r.scopeGiven("Trusted.Scope", scope)
 	if failure == nil && r.scope != "" && scope != r.scope {
-		return "", fail(ReasonScope, fmt.Errorf("Trusted.Scope is %q, and this receiver's is %q: an inbox needs tables of its own beside another receiver's", scope, r.scope))
+		return "", fail(ReasonScope, fmt.Errorf("Trusted.Scope is %q, and this receiver's is %q: give the event to the receiver of its sender", scope, r.scope))
 	}
 	return scope, failure
 }

@@ -1,17 +1,22 @@
 package dberr
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// Unmigrated says what to do about an error that tells that a table or a column is missing,
-// of those whose names begin with tables. Every other error it returns as it is.
+// ErrUnmigrated: a table is not as this release needs it.
+var ErrUnmigrated = errors.New("a table is missing, or is older than this release, or is in another schema: call Migrate before")
+
+// Unmigrated says what to do about an error that tells that a table, a column or an index is
+// missing, of those whose names begin with tables. The error then matches ErrUnmigrated. Every
+// other error it returns as it is.
 func Unmigrated(tables string, err error) error {
 	if err == nil || !lacks(tables, err) {
 		return err
 	}
-	return fmt.Errorf("a table is missing, or is older than this release, or is in another schema: call Migrate before: %w", err)
+	return fmt.Errorf("%w: %w", ErrUnmigrated, err)
 }
 
 func lacks(tables string, err error) bool {
@@ -24,7 +29,7 @@ func lacks(tables string, err error) bool {
 		return true
 	case "":
 		return MySQL(err) == 1146 || // ER_NO_SUCH_TABLE
-			strings.Contains(text, "no such table") || strings.Contains(text, "no such column")
+			strings.Contains(text, "no such table") || strings.Contains(text, "no such column") || strings.Contains(text, "no such index")
 	}
 	return false
 }

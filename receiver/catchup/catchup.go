@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/receiver"
 )
 
@@ -72,8 +73,8 @@ func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[T
 // Run follows the feed from the stored cursor, or from its beginning, until ctx ends;
 // then it finishes the current event and returns nil. With Config.Every it reconciles at
 // intervals, the first time at once. A failure that may be temporary is tried again. The
-// error matches ErrRunning or ErrFormerName, or says that the cursor could not be read
-// before ctx ended.
+// error matches ErrRunning or ErrFormerName, or says that the table is not migrated, or
+// that the cursor could not be read before ctx ended.
 func (c *Catchup[Tx]) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return ErrRunning
@@ -116,7 +117,7 @@ func (c *Catchup[Tx]) load(ctx context.Context) (at string, err error) {
 			}
 			return err
 		})
-		if err == nil || errors.Is(err, ErrFormerName) {
+		if err == nil || errors.Is(err, ErrFormerName) || errors.Is(err, dberr.ErrUnmigrated) {
 			return at, err
 		}
 		if !c.pause(ctx, try, "", fmt.Errorf("catchup: reading the cursor: %w", err), 0) {

@@ -379,6 +379,18 @@ func TestFeedsOfTwoSenders(t *testing.T) {
 	require.Equal(t, []string{"billing", "shipping"}, column(t, b.db, "SELECT name FROM surehook_catchup_cursors ORDER BY name"))
 }
 
+// Run refuses a table that is not migrated, for nothing else would say it.
+func TestRunNeedsTheTable(t *testing.T) {
+	b := newBed(t)
+	_, err := b.db.Exec("DROP TABLE surehook_catchup_cursors")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { cancel() }}}).Run(ctx)
+	require.ErrorContains(t, err, "call Migrate before")
+	require.NoError(t, ctx.Err(), "it was tried again")
+}
+
 // A cursor of the name that every feed had before is neither passed over nor taken for
 // whatever feed comes first.
 func TestFormerName(t *testing.T) {

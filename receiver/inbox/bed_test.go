@@ -118,11 +118,11 @@ type hastyOnce[Tx any] struct {
 	claimed *atomic.Bool
 }
 
-func (h hastyOnce[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+func (h hastyOnce[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 	if !h.claimed.Load() {
 		lease = time.Millisecond
 	}
-	claims, err := h.Store.ClaimTx(ctx, tx, limit, lease)
+	claims, err := h.Store.ClaimTx(ctx, tx, scope, limit, lease)
 	if len(claims) > 0 {
 		h.claimed.Store(true)
 	}
@@ -192,6 +192,11 @@ func newBedUnder[Tx any](t testing.TB, b base[Tx], under receiver.Config, h rece
 
 func newBedOf[Tx any](t testing.TB, b base[Tx], under receiver.Config, w receiver.Work[Tx], cfg inbox.Config) *bed[Tx] {
 	t.Helper()
+	return newBedIn(t, b, "default", under, w, cfg)
+}
+
+func newBedIn[Tx any](t testing.TB, b base[Tx], scope string, under receiver.Config, w receiver.Work[Tx], cfg inbox.Config) *bed[Tx] {
+	t.Helper()
 	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
 	secret := signing.GenerateSecret()
 	if cfg.Policy.Schedule == nil {
@@ -203,12 +208,12 @@ func newBedOf[Tx any](t testing.TB, b base[Tx], under receiver.Config, w receive
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
-	in, err := inbox.New(newReceiver(t, b, secret, e, under), b.inTx, b.store, w, &cfg)
+	in, err := inbox.New(newReceiver(t, b, secret, e, scope, under), b.inTx, b.store, w, &cfg)
 	require.NoError(t, err)
 	return &bed[Tx]{base: b, t: t, ends: e, in: in, handler: in.Handler(), sender: receivertest.NewSender(t, secret, nil)}
 }
 
-func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, e *ends, cfg receiver.Config) *receiver.Receiver[Tx] {
+func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, e *ends, scope string, cfg receiver.Config) *receiver.Receiver[Tx] {
 	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
@@ -221,7 +226,7 @@ func newReceiver[Tx any](t require.TestingT, b base[Tx], secret signing.Secret, 
 		Applied: count(receiver.Applied), Stale: count(receiver.Stale), Ignored: count(receiver.Ignored), Recorded: count(receiver.Recorded),
 		DeadLettered: func(context.Context, receiver.Event, error) { e.add(receiver.DeadLettered) },
 	}
-	rcv, err := receiver.New(verifier, b.inTx, b.dedup, "default", &cfg)
+	rcv, err := receiver.New(verifier, b.inTx, b.dedup, scope, &cfg)
 	require.NoError(t, err)
 	return rcv
 }

@@ -43,7 +43,7 @@ func TestLeaseOutlastsTheTimeout(t *testing.T) {
 		{time.Minute, 0, 0, "Lease is 1m0s and Timeout 1m0s"},
 		{time.Minute, time.Second, 0, ""},
 	} {
-		rcv := newReceiver(t, open, signing.GenerateSecret(), nil, receiver.Config{Timeout: c.request})
+		rcv := newReceiver(t, open, signing.GenerateSecret(), nil, "default", receiver.Config{Timeout: c.request})
 		_, err := inbox.New(rcv, open.inTx, open.store, receiver.State(open.effect), &inbox.Config{Timeout: c.attempt, Lease: c.lease})
 		if c.says == "" {
 			require.NoError(t, err)

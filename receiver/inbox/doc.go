@@ -42,17 +42,18 @@
 // level Error, and Hooks.Retry is called. Other events go on, except those of the same
 // object with Config.Ordered.
 //
-// # One inbox, one set of tables
+// # Several inboxes in one database
 //
-// Whatever is in the tables is one inbox, and every Run on them applies all of it. So two
-// inboxes that differ in their receiver or their work need tables of their own. On
-// PostgreSQL that is a schema each. On SQLite it is a file each, in which the receiver's
-// markers and the tables of the work stand, too: one transaction changes all of them. For
-// several senders into one file, have one receiver with Secrets or Config.ScopeOf, one
-// inbox, and a work that looks at Event.Scope.
+// An inbox works the events of its receiver's scope, and leaves those of other scopes
+// alone. So the inboxes of two senders, each with a receiver and a scope of its own, may
+// share the tables, and one transaction may change what both senders' events are about.
+// Inboxes with one scope are one inbox: any Run applies all of its events, so their work
+// must be the same. Events of a scope that no inbox has any more stay.
 //
-// If a receiver with one scope claims an event of another scope, it puts that back, and
-// logs it at Warn. With Secrets or Config.ScopeOf every scope is its own.
+// An inbox whose receiver has Secrets or Config.ScopeOf works all that is in the tables.
+// Beside another inbox it needs tables of its own. On PostgreSQL that is a schema. On
+// SQLite it is a file, in which the receiver's markers and the tables of the work stand,
+// too: one transaction changes all of them.
 //
 // # Order
 //

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	dedup "github.com/surehook/surehook/dedup/sqlite"
@@ -65,4 +66,47 @@ func Example() {
 	// recorded <nil>
 	// the warehouse is away
 	// applied evt_1
+}
+
+// Two senders have an inbox each in one database, over the same tables. Each inbox works the
+// scope of its receiver.
+func Example_twoSenders() {
+	ctx, stop := context.WithCancel(context.Background())
+	db, err := sql.Open("sqlite", "file::memory:?_txlock=immediate") // or a file
+	check(err)
+	defer db.Close()
+	db.SetMaxOpenConns(1) // a database in memory belongs to its connection
+	check(dedup.Migrate(ctx, db))
+	check(sqlite.Migrate(ctx, db))
+
+	var applied, running sync.WaitGroup
+	for _, scope := range []string{"billing", "shop"} {
+		keys, err := signing.NewKeyring(signing.Key{Secret: signing.GenerateSecret()})
+		check(err)
+		verifier, err := signing.NewVerifier(keys, nil)
+		check(err)
+		rcv, err := receiver.New(verifier, receiver.SQL(db, nil), dedup.New(), scope, nil)
+		check(err)
+		in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), receiver.Fact(func(_ context.Context, _ *sql.Tx, ev receiver.Event) error {
+			fmt.Println(scope, "applied", ev.ID)
+			applied.Done()
+			return nil
+		}), nil)
+		check(err)
+		http.Handle("POST /webhooks/"+scope, in.Handler())
+		running.Go(func() { check(in.Run(ctx)) })
+
+		applied.Add(1)
+		body := []byte(`{"id":"evt_1","type":"order.paid","object":{"type":"order","id":"7"},"version":1}`)
+		h := http.Header{"Content-Type": {"application/json"}}
+		check(signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), body, keys))
+		_, err = in.Receive(ctx, signing.Message{Method: http.MethodPost, Header: h, Body: body})
+		check(err)
+	}
+	applied.Wait()
+	stop()
+	running.Wait()
+	// Unordered output:
+	// billing applied evt_1
+	// shop applied evt_1
 }

@@ -84,7 +84,7 @@ func (in *Inbox[Tx]) Receive(ctx context.Context, m signing.Message) (receiver.R
 // Status counts the events in the inbox. Its cost grows with their number.
 func (in *Inbox[Tx]) Status(ctx context.Context) (s Status, err error) {
 	err = in.inTx(ctx, func(tx Tx) (err error) {
-		s, err = in.store.StatusTx(ctx, tx)
+		s, err = in.store.StatusTx(ctx, tx, in.rcv.Scope())
 		return err
 	})
 	return s, err

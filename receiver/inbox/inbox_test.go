@@ -22,6 +22,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/inbox"
 	"github.com/surehook/surehook/receiver/receivertest"
+	"github.com/surehook/surehook/signing"
 )
 
 func TestInbox(t *testing.T) {
@@ -44,6 +45,7 @@ func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("a transaction that its function ends", func(t *testing.T) { endsItself(t, open(t)) })
 	t.Run("permanent errors", func(t *testing.T) { permanent(t, open(t)) })
 	t.Run("events that can never be applied", func(t *testing.T) { neverApplied(t, open(t)) })
+	t.Run("the inboxes of two senders", func(t *testing.T) { twoSenders(t, open(t)) })
 }
 
 func recordsThenApplies[Tx any](t *testing.T, open base[Tx]) {
@@ -69,6 +71,68 @@ func recordsThenApplies[Tx any](t *testing.T, open base[Tx]) {
 	b.run(func() bool { return b.ends.of(receiver.Applied) == 2 && b.status().Events == 0 })
 	require.Equal(t, []string{ev.ID, other.ID}, b.effects(t))
 	require.Empty(t, column(t, b.db, "SELECT line FROM surehook_inbox_lines"))
+}
+
+// The inboxes of two senders share the tables, and each leaves the other's events alone. One
+// with several scopes takes all.
+func twoSenders[Tx any](t *testing.T, open base[Tx]) {
+	in := func(scope string, under receiver.Config) *bed[Tx] {
+		return newBedIn(t, open, scope, under, receiver.Fact(open.effect), inbox.Config{Workers: 1})
+	}
+	billing, shop := in("billing", receiver.Config{}), in("shop", receiver.Config{})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	require.Equal(t, receiver.Recorded, billing.post(ev).Result)
+	require.Equal(t, receiver.Recorded, shop.post(ev).Result)
+	shop.run(func() bool { return shop.ends.of(receiver.Applied) == 1 })
+	require.Zero(t, shop.status())
+	require.Equal(t, 1, billing.status().Events)
+	require.Equal(t, []string{"billing: 0"}, column(t, open.db, "SELECT scope || ': ' || attempt FROM surehook_inbox_events"))
+
+	many := in("", receiver.Config{ScopeOf: func(signing.Verified) string { return "tenant" }})
+	require.Equal(t, receiver.Recorded, many.post(ev).Result)
+	require.Equal(t, 2, many.status().Events)
+	many.run(func() bool { return many.ends.of(receiver.Applied) == 2 })
+	require.Equal(t, []string{ev.ID, ev.ID, ev.ID}, open.effects(t))
+}
+
+// Run refuses tables that are not migrated, for nothing else would say it. If they go away
+// later, it waits for them.
+func TestRunNeedsTables(t *testing.T) {
+	open, failed := onSQLite(t), make(written, 1)
+	b := newBed(t, open, nil, inbox.Config{Logger: slog.New(slog.NewTextHandler(failed, nil))})
+	rename := func(from, to string) {
+		_, err := open.db.Exec("ALTER TABLE " + from + " RENAME TO " + to)
+		require.NoError(t, err)
+	}
+	rename("surehook_inbox_lines", "away")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.ErrorContains(t, b.in.Run(ctx), "call Migrate before")
+	rename("away", "surehook_inbox_lines")
+
+	b.post(receivertest.NewEvent("thing", "a", 1))
+	gone := false
+	b.run(func() bool {
+		if !gone && b.ends.of(receiver.Applied) == 1 {
+			gone = true
+			rename("surehook_inbox_lines", "away")
+			<-failed
+			rename("away", "surehook_inbox_lines")
+			b.post(receivertest.NewEvent("thing", "b", 1))
+		}
+		return b.ends.of(receiver.Applied) == 2
+	})
+}
+
+// written is a log that says when something was written to it.
+type written chan struct{}
+
+func (w written) Write(p []byte) (int, error) {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+	return len(p), nil
 }
 
 // Two processes share the inbox while copies arrive in disorder.
@@ -128,9 +192,9 @@ type counting[Tx any] struct {
 	claims *atomic.Int64
 }
 
-func (c counting[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+func (c counting[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 	defer c.claims.Add(1)
-	return c.Store.ClaimTx(ctx, tx, limit, lease)
+	return c.Store.ClaimTx(ctx, tx, scope, limit, lease)
 }
 
 // An event wakes the workers after its commit, although another one was recorded later and
@@ -364,7 +428,7 @@ func TestEventInWork(t *testing.T) {
 // stealLine claims a line as soon as its lease has ended.
 func stealLine[Tx any](ctx context.Context, tx Tx, store inbox.Store[Tx]) error {
 	for ctx.Err() == nil {
-		claims, err := store.ClaimTx(ctx, tx, 1, time.Millisecond)
+		claims, err := store.ClaimTx(ctx, tx, "", 1, time.Millisecond)
 		if err != nil || len(claims) == 1 {
 			return err
 		}

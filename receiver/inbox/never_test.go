@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,23 +115,4 @@ func TestNeverAppliedAndNeverKept(t *testing.T) {
 	require.Contains(t, log.String(), "event_id=evt_early")
 	require.Contains(t, log.String(), "missing: type, object, version")
 	require.NotContains(t, log.String(), "secret")
-}
-
-// An event that another inbox has recorded in the same tables is not for this one, whose
-// work would ignore it. It stays, however often it is claimed.
-func TestEventOfAnotherInbox(t *testing.T) {
-	open := onSQLite(t)
-	orders, err := receiver.Router(receiver.OnFact("order.paid", func(context.Context, *sql.Tx, receiver.Typed[struct{}]) error { return nil }))
-	require.NoError(t, err)
-	var claimed atomic.Int64
-	b := newBedOf(t, open, receiver.Config{}, orders, inbox.Config{MaxAttempts: 2, Hooks: inbox.Hooks{Retry: func(_ context.Context, _ inbox.Claim, err error, _ time.Duration) {
-		if claimed.Add(1); !strings.Contains(err.Error(), "needs tables of its own") {
-			t.Error(err)
-		}
-	}}})
-	ev := receivertest.NewEvent("thing", "a", 1)
-	record(t, open, inbox.Record{Scope: "other", ID: ev.ID, Line: "event/" + ev.ID, Type: ev.Type, Version: 1, Body: b.sender.Request(ev).Message().Body})
-	b.run(func() bool { return claimed.Load() >= 4 || b.ends.all() > 0 })
-	require.Zero(t, b.ends.all())
-	require.Equal(t, 1, b.status().Events)
 }

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -16,8 +17,8 @@ import (
 const storing = 10 * time.Second
 
 // Run applies the recorded events until ctx ends. Then it finishes the events in work,
-// which Config.Timeout bounds, and returns nil. A failure is tried again.
-// The only error is ErrRunning.
+// which Config.Timeout bounds, and returns nil. It returns ErrRunning, or says that
+// the tables are not migrated, at once. Every other failure is tried again.
 func (in *Inbox[Tx]) Run(ctx context.Context) error {
 	if in.running.Swap(true) {
 		return ErrRunning
@@ -26,12 +27,17 @@ func (in *Inbox[Tx]) Run(ctx context.Context) error {
 	slots := make(chan struct{}, in.cfg.Workers)
 	var working sync.WaitGroup
 	defer working.Wait()
+	began := false // later, tables may be away while somebody restores them
 	for failures := 0; ; {
 		free := in.take(ctx, slots)
 		if free == 0 {
 			return nil
 		}
 		claims, err := in.claim(ctx, free)
+		if !began && errors.Is(err, dberr.ErrUnmigrated) {
+			return err
+		}
+		began = began || err == nil
 		for range free - len(claims) {
 			<-slots
 		}
@@ -80,7 +86,7 @@ func (in *Inbox[Tx]) claim(ctx context.Context, limit int) (claims []Claim, err 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
 	defer cancel()
 	err = in.transact(ctx, func(tx Tx) (err error) {
-		claims, err = in.store.ClaimTx(ctx, tx, limit, in.cfg.Lease)
+		claims, err = in.store.ClaimTx(ctx, tx, in.rcv.Scope(), limit, in.cfg.Lease)
 		return err
 	})
 	if err != nil {

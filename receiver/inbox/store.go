@@ -26,13 +26,14 @@ type Store[Tx any] interface {
 
 	// ClaimTx claims up to limit lines that are due, those that are due longest first,
 	// and returns the event of each with the lowest version. If versions are equal, it is
-	// the event that was recorded first. A claim has a token that no claim had before,
+	// the event that was recorded first. It leaves the lines of other scopes alone; an
+	// empty scope means all. A claim has a token that no claim had before,
 	// not even one that was rolled back. It counts as an attempt, and the line is due
 	// again when the lease has ended. No line is given to two transactions at a time:
 	// lines that others have locked are passed over, or waited for where the database has
 	// a single writer. The cost grows with the number of claims, not with the events that
-	// wait.
-	ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]Claim, error)
+	// wait, in this scope or in others.
+	ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]Claim, error)
 
 	// FinishTx removes the event, and makes the next one of its line due now. It
 	// returns ErrLeaseLost, and changes nothing, if the line has been claimed again. If a
@@ -44,8 +45,9 @@ type Store[Tx any] interface {
 	// ErrLeaseLost, and changes nothing, if the line has been claimed again.
 	RetryTx(ctx context.Context, tx Tx, c Claim, after time.Duration, reason string) error
 
-	// StatusTx counts the events in the inbox. Its cost grows with their number.
-	StatusTx(ctx context.Context, tx Tx) (Status, error)
+	// StatusTx counts the events of the scope; an empty one means all. Its cost grows with
+	// their number.
+	StatusTx(ctx context.Context, tx Tx, scope string) (Status, error)
 }
 
 // Record is an event as it is kept.

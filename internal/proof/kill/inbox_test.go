@@ -57,8 +57,8 @@ func appOnPostgres(t testing.TB, at schema) app[pgx.Tx] {
 // hasty is a store whose leases are always short.
 type hasty[Tx any] struct{ inbox.Store[Tx] }
 
-func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, _ time.Duration) ([]inbox.Claim, error) {
-	return h.Store.ClaimTx(ctx, tx, limit, 2*time.Second)
+func (h hasty[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int, _ time.Duration) ([]inbox.Claim, error) {
+	return h.Store.ClaimTx(ctx, tx, scope, limit, 2*time.Second)
 }
 
 var (

@@ -46,7 +46,7 @@ func arguments[Tx any](e *env[Tx]) {
 		limit int
 		lease time.Duration
 	}{{0, long}, {-1, long}, {1, 0}, {1, -long}} {
-		if _, err := e.tryClaim(c.limit, c.lease); !errors.Is(err, inbox.ErrInvalid) {
+		if _, err := e.tryClaim(scope, c.limit, c.lease); !errors.Is(err, inbox.ErrInvalid) {
 			e.Errorf("claiming %d for %v: %v", c.limit, c.lease, err)
 		}
 	}
@@ -58,8 +58,8 @@ func arguments[Tx any](e *env[Tx]) {
 func noTransaction[Tx any](e *env[Tx]) {
 	var none Tx
 	_, record := e.Store.RecordTx(e.ctx, none, event("line", "a", 1))
-	_, claim := e.Store.ClaimTx(e.ctx, none, 1, long)
-	_, status := e.Store.StatusTx(e.ctx, none)
+	_, claim := e.Store.ClaimTx(e.ctx, none, scope, 1, long)
+	_, status := e.Store.StatusTx(e.ctx, none, scope)
 	c := inbox.Claim{Record: event("line", "a", 1), Token: 1}
 	for name, err := range map[string]error{
 		"RecordTx": record, "ClaimTx": claim, "StatusTx": status,

@@ -28,17 +28,17 @@ type broken struct {
 	good   *sqlite.Store
 	inTx   receiver.InTx[tx]
 	record func(context.Context, tx, inbox.Record) (bool, error)
-	claim  func(context.Context, tx, int, time.Duration) ([]inbox.Claim, error)
+	claim  func(context.Context, tx, string, int, time.Duration) ([]inbox.Claim, error)
 	finish func(context.Context, tx, inbox.Claim) error
 	retry  func(context.Context, tx, inbox.Claim, time.Duration, string) error
-	status func(context.Context, tx) (inbox.Status, error)
+	status func(context.Context, tx, string) (inbox.Status, error)
 }
 
 func (b *broken) RecordTx(ctx context.Context, tx tx, r inbox.Record) (bool, error) {
 	return b.record(ctx, tx, r)
 }
-func (b *broken) ClaimTx(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-	return b.claim(ctx, tx, limit, lease)
+func (b *broken) ClaimTx(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+	return b.claim(ctx, tx, scope, limit, lease)
 }
 func (b *broken) FinishTx(ctx context.Context, tx tx, c inbox.Claim) error {
 	return b.finish(ctx, tx, c)
@@ -46,8 +46,8 @@ func (b *broken) FinishTx(ctx context.Context, tx tx, c inbox.Claim) error {
 func (b *broken) RetryTx(ctx context.Context, tx tx, c inbox.Claim, after time.Duration, reason string) error {
 	return b.retry(ctx, tx, c, after, reason)
 }
-func (b *broken) StatusTx(ctx context.Context, tx tx) (inbox.Status, error) {
-	return b.status(ctx, tx)
+func (b *broken) StatusTx(ctx context.Context, tx tx, scope string) (inbox.Status, error) {
+	return b.status(ctx, tx, scope)
 }
 
 func open(t *testing.T) *broken {
@@ -138,13 +138,13 @@ var breakages = []struct {
 			}
 			return fresh, err
 		}
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 			for len(kept) > 0 {
 				if _, err := b.good.RecordTx(ctx, tx, <-kept); err != nil {
 					return nil, err
 				}
 			}
-			return b.good.ClaimTx(ctx, tx, limit, lease)
+			return b.good.ClaimTx(ctx, tx, scope, limit, lease)
 		}
 	}},
 	{"wakes a line that waits", []string{"one-of-a-line", "waits-in-line"}, func(b *broken) {
@@ -174,19 +174,19 @@ var breakages = []struct {
 		}
 	}},
 	{"claims without a lease", []string{"one-of-a-line", "claimed-once"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			return claims, errors.Join(err, unclaimed(ctx, tx, claims))
 		}
 	}},
 	{"never ends a lease", []string{"lease-ends"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			return b.good.ClaimTx(ctx, tx, limit, max(lease, 0)*1000)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			return b.good.ClaimTx(ctx, tx, scope, limit, max(lease, 0)*1000)
 		}
 	}},
 	{"keeps the token", []string{"lease-ends"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			for i := range claims {
 				claims[i].Token = 1
 				err = errors.Join(err, exec(ctx, tx, "UPDATE surehook_inbox_lines SET token = 1 WHERE scope = ? AND line = ?", claims[i].Scope, claims[i].Line))
@@ -195,8 +195,8 @@ var breakages = []struct {
 		}
 	}},
 	{"counts the tokens", []string{"claim-rollback", "finished"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			for i := range claims {
 				c := &claims[i]
 				c.Token = int64(c.Attempt)
@@ -206,8 +206,8 @@ var breakages = []struct {
 		}
 	}},
 	{"counts no attempts", []string{"lease-ends", "put-back"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			for i := range claims {
 				claims[i].Attempt = 1
 			}
@@ -215,8 +215,8 @@ var breakages = []struct {
 		}
 	}},
 	{"begins the age anew", []string{"age"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			for i := range claims {
 				claims[i].Age = 0
 			}
@@ -224,28 +224,38 @@ var breakages = []struct {
 		}
 	}},
 	{"claims one more than the limit", []string{"longest-due-first"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 			if limit < 1 {
-				return b.good.ClaimTx(ctx, tx, limit, lease)
+				return b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			}
-			return b.good.ClaimTx(ctx, tx, limit+1, lease)
+			return b.good.ClaimTx(ctx, tx, scope, limit+1, lease)
 		}
 	}},
 	{"claims those first that are due last", []string{"longest-due-first"}, func(b *broken) {
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 			if limit == 1 && tx != nil && lease > 0 {
 				if err := exec(ctx, tx, "UPDATE surehook_inbox_lines SET due_at = -due_at WHERE token = 0"); err != nil {
 					return nil, err
 				}
 			}
-			return b.good.ClaimTx(ctx, tx, limit, lease)
+			return b.good.ClaimTx(ctx, tx, scope, limit, lease)
+		}
+	}},
+	{"claims in all scopes", []string{"claimed-in-scope"}, func(b *broken) {
+		b.claim = func(ctx context.Context, tx tx, _ string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			return b.good.ClaimTx(ctx, tx, "", limit, lease)
+		}
+	}},
+	{"counts all scopes", []string{"claimed-in-scope"}, func(b *broken) {
+		b.status = func(ctx context.Context, tx tx, _ string) (inbox.Status, error) {
+			return b.good.StatusTx(ctx, tx, "")
 		}
 	}},
 	{"counts an attempt that was rolled back", []string{"claim-rollback"}, func(b *broken) {
 		var mu sync.Mutex
 		attempts := map[string]int{}
-		b.claim = func(ctx context.Context, tx tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
-			claims, err := b.good.ClaimTx(ctx, tx, limit, lease)
+		b.claim = func(ctx context.Context, tx tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+			claims, err := b.good.ClaimTx(ctx, tx, scope, limit, lease)
 			mu.Lock()
 			defer mu.Unlock()
 			for i := range claims {

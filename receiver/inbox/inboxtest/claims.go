@@ -12,6 +12,7 @@ func claimRules[Tx any]() []rule[Tx] {
 		{"one-of-a-line", "Of a line one event at a time is claimed: the one with the lowest version; of equal ones, what was recorded first.", oneOfALine[Tx]},
 		{"lease-ends", "A claimed line is due again when its lease has ended, and not before; the claim then has another token and is one more attempt.", leaseEnds[Tx]},
 		{"longest-due-first", "Those that are due longest are claimed first, and no more than the limit.", longestDueFirst[Tx]},
+		{"claimed-in-scope", "Events are claimed and counted in one scope as if there were no other, or in all.", claimedInScope[Tx]},
 		{"claim-rollback", "A claim that is rolled back was none, and no attempt, and its token is never given again.", claimRollback[Tx]},
 		{"age", "A claim's age is the time since the first attempt, and does not begin anew.", age[Tx]},
 	}
@@ -51,7 +52,7 @@ func leaseEnds[Tx any](e *env[Tx]) {
 	if len(first) != 1 {
 		e.Fatalf("claimed were %v, and it must be a", ids(first))
 	}
-	second := e.soon(10, long)[0]
+	second := e.soon(scope, 10, long)[0]
 	if second.ID != "a" || second.Attempt != 2 || second.Token == first[0].Token {
 		e.Errorf("the second claim is of %q, attempt %d, token %d after %d", second.ID, second.Attempt, second.Token, first[0].Token)
 	}
@@ -62,26 +63,69 @@ func leaseEnds[Tx any](e *env[Tx]) {
 }
 
 func longestDueFirst[Tx any](e *env[Tx]) {
+	for _, of := range []string{scope, all} {
+		longestDueFirstIn(e, of)
+	}
+}
+
+func longestDueFirstIn[Tx any](e *env[Tx], of string) {
 	order := []string{"c", "a", "d", "b"}
 	for _, id := range []string{"a", "b", "c", "d"} {
 		e.record(event(id, id, 1), true)
 	}
-	all := e.claim(3, long)
-	if len(all) != 3 {
-		e.Fatalf("claimed were %v of four, with a limit of 3", ids(all))
+	claims := e.claimOf(of, 3, long)
+	if len(claims) != 3 {
+		e.Fatalf("claimed were %v of four, with a limit of 3", ids(claims))
 	}
-	all = append(all, e.claim(3, long)...)
+	claims = append(claims, e.claimOf(of, 3, long)...)
 	place := func(c inbox.Claim) int { return slices.Index(order, c.ID) }
-	slices.SortFunc(all, func(a, b inbox.Claim) int { return place(a) - place(b) })
-	for i, c := range all { // each due later than the one before, however long this takes
+	slices.SortFunc(claims, func(a, b inbox.Claim) int { return place(a) - place(b) })
+	for i, c := range claims { // each due later than the one before, however long this takes
 		e.retry(c, time.Duration(1+i)*20*time.Millisecond)
 	}
 	var got []string
 	for len(got) < len(order) {
-		got = append(got, ids(e.soon(1, long))...)
+		next := e.soon(of, 1, long)
+		got = append(got, ids(next)...)
+		for _, c := range next {
+			e.finish(c)
+		}
 	}
 	if !slices.Equal(got, order) {
 		e.Errorf("the order is %v, and those that were due first must come first: %v", got, order)
+	}
+}
+
+func claimedInScope[Tx any](e *env[Tx]) {
+	for _, id := range []string{"x", "y", "z"} { // they are due longer
+		theirs := event(id, id, 1)
+		theirs.Scope = "other"
+		e.record(theirs, true)
+	}
+	e.record(event("x", "x", 1), true)
+	mine := e.claim(1, long)
+	if len(mine) != 1 || mine[0].Scope != scope {
+		e.Fatalf("claimed were %v, and it must be the one event of the scope", mine)
+	}
+	e.retry(mine[0], long)
+	e.nothing("those that are left are of another scope")
+	for of, want := range map[string]inbox.Status{scope: {Events: 1, Failing: 1}, "other": {Events: 3}, "none": {}, all: {Events: 4, Failing: 1}} {
+		if s := e.statusOf(of); s.Events != want.Events || s.Failing != want.Failing || s.Oldest.IsZero() != (want.Events == 0) {
+			e.Errorf("the status of the scope %q is %+v, and must tell of %d events, %d of them failing", of, s, want.Events, want.Failing)
+		}
+	}
+	for of, want := range map[string]int{"none": 0, "other": 2} {
+		for _, c := range e.claimOf(of, 2, long) {
+			if want--; c.Scope != of || c.Attempt != 1 {
+				e.Errorf("claimed in the scope %q was %q of %q, attempt %d", of, c.ID, c.Scope, c.Attempt)
+			}
+		}
+		if want != 0 {
+			e.Errorf("%d more had to be claimed in the scope %q", want, of)
+		}
+	}
+	if claims := e.claimOf(all, 10, long); len(claims) != 1 {
+		e.Errorf("claimed in all scopes were %v, and one event is left", ids(claims))
 	}
 }
 
@@ -89,7 +133,7 @@ func claimRollback[Tx any](e *env[Tx]) {
 	e.record(event("line", "a", 1), true)
 	var none []inbox.Claim
 	e.giveUp(func(tx Tx) (err error) {
-		none, err = e.Store.ClaimTx(e.ctx, tx, 1, long)
+		none, err = e.Store.ClaimTx(e.ctx, tx, scope, 1, long)
 		return err
 	})
 	c := e.claimed("a")
@@ -105,7 +149,7 @@ func age[Tx any](e *env[Tx]) {
 	e.record(event("line", "a", 1), true)
 	before := time.Duration(-1)
 	for range 3 {
-		c := e.soon(1, long)[0]
+		c := e.soon(scope, 1, long)[0]
 		if before >= 0 && c.Age < before+10*time.Millisecond {
 			e.Errorf("the age is %v, after %v at least 20 ms ago", c.Age, before)
 		}

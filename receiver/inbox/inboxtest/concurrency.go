@@ -47,10 +47,10 @@ func claimedOnce[Tx any](e *env[Tx]) {
 	}
 	var mu sync.Mutex
 	var got []string
-	e.each(claimers, func(int) error {
+	e.each(claimers, func(i int) error {
 		// Others may have locked what is left, so that nothing is no reason to go.
 		for e.ctx.Err() == nil {
-			claims, err := e.tryClaim(3, long)
+			claims, err := e.tryClaim([]string{scope, all}[i%2], 3, long)
 			if err != nil {
 				return err
 			}

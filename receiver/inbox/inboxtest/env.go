@@ -21,6 +21,7 @@ type env[Tx any] struct {
 
 const (
 	scope = "inboxtest"
+	all   = ""        // the scope that means all
 	long  = time.Hour // a lease that does not end meanwhile
 )
 
@@ -103,9 +104,9 @@ func (e *env[Tx]) record(r inbox.Record, want bool) {
 	}
 }
 
-func (e *env[Tx]) tryClaim(limit int, lease time.Duration) (claims []inbox.Claim, err error) {
+func (e *env[Tx]) tryClaim(of string, limit int, lease time.Duration) (claims []inbox.Claim, err error) {
 	err = e.run(func(tx Tx) (err error) {
-		claims, err = e.Store.ClaimTx(e.ctx, tx, limit, lease)
+		claims, err = e.Store.ClaimTx(e.ctx, tx, of, limit, lease)
 		return err
 	})
 	return claims, err
@@ -113,7 +114,13 @@ func (e *env[Tx]) tryClaim(limit int, lease time.Duration) (claims []inbox.Claim
 
 func (e *env[Tx]) claim(limit int, lease time.Duration) []inbox.Claim {
 	e.Helper()
-	claims, err := e.tryClaim(limit, lease)
+	return e.claimOf(scope, limit, lease)
+}
+
+// claimOf claims in another scope, or in all.
+func (e *env[Tx]) claimOf(of string, limit int, lease time.Duration) []inbox.Claim {
+	e.Helper()
+	claims, err := e.tryClaim(of, limit, lease)
 	e.must(err)
 	return claims
 }
@@ -137,10 +144,10 @@ func (e *env[Tx]) nothing(why string) {
 }
 
 // soon claims until something is due.
-func (e *env[Tx]) soon(limit int, lease time.Duration) []inbox.Claim {
+func (e *env[Tx]) soon(of string, limit int, lease time.Duration) []inbox.Claim {
 	e.Helper()
 	for {
-		claims := e.claim(limit, lease)
+		claims := e.claimOf(of, limit, lease)
 		if len(claims) > 0 {
 			return claims
 		}
@@ -176,10 +183,15 @@ func (e *env[Tx]) lost(what string, err error) {
 	}
 }
 
-func (e *env[Tx]) status() (s inbox.Status) {
+func (e *env[Tx]) status() inbox.Status {
+	e.Helper()
+	return e.statusOf(all)
+}
+
+func (e *env[Tx]) statusOf(of string) (s inbox.Status) {
 	e.Helper()
 	e.must(e.run(func(tx Tx) (err error) {
-		s, err = e.Store.StatusTx(e.ctx, tx)
+		s, err = e.Store.StatusTx(e.ctx, tx, of)
 		return err
 	}))
 	return s

@@ -52,7 +52,7 @@ func putBack[Tx any](e *env[Tx]) {
 	c := e.claimed("a")
 	e.retry(c, 0)
 	e.lost("finishing what was put back", e.tryFinish(c))
-	again := e.soon(10, long)[0]
+	again := e.soon(scope, 10, long)[0]
 	if again.ID != "a" || again.Attempt != 2 || again.Token == c.Token {
 		e.Errorf("the next claim is of %q, attempt %d, token %d after %d", again.ID, again.Attempt, again.Token, c.Token)
 	}
@@ -68,7 +68,7 @@ func putBackKeepsOrder[Tx any](e *env[Tx]) {
 	c := e.claimed("b")
 	e.record(event("line", "a", 1), true)
 	e.retry(c, 0)
-	first := e.soon(10, long)
+	first := e.soon(scope, 10, long)
 	if len(first) != 1 || first[0].ID != "a" {
 		e.Fatalf("claimed were %v, and the lowest version is that of a", ids(first))
 	}
@@ -97,10 +97,10 @@ func contextEnded[Tx any](e *env[Tx]) {
 	defer cancel()
 	for name, call := range map[string]func(Tx) error{
 		"RecordTx": func(tx Tx) error { _, err := e.Store.RecordTx(ctx, tx, event("line", "b", 1)); return err },
-		"ClaimTx":  func(tx Tx) error { _, err := e.Store.ClaimTx(ctx, tx, 1, long); return err },
+		"ClaimTx":  func(tx Tx) error { _, err := e.Store.ClaimTx(ctx, tx, scope, 1, long); return err },
 		"FinishTx": func(tx Tx) error { return e.Store.FinishTx(ctx, tx, c) },
 		"RetryTx":  func(tx Tx) error { return e.Store.RetryTx(ctx, tx, c, 0, "it failed") },
-		"StatusTx": func(tx Tx) error { _, err := e.Store.StatusTx(ctx, tx); return err },
+		"StatusTx": func(tx Tx) error { _, err := e.Store.StatusTx(ctx, tx, scope); return err },
 	} {
 		_ = e.InTx(e.ctx, func(tx Tx) error {
 			if err := call(tx); !errors.Is(err, ctx.Err()) {

@@ -2,6 +2,7 @@ package postgres
 
 // These are the statements of a claim, so that a test can look at their plans.
 const (
-	ClaimLines = claimLines
-	ClaimEvent = claimEvent
+	ClaimAllLines   = claimAllLines
+	ClaimScopeLines = claimScopeLines
+	ClaimEvent      = claimEvent
 )

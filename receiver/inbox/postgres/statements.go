@@ -3,14 +3,14 @@ package postgres
 import "github.com/surehook/surehook/internal/pgtx"
 
 type statements struct {
-	record, claimLines, claimEvent, release, removeEvent, begun, removeLine, putBack, status string
+	record, claimAllLines, claimScopeLines, claimEvent, release, removeEvent, begun, removeLine, putBack, status, scopeStatus string
 }
 
 func statementsIn(schema string) statements {
 	named := func(text string) string { return pgtx.InSchema(schema, text) }
 	return statements{
-		record: named(record), claimLines: named(claimLines), claimEvent: named(claimEvent), release: named(release),
-		removeEvent: named(removeEvent), begun: begun, removeLine: named(removeLine), putBack: named(putBack), status: named(status),
+		record: named(record), claimAllLines: named(claimAllLines), claimScopeLines: named(claimScopeLines), claimEvent: named(claimEvent), release: named(release),
+		removeEvent: named(removeEvent), begun: begun, removeLine: named(removeLine), putBack: named(putBack), status: named(status), scopeStatus: named(scopeStatus),
 	}
 }
 
@@ -30,12 +30,15 @@ const (
 
 	// The time is asked for once, or every line that waits would be compared with it. The
 	// rows are locked, so their places stay.
-	claimLines = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = $3
-		WHERE ctid = ANY(ARRAY(
-			SELECT ctid FROM surehook_inbox_lines WHERE due_at <= (SELECT clock_timestamp())
-			ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
-		))
-		RETURNING scope, line`
+	claimAllLines = claimLinesWhere + `due_at <= (SELECT clock_timestamp()) ORDER BY due_at` + claimLinesLimit
+	// Scope and time are compared as one, which the index of both alone can do. By the one of
+	// all scopes, the events of a small scope stand behind those of a large one.
+	claimScopeLines = claimLinesWhere + `(scope, due_at) >= ($4, '-infinity') AND (scope, due_at) <= ($4, (SELECT clock_timestamp()))
+			ORDER BY scope, due_at` + claimLinesLimit
+
+	claimLinesWhere = `UPDATE surehook_inbox_lines SET due_at = clock_timestamp() + $2::bigint * interval '1 microsecond', token = $3
+		WHERE ctid = ANY(ARRAY(SELECT ctid FROM surehook_inbox_lines WHERE `
+	claimLinesLimit = ` LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING scope, line`
 
 	claimEvent = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, clock_timestamp())
 		WHERE scope = $1 AND id = (SELECT id FROM surehook_inbox_events WHERE scope = $1 AND line = $2 ORDER BY version, no LIMIT 1)
@@ -55,5 +58,6 @@ const (
 
 	putBack = `UPDATE surehook_inbox_events SET reason = $3 WHERE scope = $1 AND id = $2`
 
-	status = `SELECT count(*), count(nullif(reason, '')), (extract(epoch FROM min(recorded_at)) * 1000000)::bigint FROM surehook_inbox_events`
+	status      = `SELECT count(*), count(nullif(reason, '')), (extract(epoch FROM min(recorded_at)) * 1000000)::bigint FROM surehook_inbox_events`
+	scopeStatus = status + ` WHERE scope = $1`
 )

@@ -21,8 +21,8 @@ import (
 // Config of a store, and of [Migrate] or [MigratePool], which must be given the same.
 type Config struct {
 	// Schema is the tables' schema, up to 63 bytes. Its case is kept. If it is empty,
-	// each transaction's search_path decides. The tables of a schema are one inbox: another
-	// one, of another receiver or with other work, needs a schema of its own.
+	// each transaction's search_path decides. The inboxes of several receivers may share
+	// the tables.
 	Schema string
 }
 
@@ -70,14 +70,18 @@ func (s *Store[Tx]) RecordTx(ctx context.Context, tx Tx, r inbox.Record) (fresh 
 }
 
 // ClaimTx implements [inbox.Store].
-func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 	in, err := s.session(tx)
 	if err = errors.Join(err, inbox.CheckClaim(limit, lease)); err != nil {
 		return nil, err
 	}
 	var claims []inbox.Claim
 	token := fence.Token()
-	err = in.Rows(ctx, s.sql.claimLines, []any{limit, lease.Microseconds(), token}, func(row pgtx.Row) error {
+	query, args := s.sql.claimAllLines, []any{limit, lease.Microseconds(), token}
+	if scope != "" {
+		query, args = s.sql.claimScopeLines, append(args, scope)
+	}
+	err = in.Rows(ctx, query, args, func(row pgtx.Row) error {
 		c := inbox.Claim{Token: token}
 		defer func() { claims = append(claims, c) }()
 		return row.Scan(&c.Scope, &c.Line)
@@ -140,13 +144,17 @@ func (s *Store[Tx]) RetryTx(ctx context.Context, tx Tx, c inbox.Claim, after tim
 }
 
 // StatusTx implements [inbox.Store].
-func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx) (status inbox.Status, err error) {
+func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx, scope string) (status inbox.Status, err error) {
 	in, err := s.session(tx)
 	if err != nil {
 		return status, err
 	}
 	var oldest sql.NullInt64
-	err = in.Row(ctx, s.sql.status, nil, &status.Events, &status.Failing, &oldest)
+	query, args := s.sql.status, []any{}
+	if scope != "" {
+		query, args = s.sql.scopeStatus, append(args, scope)
+	}
+	err = in.Row(ctx, query, args, &status.Events, &status.Failing, &oldest)
 	if oldest.Valid {
 		status.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}

@@ -44,7 +44,7 @@ func TestNotMigrated(t *testing.T) {
 	store, err := postgres.NewSQL(&postgres.Config{Schema: pgtest.Schema(t, db)})
 	require.NoError(t, err)
 	require.ErrorContains(t, receiver.SQL(db, nil)(t.Context(), func(tx *sql.Tx) error {
-		_, err := store.ClaimTx(t.Context(), tx, 10, time.Hour)
+		_, err := store.ClaimTx(t.Context(), tx, "s", 10, time.Hour)
 		return err
 	}), "call Migrate before")
 }
@@ -104,7 +104,7 @@ func TestRemovedByHand(t *testing.T) {
 	_, err = db.Exec(`DELETE FROM "` + cfg.Schema + `".surehook_inbox_events WHERE id = 'a'`)
 	require.NoError(t, err)
 	require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
-		claims, err := store.ClaimTx(t.Context(), tx, 10, time.Hour)
+		claims, err := store.ClaimTx(t.Context(), tx, "s", 10, time.Hour)
 		require.Len(t, claims, 1)
 		return err
 	}))
@@ -128,7 +128,7 @@ func TestLockedLinesArePassedOver(t *testing.T) {
 		return errors.Join(record(tx, "one", "a"), record(tx, "two", "b"), record(tx, "three", "c"))
 	}))
 	claim := func(tx *sql.Tx, limit, want int) error {
-		claims, err := store.ClaimTx(t.Context(), tx, limit, time.Hour)
+		claims, err := store.ClaimTx(t.Context(), tx, "s", limit, time.Hour)
 		if err == nil && len(claims) != want {
 			err = fmt.Errorf("claimed were %d, want %d", len(claims), want)
 		}
@@ -145,7 +145,8 @@ func TestLockedLinesArePassedOver(t *testing.T) {
 }
 
 // With a large backlog, due or not, claiming reads as many rows as it claims, whichever
-// plan the server makes: a plan for the actual values, or one for all values.
+// plan the server makes: a plan for the actual values, or one for all values. The backlog of
+// one scope is none of another one's, of which the statistics know nothing.
 func TestPlans(t *testing.T) {
 	pool, _, cfg := open(t, "read committed")
 	ctx := t.Context()
@@ -159,7 +160,8 @@ func TestPlans(t *testing.T) {
 		`INSERT INTO surehook_inbox_lines (scope, line, due_at)
 			SELECT 'default', 'object/thing/' || n, clock_timestamp() + CASE WHEN n % 2 = 0 THEN interval '-1 hour' ELSE interval '1 hour' END FROM generate_series(0, 9999) AS n`,
 		`ANALYZE surehook_inbox_events, surehook_inbox_lines`,
-		`PREPARE lines (int, bigint, bigint) AS ` + postgres.ClaimLines,
+		`PREPARE lines (int, bigint, bigint) AS ` + postgres.ClaimAllLines,
+		`PREPARE scope (int, bigint, bigint, text) AS ` + postgres.ClaimScopeLines,
 		`PREPARE event (text, text) AS ` + postgres.ClaimEvent,
 	} {
 		_, err = conn.Exec(ctx, statement)
@@ -170,6 +172,8 @@ func TestPlans(t *testing.T) {
 		require.NoError(t, err)
 		for execute, looks := range map[string][]string{
 			"lines(8, 60000000, 7)":              {"Index Cond: (due_at <= ", "Tid Scan on surehook_inbox_lines"},
+			"scope(8, 60000000, 7, 'default')":   {"surehook_inbox_lines_scope_due", "Index Cond: ((ROW(scope, due_at) ", "Tid Scan on surehook_inbox_lines"},
+			"scope(8, 60000000, 7, 'small')":     {"surehook_inbox_lines_scope_due", "Index Cond: ((ROW(scope, due_at) ", "Tid Scan on surehook_inbox_lines"},
 			"event('default', 'object/thing/7')": {"surehook_inbox_events_line", "surehook_inbox_events_pkey"},
 		} {
 			rows, err := conn.Query(ctx, "EXPLAIN EXECUTE "+execute, pgx.QueryExecModeSimpleProtocol)

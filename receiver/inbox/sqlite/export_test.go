@@ -2,6 +2,7 @@ package sqlite
 
 // These are the statements of a claim, so that a test can look at their plans.
 const (
-	ClaimLines = claimLinesQuery
-	ClaimEvent = claimEventQuery
+	ClaimAllLines   = claimAllLines
+	ClaimScopeLines = claimScopeLines
+	ClaimEvent      = claimEventQuery
 )

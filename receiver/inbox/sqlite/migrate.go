@@ -14,8 +14,7 @@ var files embed.FS
 
 // Migrate brings the tables up to date. Call it before the first use, at every start:
 // when nothing is to be done it writes nothing. Several processes may call it at
-// once. It uses one connection of db and transactions of its own. A database file has one
-// inbox: see [New].
+// once. It uses one connection of db and transactions of its own.
 //
 // Tables that a newer release has migrated are left as they are. It is an error if they
 // say that this release cannot work with them.

@@ -21,21 +21,28 @@ type Store struct{}
 
 var _ inbox.Store[*sql.Tx] = (*Store)(nil)
 
-// New returns a store. The tables must be there: see [Migrate]. They are one inbox: another
-// one, of another receiver or with other work, needs a database file of its own.
+// New returns a store. The tables must be there: see [Migrate]. The inboxes of several
+// receivers may share them.
 func New() *Store { return &Store{} }
 
 // now is in microseconds, but exact to the millisecond only.
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
 const (
-	claimLinesQuery = `UPDATE surehook_inbox_lines SET due_at = ` + now + ` + ?, token = ?
-		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines WHERE due_at <= ` + now + ` ORDER BY due_at LIMIT ?)
-		RETURNING scope, line`
+	claimAllLines = claimLinesOf + `surehook_inbox_lines_due WHERE ` + claimLinesDue
+	// The index is named, because statistics of one large scope may speak for the other one,
+	// by which the events of a small scope stand behind those of the large one.
+	claimScopeLines = claimLinesOf + `surehook_inbox_lines_scope_due WHERE scope = ?4 AND ` + claimLinesDue
+
+	claimLinesOf = `UPDATE surehook_inbox_lines SET due_at = ` + now + ` + ?1, token = ?2
+		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines INDEXED BY `
+	claimLinesDue = `due_at <= ` + now + ` ORDER BY due_at LIMIT ?3) RETURNING scope, line`
 
 	claimEventQuery = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, ` + now + `)
 		WHERE no = (SELECT no FROM surehook_inbox_events WHERE scope = ? AND line = ? ORDER BY version, no LIMIT 1)
 		RETURNING id, type, version, body, attempt, ` + now + ` - first_at`
+
+	statusQuery = `SELECT count(*), count(nullif(reason, '')), min(recorded_at) FROM surehook_inbox_events`
 )
 
 // RecordTx implements [inbox.Store].
@@ -54,11 +61,11 @@ func (*Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, e
 
 // ClaimTx implements [inbox.Store]. Its first statement takes the write lock, so that
 // it never finds its snapshot too old.
-func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration) ([]inbox.Claim, error) {
+func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 	if err := errors.Join(checkTx(tx), inbox.CheckClaim(limit, lease)); err != nil {
 		return nil, err
 	}
-	claims, err := claimLines(ctx, tx, limit, lease)
+	claims, err := claimLines(ctx, tx, scope, limit, lease)
 	if err != nil {
 		return nil, wrap("claiming lines", err)
 	}
@@ -82,9 +89,13 @@ func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, limit int, lease time.Dur
 	return kept, nil
 }
 
-func claimLines(ctx context.Context, tx *sql.Tx, limit int, lease time.Duration) (claims []inbox.Claim, err error) {
+func claimLines(ctx context.Context, tx *sql.Tx, scope string, limit int, lease time.Duration) (claims []inbox.Claim, err error) {
 	token := fence.Token()
-	rows, err := tx.QueryContext(ctx, claimLinesQuery, lease.Microseconds(), token, limit)
+	query, args := claimAllLines, []any{lease.Microseconds(), token, limit}
+	if scope != "" {
+		query, args = claimScopeLines, append(args, scope)
+	}
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,13 +141,16 @@ func (*Store) RetryTx(ctx context.Context, tx *sql.Tx, c inbox.Claim, after time
 }
 
 // StatusTx implements [inbox.Store].
-func (*Store) StatusTx(ctx context.Context, tx *sql.Tx) (s inbox.Status, err error) {
+func (*Store) StatusTx(ctx context.Context, tx *sql.Tx, scope string) (s inbox.Status, err error) {
 	if err := checkTx(tx); err != nil {
 		return s, err
 	}
 	var oldest sql.NullInt64
-	err = tx.QueryRowContext(ctx, `SELECT count(*), count(nullif(reason, '')), min(recorded_at) FROM surehook_inbox_events`).
-		Scan(&s.Events, &s.Failing, &oldest)
+	query, args := statusQuery, []any{}
+	if scope != "" {
+		query, args = statusQuery+` WHERE scope = ?`, append(args, scope)
+	}
+	err = tx.QueryRowContext(ctx, query, args...).Scan(&s.Events, &s.Failing, &oldest)
 	if oldest.Valid {
 		s.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}

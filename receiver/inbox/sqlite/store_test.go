@@ -31,12 +31,17 @@ func unmigrated(t *testing.T) *sql.DB {
 	return db
 }
 
-// Without its tables a store says what to do.
+// Without its tables, or their last migration, a store says what to do.
 func TestNotMigrated(t *testing.T) {
-	require.ErrorContains(t, receiver.SQL(unmigrated(t), nil)(t.Context(), func(tx *sql.Tx) error {
-		_, err := sqlite.New().ClaimTx(t.Context(), tx, 10, time.Hour)
-		return err
-	}), "call Migrate before")
+	older := open(t)
+	_, err := older.Exec("DROP INDEX surehook_inbox_lines_scope_due")
+	require.NoError(t, err)
+	for _, db := range []*sql.DB{unmigrated(t), older} {
+		require.ErrorContains(t, receiver.SQL(db, nil)(t.Context(), func(tx *sql.Tx) error {
+			_, err := sqlite.New().ClaimTx(t.Context(), tx, "s", 10, time.Hour)
+			return err
+		}), "call Migrate before")
+	}
 }
 
 func TestStore(t *testing.T) {
@@ -52,7 +57,7 @@ func TestRemovedByHand(t *testing.T) {
 	inTx := receiver.SQL(db, nil)
 	claim := func() (claims []inbox.Claim) {
 		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) (err error) {
-			claims, err = store.ClaimTx(t.Context(), tx, 10, time.Hour)
+			claims, err = store.ClaimTx(t.Context(), tx, "s", 10, time.Hour)
 			return err
 		}))
 		return claims
@@ -72,11 +77,21 @@ func TestRemovedByHand(t *testing.T) {
 }
 
 // Claiming looks at lines that are due, and at one event of each, however many events
-// wait.
+// wait, in whichever scope.
 func TestPlans(t *testing.T) {
 	db := open(t)
+	insert := func(scope string, lines int) {
+		_, err := db.Exec(`WITH n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?)
+			INSERT INTO surehook_inbox_lines (scope, line, due_at) SELECT ?, n, n FROM n`, lines, scope)
+		require.NoError(t, err)
+	}
+	insert("large", 10_000)
+	_, err := db.Exec("ANALYZE") // an application may do so
+	require.NoError(t, err)
+	insert("small", 1)
 	for what, c := range map[string]struct{ query, want string }{
-		"lines": {sqlite.ClaimLines, "USING COVERING INDEX surehook_inbox_lines_due (due_at<?)"},
+		"lines": {sqlite.ClaimAllLines, "USING COVERING INDEX surehook_inbox_lines_due (due_at<?)"},
+		"scope": {sqlite.ClaimScopeLines, "USING COVERING INDEX surehook_inbox_lines_scope_due (scope=? AND due_at<?)"},
 		"event": {sqlite.ClaimEvent, "USING COVERING INDEX surehook_inbox_events_line (scope=? AND line=?)"},
 	} {
 		plan := planOf(t, db, c.query)
