@@ -45,6 +45,13 @@ type Kind[Tx any] struct {
 	// is 4.
 	Concurrency int
 
+	// OwnerConcurrency is how many jobs of one owner, of this kind, one process runs at
+	// once. The owners whose jobs wait take turns: an owner with many jobs has another one
+	// begun when each of the others has had one begun. Jobs that have no owner count as
+	// those of one. Zero: Concurrency is the only bound, and the jobs that are due longest
+	// are begun first, whoever owns them.
+	OwnerConcurrency int
+
 	// Timeout bounds a try. Zero: it is not bounded.
 	Timeout time.Duration
 
@@ -91,6 +98,9 @@ func (k *Kind[Tx]) problems() (errs []error) {
 	}
 	if k.Concurrency < 0 || k.Concurrency > maxConcurrency {
 		add("Concurrency is %d: it must be from 1 to %d, or 0 for %d", k.Concurrency, maxConcurrency, defaultConcurrency)
+	}
+	if k.OwnerConcurrency < 0 {
+		add("OwnerConcurrency is %d: it must be positive, or 0 for no bound beside Concurrency", k.OwnerConcurrency)
 	}
 	if k.Timeout < 0 {
 		add("Timeout is %v: it must be positive, or 0 for none", k.Timeout)

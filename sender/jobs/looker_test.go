@@ -23,11 +23,11 @@ func (l *looking) InTx(ctx context.Context, fn func(tx) error) error {
 	return l.Store.InTx(ctx, fn)
 }
 
-func (l *looking) AnyDue(ctx context.Context, kinds []string) (some bool, err error) {
+func (l *looking) AnyDue(ctx context.Context, queries []jobs.DueQuery) (some bool, err error) {
 	l.looks.Add(1)
 	err = l.Store.InTx(ctx, func(tx tx) error {
-		for _, kind := range kinds {
-			due, _, err := l.Store.DueTx(ctx, tx, jobs.DueQuery{Kind: kind, Limit: 1})
+		for _, q := range queries {
+			due, _, err := l.Store.DueTx(ctx, tx, q)
 			if err != nil {
 				return err
 			}

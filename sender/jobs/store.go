@@ -44,7 +44,8 @@ type Store[Tx any] interface {
 	// with Due not after now), the longest due first, and locks them: until tx ends
 	// nobody else can change them or get them from DueTx. It skips jobs that others
 	// have locked; where the database has a single writer it waits instead. now is
-	// the database's time. The cost does not grow with the jobs that are not due.
+	// the database's time. The cost does not grow with the jobs that are not due; it may
+	// grow with the due ones that q leaves out.
 	DueTx(ctx context.Context, tx Tx, q DueQuery) (due []Record, now time.Time, err error)
 
 	// LockTx returns the newest committed state of a job, without its input, and
@@ -79,9 +80,9 @@ type Store[Tx any] interface {
 // Looker is an optional part of a Store whose InTx waits for other writers, on a database where
 // reading does not. Workers look at each poll, and begin a transaction only if something is due.
 type Looker interface {
-	// AnyDue tells whether a job of one of these kinds is due, as in DueTx, with or
-	// without a callback URL, by what is committed. It only reads, and waits for no transaction that writes.
-	AnyDue(ctx context.Context, kinds []string) (bool, error)
+	// AnyDue tells whether DueTx would find a job for one of the queries, by what is committed.
+	// It only reads, and waits for no transaction that writes.
+	AnyDue(ctx context.Context, queries []DueQuery) (bool, error)
 }
 
 // Record is a job as a store keeps it.
@@ -111,6 +112,10 @@ type DueQuery struct {
 	// NoCallbacks leaves out the jobs that have a callback URL, so that they take no
 	// place of the others. The caller could not tell of their end.
 	NoCallbacks bool
+
+	// Except leaves out the jobs of these owners, so that they take no place of the
+	// others. They are at most 1,100.
+	Except []string
 }
 
 // ListQuery selects jobs for ListTx.

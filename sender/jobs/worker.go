@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,10 +16,14 @@ type worker[Tx any] struct {
 	j        *Jobs[Tx]
 	attempts sync.WaitGroup
 	freed    chan struct{} // a try has ended
-	doubts   []doubt       // the oldest first; they belong to the goroutine that claims
 
-	mu   sync.Mutex
-	room map[string]int // by kind: how many more may be begun
+	// The goroutine that claims has the fields below to itself.
+
+	doubts []doubt             // the oldest first
+	served map[string][]string // by kind: see vacancy
+
+	mu      sync.Mutex
+	running map[string]map[string]int // by kind and owner: how many jobs; 0 is left out
 }
 
 // Run claims and runs jobs until ctx ends, and then drains: it claims no more jobs, and
@@ -41,9 +43,9 @@ func (j *Jobs[Tx]) Run(ctx context.Context) error {
 	if err := j.becomeReady(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	w := &worker[Tx]{j: j, freed: make(chan struct{}, 1), room: map[string]int{}}
-	for name, k := range j.kinds {
-		w.room[name] = k.Concurrency
+	w := &worker[Tx]{j: j, freed: make(chan struct{}, 1), served: map[string][]string{}, running: map[string]map[string]int{}}
+	for name := range j.kinds {
+		w.running[name] = map[string]int{}
 	}
 	lasting := context.WithoutCancel(ctx)
 	soft, stop := context.WithCancelCause(lasting) // of the functions
@@ -153,17 +155,20 @@ type claimed struct {
 // more tells that there may be more due jobs that there is room for.
 func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err error) {
 	w.giveBack(hard)
-	room := w.free()
-	if len(room) == 0 {
+	vacancies := w.vacancies()
+	if len(vacancies) == 0 {
 		return false, nil
 	}
 	from := w.j.cfg.Now()
 	// The worker must learn whether this commits, also when it is being stopped.
 	lasting, cancel := context.WithTimeout(hard, w.j.cfg.Lease)
 	defer cancel()
-	kinds := slices.Sorted(maps.Keys(room))
 	if looker, ok := w.j.store.(Looker); ok {
-		if some, err := looker.AnyDue(lasting, kinds); err != nil || !some {
+		var queries []DueQuery
+		for _, v := range vacancies {
+			queries = append(queries, DueQuery{Kind: v.kind, Limit: 1, NoCallbacks: w.j.cfg.Announcer == nil, Except: v.full()})
+		}
+		if some, err := looker.AnyDue(lasting, queries); err != nil || !some {
 			return false, err
 		}
 	}
@@ -172,20 +177,28 @@ func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err erro
 	token := fence.Token()
 	err = w.j.inTx(lasting, func(tx Tx) error {
 		all, before, more = nil, nil, false
-		for _, name := range kinds {
-			due, now, err := w.j.store.DueTx(lasting, tx, DueQuery{Kind: name, Limit: room[name], NoCallbacks: w.j.cfg.Announcer == nil})
-			if err != nil {
-				return err
-			}
-			more = more || len(due) == room[name]
-			for _, r := range due {
-				before = append(before, Record{Job: Job{ID: r.ID, Status: r.Status, Tries: r.Tries, StartedAt: r.StartedAt}, Due: r.Due})
-				over := r.claim(w.j.kinds[name].rules(), token, now, w.j.cfg.Lease)
-				if err := w.j.store.UpdateTx(lasting, tx, r); err != nil {
+		vacancies = w.vacancies()
+		for _, v := range vacancies {
+			for v.room > 0 {
+				q := DueQuery{Kind: v.kind, Limit: v.atOnce(), NoCallbacks: w.j.cfg.Announcer == nil, Except: v.except()}
+				due, now, err := w.j.store.DueTx(lasting, tx, q)
+				if err != nil {
 					return err
 				}
-				all = append(all, claimed{r, over})
+				for _, r := range due {
+					before = append(before, Record{Job: Job{ID: r.ID, Status: r.Status, Tries: r.Tries, StartedAt: r.StartedAt}, Due: r.Due})
+					over := r.claim(w.j.kinds[v.kind].rules(), token, now, w.j.cfg.Lease)
+					if err := w.j.store.UpdateTx(lasting, tx, r); err != nil {
+						return err
+					}
+					all = append(all, claimed{r, over})
+					v.take(r.Owner)
+				}
+				if len(due) < q.Limit && !v.nextRound() {
+					break
+				}
 			}
+			more = more || v.room == 0
 		}
 		return nil
 	})
@@ -195,34 +208,20 @@ func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err erro
 		}
 		return false, err
 	}
+	for _, v := range vacancies {
+		w.served[v.kind] = v.served
+	}
 	for _, c := range all {
 		w.begin(soft, hard, c, from)
 	}
 	return more, nil
 }
 
-// free returns the kinds of which more jobs may be begun.
-func (w *worker[Tx]) free() map[string]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	room := map[string]int{}
-	for name, n := range w.room {
-		if n > 0 {
-			room[name] = n
-		}
-	}
-	return room
-}
-
 func (w *worker[Tx]) begin(soft, hard context.Context, c claimed, from time.Time) {
-	w.mu.Lock()
-	w.room[c.r.Kind]--
-	w.mu.Unlock()
+	w.count(c.r.Job, 1)
 	w.attempts.Go(func() {
 		defer func() {
-			w.mu.Lock()
-			w.room[c.r.Kind]++
-			w.mu.Unlock()
+			w.count(c.r.Job, -1)
 			select {
 			case w.freed <- struct{}{}:
 			default:

@@ -89,7 +89,7 @@ type broken struct {
 	insert         func(ctx context.Context, tx tx, r jobs.Record) (jobs.Record, bool, error)
 	key            func(ctx context.Context, tx tx, scope, key string) (jobs.Record, bool, error)
 	due            func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error)
-	anyDue         func(kinds []string) (bool, error)
+	anyDue         func(queries []jobs.DueQuery) (bool, error)
 	lock           func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, time.Time, error)
 	update         func(ctx context.Context, tx tx, r jobs.Record) error
 	get            func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error)
@@ -240,10 +240,32 @@ var breakages = map[string]breakage{
 			return slices.DeleteFunc(rs, func(r jobs.Record) bool { return without && r.CallbackURL != "" }), now, err
 		}
 	}},
-	"nothing is found by a look": {[]string{"due"}, func(b *broken, _ *harness) { b.anyDue = func([]string) (bool, error) { return false, nil } }},
-	"something is found in vain": {[]string{"due"}, func(b *broken, _ *harness) { b.anyDue = func([]string) (bool, error) { return true, nil } }},
-	"a look is for the first kind": {[]string{"due"}, func(b *broken, _ *harness) {
-		b.anyDue = func(kinds []string) (bool, error) { return b.look(context.Background(), kinds[:1]) }
+	"nothing is found by a look": {[]string{"due"}, func(b *broken, _ *harness) { b.anyDue = func([]jobs.DueQuery) (bool, error) { return false, nil } }},
+	"something is found in vain": {[]string{"due", "due without callbacks", "due without owners"}, func(b *broken, _ *harness) {
+		b.anyDue = func([]jobs.DueQuery) (bool, error) { return true, nil }
+	}},
+	"a look is for the first query": {[]string{"due"}, func(b *broken, _ *harness) {
+		b.anyDue = func(queries []jobs.DueQuery) (bool, error) { return b.look(context.Background(), queries[:1]) }
+	}},
+	"owners not left out": {[]string{"due without owners", "shares"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			q.Except = nil
+			return b.Store.DueTx(ctx, tx, q)
+		}
+	}},
+	"one owner left out": {[]string{"due without owners"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			q.Except = q.Except[:min(1, len(q.Except))]
+			return b.Store.DueTx(ctx, tx, q)
+		}
+	}},
+	"owners left out of the limit": {[]string{"due without owners"}, func(b *broken, _ *harness) {
+		b.due = func(ctx context.Context, tx tx, q jobs.DueQuery) ([]jobs.Record, time.Time, error) {
+			except := q.Except
+			q.Except = nil
+			rs, now, err := b.Store.DueTx(ctx, tx, q)
+			return slices.DeleteFunc(rs, func(r jobs.Record) bool { return slices.Contains(except, r.Owner) }), now, err
+		}
 	}},
 	"due not locked":    {[]string{"due alone"}, func(b *broken, _ *harness) { b.stale() }},
 	"stale reads":       {[]string{"lock"}, func(b *broken, _ *harness) { b.stale() }},
@@ -412,17 +434,17 @@ func (b *broken) Check(ctx context.Context) error {
 }
 
 // AnyDue implements jobs.Looker, which the sound one is not.
-func (b *broken) AnyDue(ctx context.Context, kinds []string) (bool, error) {
+func (b *broken) AnyDue(ctx context.Context, queries []jobs.DueQuery) (bool, error) {
 	if b.anyDue != nil {
-		return b.anyDue(kinds)
+		return b.anyDue(queries)
 	}
-	return b.look(ctx, kinds)
+	return b.look(ctx, queries)
 }
 
-func (b *broken) look(ctx context.Context, kinds []string) (some bool, err error) {
+func (b *broken) look(ctx context.Context, queries []jobs.DueQuery) (some bool, err error) {
 	err = b.Store.InTx(ctx, func(tx tx) error {
-		for _, kind := range kinds {
-			due, _, err := b.Store.DueTx(ctx, tx, jobs.DueQuery{Kind: kind, Limit: 1})
+		for _, q := range queries {
+			due, _, err := b.Store.DueTx(ctx, tx, q)
 			if err != nil {
 				return err
 			}

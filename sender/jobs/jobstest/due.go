@@ -179,12 +179,33 @@ func dueWithoutCallbacks[Tx any](w *world[Tx]) {
 		{jobs.DueQuery{Limit: 1, NoCallbacks: true}, ids[1:2]},
 	} {
 		c.q.Kind = "work"
-		w.inTx(func(tx Tx) error {
-			rs, _, err := w.Store.DueTx(w.ctx, tx, c.q)
-			w.noError(err, "looking for due jobs by %+v", c.q)
-			w.equal(idsOf(rs), c.want, "jobs that are due, by %+v", c.q)
-			return nil
-		})
+		w.equal(w.dueBy(c.q), c.want, "jobs that are due, by %+v", c.q)
+	}
+	w.finish(ids[1])
+	w.finish(ids[3])
+	w.equal(w.dueBy(jobs.DueQuery{Kind: "work", Limit: 10, NoCallbacks: true}), []string(nil), "jobs that are due and have no callback URL")
+}
+
+func dueWithoutOwners[Tx any](w *world[Tx]) {
+	var ids []string
+	for _, owner := range []string{"sub_a", "", "sub_a", "sub_b", "SUB_A", `sub",b\`} {
+		ids = append(ids, w.insert(w.job("work", owner)).ID)
+		w.Advance(second)
+	}
+	for _, c := range []struct {
+		limit  int
+		except []string
+		want   []string
+	}{
+		{10, []string{}, ids},
+		{10, []string{"sub_x"}, ids},
+		{10, []string{"sub_a"}, []string{ids[1], ids[3], ids[4], ids[5]}},
+		{1, []string{"sub_a"}, ids[1:2]},
+		{10, []string{"", "SUB_A", "SUB_A"}, []string{ids[0], ids[2], ids[3], ids[5]}},
+		{10, []string{"sub_x", "sub_b", `sub",b\`, "sub_a"}, []string{ids[1], ids[4]}},
+		{10, []string{"sub_a", "sub_b", "SUB_A", `sub",b\`, ""}, nil},
+	} {
+		w.equal(w.dueBy(jobs.DueQuery{Kind: "work", Limit: c.limit, Except: c.except}), c.want, "jobs that are due, without those of %q", c.except)
 	}
 }
 

@@ -70,6 +70,8 @@ func rules[Tx any]() []rule[Tx] {
 		{"due alone", "While a transaction that got due jobs is open, no other one gets them.", dueAlone[Tx]},
 		{"due passes over", "Where several can write at a time, jobs that others have locked are passed over.", duePassesOver[Tx]},
 		{"due without callbacks", "Jobs that have a callback URL are left out if that is asked for, and take no place of the others.", dueWithoutCallbacks[Tx]},
+		{"due without owners", "Jobs of owners that are to be left out are left out, and take no place of the others.", dueWithoutOwners[Tx]},
+		{"shares", "Where a kind has Kind.OwnerConcurrency, the jobs of an owner that has many leave places to those of others, and the owners take turns.", shares[Tx]},
 		{"lock", "A locked job is read as it was committed last, and changed by nobody else.", lock[Tx]},
 		{"list", "Lists are filtered, newest first, bounded, and leave out inputs and states.", list[Tx]},
 		{"prune", "Jobs finished longer ago than an age are removed, the oldest first, up to a limit, with their keys; others never.", prune[Tx]},

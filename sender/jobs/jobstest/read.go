@@ -30,7 +30,7 @@ func reads[Tx any](w *world[Tx]) {
 	w.noError(err, "listing jobs beside a transaction that has changed one")
 	w.equal(len(page), 1, "jobs")
 	if looker, looks := w.Store.(jobs.Looker); looks {
-		some, err := looker.AnyDue(w.ctx, []string{"work"})
+		some, err := looker.AnyDue(w.ctx, []jobs.DueQuery{{Kind: "work", Limit: 1}})
 		w.noError(err, "looking for due jobs beside a transaction that has changed one")
 		w.equal(some, true, "whether a job is due that a transaction has changed and not committed")
 	}

@@ -142,13 +142,19 @@ func (w *world[Tx]) now() (now time.Time) {
 // due returns the ids of the jobs of a kind that are due.
 func (w *world[Tx]) due(kind string, limit int) (ids []string) {
 	w.Helper()
+	return w.dueBy(jobs.DueQuery{Kind: kind, Limit: limit})
+}
+
+// dueBy returns the ids of the jobs that a query finds.
+func (w *world[Tx]) dueBy(q jobs.DueQuery) (ids []string) {
+	w.Helper()
 	w.inTx(func(tx Tx) error {
-		rs, _, err := w.Store.DueTx(w.ctx, tx, jobs.DueQuery{Kind: kind, Limit: limit})
+		rs, _, err := w.Store.DueTx(w.ctx, tx, q)
 		ids = idsOf(rs)
 		return err
 	})
 	if looker, looks := w.Store.(jobs.Looker); looks {
-		some, err := looker.AnyDue(w.ctx, []string{"nothing", kind})
+		some, err := looker.AnyDue(w.ctx, []jobs.DueQuery{{Kind: "nothing", Limit: 1}, q})
 		w.noError(err, "looking for due jobs")
 		w.equal(some, len(ids) > 0, "whether jobs are due, by AnyDue")
 	}

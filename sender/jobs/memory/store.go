@@ -122,7 +122,7 @@ func (s *Store) DueTx(ctx context.Context, tx Tx, q jobs.DueQuery) (due []jobs.R
 	}
 	now = s.now()
 	for _, r := range s.all {
-		if r.Kind == q.Kind && !r.Status.Finished() && !r.Due.After(now) && !(q.NoCallbacks && r.CallbackURL != "") {
+		if r.Kind == q.Kind && !r.Status.Finished() && !r.Due.After(now) && !(q.NoCallbacks && r.CallbackURL != "") && !slices.Contains(q.Except, r.Owner) {
 			due = append(due, clone(*r))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -143,7 +144,11 @@ func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, q jobs.DueQuery) ([]jobs.R
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	due, err := many(ctx, in, s.text.due, q.Kind, now, int64(q.Limit), q.NoCallbacks)
+	except, err := json.Marshal(append([]string{}, q.Except...)) // which every driver takes, and not each an array
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	due, err := many(ctx, in, s.text.due, q.Kind, now, int64(q.Limit), q.NoCallbacks, string(except))
 	return due, now, fail("looking for jobs that are due", err)
 }
 

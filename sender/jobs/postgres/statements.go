@@ -29,7 +29,7 @@ func newTexts(sent func(string) string) texts {
 		selectKey: sent(`SELECT ` + whole + withInput + `WHERE j.key_scope = $1 AND j.idempotency_key = $2 AND j.idempotency_key <> ''`),
 		now:       sent(`SELECT {now}`),
 		due: sent(`SELECT ` + whole + withInput + `WHERE j.kind = $1 AND j.finished_at IS NULL AND j.due <= $2
-			AND (j.callback_url = '' OR NOT $4::boolean)
+			AND (j.callback_url = '' OR NOT $4::boolean) AND j.owner NOT IN (SELECT json_array_elements_text($5::text::json))
 			ORDER BY j.due, j.no LIMIT $3 FOR NO KEY UPDATE OF j SKIP LOCKED`),
 		lock: sent(`SELECT ` + narrow + `, j.state, NULL::bytea FROM surehook_jobs j ` + owned + ` FOR NO KEY UPDATE OF j`),
 		one:  sent(`SELECT ` + whole + withInput + owned),

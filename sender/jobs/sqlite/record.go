@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/internal/sqlitetx"
@@ -34,9 +35,9 @@ const (
 			state = ?9, result = ?10, error = ?11, started_at = ?12, finished_at = ?13 WHERE id = ?1`
 
 	selectKey = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
-	selectDue = `SELECT ` + whole + withInput + `WHERE j.kind = ? AND j.finished_at = 0 AND j.due <= ? AND (j.callback_url = '' OR NOT ?)
-		ORDER BY j.due, j.no LIMIT ?`
-	anyDue     = `SELECT EXISTS (SELECT 1 FROM surehook_jobs WHERE kind = ? AND finished_at = 0 AND due <= ?)`
+	selectDue = `SELECT ` + whole + withInput + `WHERE `
+	dueFirst  = ` ORDER BY j.due, j.no LIMIT ?`
+	anyDue    = `SELECT EXISTS (SELECT 1` + alone + `WHERE `
 	selectOne  = `SELECT ` + whole + withInput + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 	selectLock = `SELECT ` + locking + alone + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 
@@ -122,21 +123,39 @@ func (s *Store) DueTx(ctx context.Context, tx *sql.Tx, q jobs.DueQuery) ([]jobs.
 		return nil, time.Time{}, err
 	}
 	now := s.now()
-	due, err := many(ctx, tx, selectDue, q.Kind, now, q.NoCallbacks, q.Limit)
+	where, args := isDue(q, now)
+	due, err := many(ctx, tx, selectDue+where+dueFirst, append(args, q.Limit)...)
 	return due, timeOf(now), fail("looking for jobs that are due", err)
 }
 
 // AnyDue implements jobs.Looker.
-func (s *Store) AnyDue(ctx context.Context, kinds []string) (some bool, err error) {
+func (s *Store) AnyDue(ctx context.Context, queries []jobs.DueQuery) (some bool, err error) {
 	err = s.InReadTx(ctx, func(tx *sql.Tx) error {
-		for _, kind := range kinds {
-			if err := tx.QueryRowContext(ctx, anyDue, kind, s.now()).Scan(&some); err != nil || some {
+		for _, q := range queries {
+			where, args := isDue(q, s.now())
+			if err := tx.QueryRowContext(ctx, anyDue+where+`)`, args...).Scan(&some); err != nil || some {
 				return fail("looking for jobs that are due", err)
 			}
 		}
 		return nil
 	})
 	return some, err
+}
+
+// isDue is the condition of a query. Of the jobs of the owners that are left out, nothing is read
+// but the index.
+func isDue(q jobs.DueQuery, now int64) (where string, args []any) {
+	where, args = `j.kind = ? AND j.finished_at = 0 AND j.due <= ?`, []any{q.Kind, now}
+	if q.NoCallbacks {
+		where += ` AND j.callback_url = ''`
+	}
+	if len(q.Except) > 0 {
+		where += ` AND j.owner NOT IN (?` + strings.Repeat(`, ?`, len(q.Except)-1) + `)`
+		for _, owner := range q.Except {
+			args = append(args, owner)
+		}
+	}
+	return where, args
 }
 
 // LockTx implements jobs.Store.

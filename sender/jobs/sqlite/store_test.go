@@ -149,9 +149,9 @@ type polled struct {
 	looks, pruned atomic.Int64
 }
 
-func (p *polled) AnyDue(ctx context.Context, kinds []string) (bool, error) {
+func (p *polled) AnyDue(ctx context.Context, queries []jobs.DueQuery) (bool, error) {
 	p.looks.Add(1)
-	return p.Store.AnyDue(ctx, kinds)
+	return p.Store.AnyDue(ctx, queries)
 }
 
 func (p *polled) PruneTx(ctx context.Context, tx *sql.Tx, age time.Duration, limit int) (int, error) {
