@@ -312,6 +312,14 @@ var breakages = map[string]breakage{
 			return b.Store.ListTx(ctx, tx, q)
 		}
 	}},
+	"list that looks at jobs that have ended": {[]string{"list"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			status := q.Status
+			q.Status = ""
+			rs, next, err := b.Store.ListTx(ctx, tx, q)
+			return slices.DeleteFunc(rs, func(r jobs.Record) bool { return status != "" && r.Status != status }), next, err
+		}
+	}},
 	"list with inputs": {[]string{"list"}, onList(func(rs []jobs.Record) []jobs.Record {
 		for i := range rs {
 			rs[i].Input = []byte("1")

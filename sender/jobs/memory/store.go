@@ -170,8 +170,9 @@ func (s *Store) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page []job
 		return nil, 0, err
 	}
 	var candidates []*jobs.Record
+	unfinished := q.Owner != "" && q.Status != "" && !q.Status.Finished()
 	for _, r := range s.all {
-		if (q.Owner == "" || r.Owner == q.Owner) && (q.Before == 0 || r.No < q.Before) {
+		if !(unfinished && r.Status.Finished()) && (q.Owner == "" || r.Owner == q.Owner) && (q.Before == 0 || r.No < q.Before) {
 			candidates = append(candidates, r)
 		}
 	}

@@ -231,6 +231,9 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 	where := ` WHERE no < ` + arg(cmp.Or(q.Before, int64(math.MaxInt64)))
 	if q.Owner != "" {
 		where += ` AND owner = ` + arg(q.Owner)
+		if q.Status != "" && !q.Status.Finished() {
+			where += ` AND finished_at IS NULL`
+		}
 	}
 	most := max(q.Examine, q.Limit+1)
 	newest := ` ORDER BY no DESC LIMIT ` + arg(int64(most))

@@ -307,10 +307,11 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(t.Context()))
 	for index, query := range map[string]string{
-		"surehook_jobs_due":      `SELECT no FROM {} j WHERE j.kind = 'a' AND j.finished_at IS NULL AND j.due <= now() AND (j.callback_url = '' OR NOT false) ORDER BY j.due, j.no LIMIT 4 FOR NO KEY UPDATE OF j SKIP LOCKED`,
-		"surehook_jobs_finished": `SELECT no FROM {} WHERE finished_at < now() ORDER BY finished_at, no LIMIT 4`,
-		"surehook_jobs_owner":    `SELECT no FROM {} j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
-		"surehook_jobs_key":      `SELECT no FROM {} j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,
+		"surehook_jobs_due":        `SELECT no FROM {} j WHERE j.kind = 'a' AND j.finished_at IS NULL AND j.due <= now() AND (j.callback_url = '' OR NOT false) AND j.owner NOT IN (SELECT json_array_elements_text('["a"]'::text::json)) ORDER BY j.due, j.no LIMIT 4 FOR NO KEY UPDATE OF j SKIP LOCKED`,
+		"surehook_jobs_finished":   `SELECT no FROM {} WHERE finished_at < now() ORDER BY finished_at, no LIMIT 4`,
+		"surehook_jobs_owner":      `SELECT no FROM {} j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
+		"surehook_jobs_unfinished": `SELECT no FROM {} j WHERE j.no < 5 AND j.owner = 'a' AND j.finished_at IS NULL ORDER BY j.no DESC LIMIT 4`,
+		"surehook_jobs_key":        `SELECT no FROM {} j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,
 	} {
 		rows, err := pool.Query(t.Context(), `EXPLAIN `+strings.ReplaceAll(query, "{}", `"`+name+`".surehook_jobs`))
 		require.NoError(t, err)

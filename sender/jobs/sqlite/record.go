@@ -34,10 +34,10 @@ const (
 	updateJob   = `UPDATE surehook_jobs SET status = ?2, due = ?3, token = ?4, tries = ?5, cancel_requested = ?6, done = ?7, total = ?8,
 			state = ?9, result = ?10, error = ?11, started_at = ?12, finished_at = ?13 WHERE id = ?1`
 
-	selectKey = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
-	selectDue = `SELECT ` + whole + withInput + `WHERE `
-	dueFirst  = ` ORDER BY j.due, j.no LIMIT ?`
-	anyDue    = `SELECT EXISTS (SELECT 1` + alone + `WHERE `
+	selectKey  = `SELECT ` + whole + withInput + `WHERE j.key_scope = ? AND j.idempotency_key = ? AND j.idempotency_key <> ''`
+	selectDue  = `SELECT ` + whole + withInput + `WHERE `
+	dueFirst   = ` ORDER BY j.due, j.no LIMIT ?`
+	anyDue     = `SELECT EXISTS (SELECT 1` + alone + `WHERE `
 	selectOne  = `SELECT ` + whole + withInput + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 	selectLock = `SELECT ` + locking + alone + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 
@@ -142,8 +142,7 @@ func (s *Store) AnyDue(ctx context.Context, queries []jobs.DueQuery) (some bool,
 	return some, err
 }
 
-// isDue is the condition of a query. Of the jobs of the owners that are left out, nothing is read
-// but the index.
+// isDue is the condition of a query, with its arguments.
 func isDue(q jobs.DueQuery, now int64) (where string, args []any) {
 	where, args = `j.kind = ? AND j.finished_at = 0 AND j.due <= ?`, []any{q.Kind, now}
 	if q.NoCallbacks {
@@ -242,6 +241,9 @@ func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page 
 	candidates, args := ` FROM surehook_jobs WHERE no < ?`, []any{cmp.Or(q.Before, math.MaxInt64)}
 	if q.Owner != "" {
 		candidates, args = candidates+` AND owner = ?`, append(args, q.Owner)
+		if q.Status != "" && !q.Status.Finished() {
+			candidates += ` AND finished_at = 0`
+		}
 	}
 	most := max(q.Examine, q.Limit+1)
 	candidates, args = candidates+` ORDER BY no DESC LIMIT ?`, append(args, most)

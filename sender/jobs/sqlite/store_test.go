@@ -131,10 +131,11 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(context.Background()))
 	for index, query := range map[string]string{
-		"surehook_jobs_due":      `SELECT no FROM surehook_jobs j WHERE j.kind = 'a' AND j.finished_at = 0 AND j.due <= 5 AND (j.callback_url = '' OR NOT false) ORDER BY j.due, j.no LIMIT 4`,
-		"surehook_jobs_finished": `SELECT no FROM surehook_jobs WHERE finished_at > 0 AND finished_at < 5 ORDER BY finished_at, no LIMIT 4`,
-		"surehook_jobs_owner":    `SELECT no FROM surehook_jobs j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
-		"surehook_jobs_key":      `SELECT no FROM surehook_jobs j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,
+		"surehook_jobs_due":        `SELECT no FROM surehook_jobs j WHERE j.kind = 'a' AND j.finished_at = 0 AND j.due <= 5 AND j.callback_url = '' AND j.owner NOT IN ('a', 'b') ORDER BY j.due, j.no LIMIT 4`,
+		"surehook_jobs_finished":   `SELECT no FROM surehook_jobs WHERE finished_at > 0 AND finished_at < 5 ORDER BY finished_at, no LIMIT 4`,
+		"surehook_jobs_owner":      `SELECT no FROM surehook_jobs j WHERE j.owner = 'a' AND j.no < 5 ORDER BY j.no DESC LIMIT 4`,
+		"surehook_jobs_unfinished": `SELECT no FROM surehook_jobs j WHERE j.no < 5 AND j.owner = 'a' AND j.finished_at = 0 ORDER BY j.no DESC LIMIT 4`,
+		"surehook_jobs_key":        `SELECT no FROM surehook_jobs j WHERE j.key_scope = 'a' AND j.idempotency_key = 'b' AND j.idempotency_key <> ''`,
 	} {
 		var id, parent, unused int
 		var detail string
