@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -44,6 +45,7 @@ const (
 	exportPage   = 200
 	inlineExport = 512 << 10 // bytes, up to which the result is the list itself
 	exportsKept  = 30 * 24 * time.Hour
+	exportsOwned = 20               // of one owner are kept: those that have ended last
 	sendPart     = 2 * time.Minute  // for the reader of an export, for each part
 	feedDisorder = 10 * time.Minute // the feed has the order of the commits, so the event of a long transaction comes late in it
 )
@@ -57,17 +59,6 @@ func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json
 		return invalid("body.input.until", "it must be later than since")
 	}
 	return nil
-}
-
-// exportInTurn has the exports of one submitter leave places to those of others. An export that
-// waits costs little. So the workers claim many.
-func (s *service) exportInTurn(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
-	owner := run.Job().Owner
-	if err := s.exporting.wait(ctx, owner); err != nil {
-		return nil, err
-	}
-	defer s.exporting.leave(owner)
-	return s.exportEvents(ctx, run)
 }
 
 // exportEvents reads the feed as the submitter would, page by page: each commits what
@@ -233,6 +224,36 @@ func (s *service) exportOf(ctx context.Context, c caller, id string) (j jobs.Job
 	}
 	parts, err = s.keptParts(ctx, j)
 	return j, parts, err
+}
+
+// dropExports removes what nobody needs once a job has ended: the parts of an export that has not
+// succeeded, and those of the owner's exports before the last ones.
+func (s *service) dropExports(ctx context.Context, ended jobs.Job) {
+	if ended.Kind != "export_events" {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	drop := []jobs.Job{ended}
+	var err error
+	if ended.Status == jobs.Succeeded {
+		// Some more, for those that others have brought to their end meanwhile.
+		drop, _, err = s.jobs.List(ctx, jobs.Query{Owner: ended.Owner, Kind: ended.Kind, Status: jobs.Succeeded, Limit: exportsOwned + 5})
+		slices.SortFunc(drop, func(a, b jobs.Job) int { return b.FinishedAt.Compare(a.FinishedAt) })
+		drop = drop[min(len(drop), exportsOwned):]
+	}
+	if err == nil && len(drop) > 0 {
+		err = s.db.inTx(ctx, func(tx *sql.Tx) error {
+			for _, j := range drop {
+				if _, err := s.db.exec(ctx, tx, "DELETE FROM server_exports WHERE job = $1", j.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		s.log.Error("parts of exports that are not needed could not be removed; they go when they are too old", "job", ended.ID, "error", err)
+	}
 }
 
 // forgetExports removes those that are too old.

@@ -25,6 +25,68 @@ func submitted(t *testing.T, s *server) string {
 	return made.Job.ID
 }
 
+// found has a job found events, in some parts.
+func found(t *testing.T, s *server, id string, parts int) {
+	t.Helper()
+	require.NoError(t, s.db.inTx(t.Context(), func(tx *sql.Tx) error {
+		for part := range parts {
+			if _, err := s.db.exec(t.Context(), tx, "INSERT INTO server_exports VALUES ($1, $2, '{}', $3)", id, part+1, part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// succeed ends a job as its worker would.
+func succeed(t *testing.T, s *server, id string) (j jobs.Job) {
+	t.Helper()
+	require.NoError(t, s.db.inTx(t.Context(), func(tx *sql.Tx) error {
+		r, now, err := s.db.jobs.LockTx(t.Context(), tx, jobs.Key{ID: id})
+		require.NoError(t, err)
+		r.Status, r.FinishedAt, r.Due = jobs.Succeeded, now, time.Time{}
+		j = r.Job
+		return s.db.jobs.UpdateTx(t.Context(), tx, r)
+	}))
+	return j
+}
+
+// Of an export that was cancelled nothing is kept, and of one owner's exports the last ones.
+func TestKeptExports(t *testing.T) {
+	t.Parallel()
+	s, ask := newTestServer(t)
+	parts := func(id string) (n int) {
+		require.NoError(t, s.db.row(t.Context(), nil, "SELECT count(*) FROM server_exports WHERE job = $1", id).Scan(&n))
+		return n
+	}
+	cancelled := submitted(t, s)
+	found(t, s, cancelled, 2)
+	other, err := s.jobs.Submit(t.Context(), jobs.Submission{Kind: "export_events", Input: json.RawMessage("{}"), Owner: "sub_other"})
+	require.NoError(t, err)
+	found(t, s, other.ID, 1)
+	s.dropExports(t.Context(), succeed(t, s, other.ID))
+	slow := submitted(t, s)
+	found(t, s, slow, 1)
+	require.Equal(t, http.StatusAccepted, ask(testToken, http.MethodPost, "/jobs/"+cancelled+"/cancel", "").Code)
+	require.Zero(t, parts(cancelled))
+	var ids []string
+	for range exportsOwned + 2 {
+		id := submitted(t, s)
+		found(t, s, id, 1)
+		s.dropExports(t.Context(), succeed(t, s, id))
+		ids = append(ids, id)
+	}
+	require.Equal(t, 1, parts(slow), "it runs yet")
+	s.dropExports(t.Context(), succeed(t, s, slow)) // the last one to end
+	for i, id := range append(ids, slow, other.ID) {
+		status := http.StatusOK
+		if i < 3 {
+			status = http.StatusGone
+		}
+		require.Equal(t, status, ask(testToken, http.MethodGet, "/jobs/"+id+"/events", "").Code, i)
+	}
+}
+
 // renewed counts what is written, and how often there is time anew.
 type renewed struct {
 	*httptest.ResponseRecorder
@@ -46,17 +108,8 @@ func TestLongExport(t *testing.T) {
 	t.Parallel()
 	s, _ := newTestServer(t)
 	id := submitted(t, s)
-	require.NoError(t, s.db.inTx(t.Context(), func(tx *sql.Tx) error {
-		for part := range 3 {
-			if _, err := s.db.exec(t.Context(), tx, "INSERT INTO server_exports VALUES ($1, $2, '{}', $3)", id, part+1, part); err != nil {
-				return err
-			}
-		}
-		r, now, err := s.db.jobs.LockTx(t.Context(), tx, jobs.Key{ID: id})
-		require.NoError(t, err)
-		r.Status, r.FinishedAt, r.Due = jobs.Succeeded, now, time.Time{}
-		return s.db.jobs.UpdateTx(t.Context(), tx, r)
-	}))
+	found(t, s, id, 3)
+	succeed(t, s, id)
 	w := &renewed{ResponseRecorder: httptest.NewRecorder()}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/jobs/"+id+"/events", nil)
 	r.Header.Set("Authorization", "Bearer "+testToken)

@@ -46,13 +46,21 @@ type Progress struct {
 
 func viewJob(j jobs.Job) Job {
 	v := Job{
-		ID: j.ID, Kind: j.Kind, Status: string(j.Status), CallbackURL: j.CallbackURL, Progress: (*Progress)(j.Progress), Result: j.Result,
+		ID: j.ID, Kind: shownKind(j), Status: string(j.Status), CallbackURL: j.CallbackURL, Progress: (*Progress)(j.Progress), Result: j.Result,
 		CreatedAt: j.CreatedAt.UTC(), StartedAt: timeOrNull(j.StartedAt), FinishedAt: timeOrNull(j.FinishedAt),
 	}
 	if j.Status == jobs.Failed {
 		v.Error = orNull(j.Error)
 	}
 	return v
+}
+
+// shownKind is the kind of a job as it was asked for.
+func shownKind(j jobs.Job) string {
+	if j.Kind == replayDryRun {
+		return "replay"
+	}
+	return j.Kind
 }
 
 // NewJob asks for a job.
@@ -98,7 +106,7 @@ func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submi
 			return Job{}, err
 		}
 		err := s.roomForJob(ctx, tx, c, in.Body.CallbackURL, func() (err error) {
-			made, err = s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: in.Body.Kind, Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
+			made, err = s.jobs.SubmitTx(ctx, tx, jobs.Submission{Kind: keptAs(in.Body), Input: input, Owner: c.id, CallbackURL: in.Body.CallbackURL})
 			return err
 		})
 		return viewJob(made.Job), err

@@ -22,14 +22,16 @@ type kind struct {
 	results      []reflect.Type                                                               // beside those that other operations have
 	check        func(ctx context.Context, tx *sql.Tx, c caller, input json.RawMessage) error // beyond the schema; nil: nothing
 	run          func(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error)
-	concurrency  int
+	concurrency  int // in one process; 0: the library's default
+	ofOne        int // of them, jobs of one owner; 0: all
 }
 
 func (s *service) kinds() map[string]kind {
 	return map[string]kind{
 		"import_subscribers": {operatorOnly: true, input: reflect.TypeFor[ImportSubscribers](), results: []reflect.Type{reflect.TypeFor[Imported]()}, run: s.importSubscribers},
-		"replay":             {input: reflect.TypeFor[ReplayDeliveries](), results: []reflect.Type{reflect.TypeFor[Replayed]()}, check: s.checkReplay, run: s.replay, concurrency: 64}, // it waits, mostly
-		"export_events":      {input: reflect.TypeFor[ExportEvents](), results: []reflect.Type{reflect.TypeFor[ExportLink]()}, check: s.checkExport, run: s.exportInTurn, concurrency: exportsQueued},
+		"replay":             {input: reflect.TypeFor[ReplayDeliveries](), results: []reflect.Type{reflect.TypeFor[Replayed]()}, check: s.checkReplay, run: s.replay, concurrency: replaysRun, ofOne: replaysOfOne},
+		replayDryRun:         {input: reflect.TypeFor[ReplayDeliveries](), run: s.replay, concurrency: dryRuns, ofOne: dryRunsOfOne},
+		"export_events":      {input: reflect.TypeFor[ExportEvents](), results: []reflect.Type{reflect.TypeFor[ExportLink]()}, check: s.checkExport, run: s.exportEvents, concurrency: exportsRun, ofOne: exportsOfOne},
 	}
 }
 
@@ -39,7 +41,7 @@ const jobTries = 100
 
 func (s *service) jobKinds() (all []jobs.Kind[*sql.Tx]) {
 	for name, k := range s.kinds() {
-		all = append(all, jobs.Kind[*sql.Tx]{Name: name, Run: k.run, Concurrency: k.concurrency, MaxTries: jobTries})
+		all = append(all, jobs.Kind[*sql.Tx]{Name: name, Run: k.run, Concurrency: k.concurrency, OwnerConcurrency: k.ofOne, MaxTries: jobTries})
 	}
 	return all
 }

@@ -25,10 +25,22 @@ const (
 // Exports at a time, in one process. Each that runs reads all that is kept, and each that is
 // sent has a part of it in memory for as long as its reader is slow.
 const (
-	exportsOfOne  = 2  // of one caller
-	exportsRun    = 4  // as jobs: the others wait
-	exportsSent   = 16 // as answers: one more is refused
-	exportsQueued = 64 // jobs that are claimed, and run or wait
+	exportsOfOne = 2  // of one caller
+	exportsRun   = 4  // as jobs: the others wait
+	exportsSent  = 16 // as answers: one more is refused
+)
+
+// Dry runs of replays at a time, in one process: the others wait. Each reads all deliveries that
+// have a status.
+const (
+	dryRunsOfOne = 1
+	dryRuns      = 2
+)
+
+// Replays at a time, in one process. A job that follows one waits, mostly.
+const (
+	replaysOfOne = 8
+	replaysRun   = 64
 )
 
 func tooMany(after int, format string, args ...any) *Problem {
@@ -207,10 +219,7 @@ func (s *service) roomForJob(ctx context.Context, tx *sql.Tx, c caller, callback
 	return err
 }
 
-// examineJobs bounds how many of a subscriber's jobs are looked at, from the newest on, for
-// unfinished ones.
-const examineJobs = 1000
-
+// fewJobs refuses a job that is one too many. Both lists look at the same unfinished jobs.
 func (s *service) fewJobs(ctx context.Context, tx *sql.Tx, c caller) error {
 	most := s.options.limits.jobs
 	if most == 0 {
@@ -218,7 +227,7 @@ func (s *service) fewJobs(ctx context.Context, tx *sql.Tx, c caller) error {
 	}
 	unfinished := 0
 	for _, status := range []jobs.Status{jobs.Queued, jobs.Running} {
-		some, _, err := s.db.jobs.ListTx(ctx, tx, jobs.ListQuery{Owner: c.id, Status: status, Limit: most, Examine: examineJobs})
+		some, _, err := s.db.jobs.ListTx(ctx, tx, jobs.ListQuery{Owner: c.id, Status: status, Limit: most})
 		if err != nil {
 			return err
 		}

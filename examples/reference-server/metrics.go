@@ -114,7 +114,7 @@ func (o *observed) WriteHeader(status int) {
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // finished counts a job that has ended.
-func (m *metrics) finished(j jobs.Job) { m.jobs.WithLabelValues(j.Kind, string(j.Status)).Inc() }
+func (m *metrics) finished(j jobs.Job) { m.jobs.WithLabelValues(shownKind(j), string(j.Status)).Inc() }
 
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})

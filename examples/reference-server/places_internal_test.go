@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,58 +18,79 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// One caller never has all places, and one who waits gets a place that is left.
+// One caller never has all places.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(2, 3)
-		takes := func(id string, full, ok bool) {
-			t.Helper()
-			gotFull, gotOK := p.take(id)
-			require.Equal(t, []bool{full, ok}, []bool{gotFull, gotOK})
-		}
-		waits := func(ctx context.Context, id string) chan error {
-			got := make(chan error, 1)
-			go func() { got <- p.wait(ctx, id) }()
-			synctest.Wait()
-			return got
-		}
-		takes("a", false, true)
-		takes("a", false, true)
-		takes("a", false, false)
-		third := waits(t.Context(), "a")
-		require.NoError(t, <-waits(t.Context(), "b"))
-		takes("c", true, false)
-
-		ctx, end := context.WithCancelCause(t.Context())
-		ended := waits(ctx, "c")
-		end(errors.New("cancelled"))
-		require.EqualError(t, <-ended, "cancelled")
-		p.leave("b")
-		synctest.Wait()
-		require.Empty(t, third, "what is free is for others")
-		p.leave("a")
-		require.NoError(t, <-third)
-		takes("c", false, true)
-
-		p.leave("a")
-		p.leave("a")
-		p.leave("c")
-		require.Empty(t, p.taken)
-		require.Zero(t, p.all)
-	})
+	p := newPlaces(2, 3)
+	takes := func(id string, full, ok bool) {
+		t.Helper()
+		gotFull, gotOK := p.take(id)
+		require.Equal(t, []bool{full, ok}, []bool{gotFull, gotOK})
+	}
+	takes("a", false, true)
+	takes("a", false, true)
+	takes("a", false, false)
+	takes("b", false, true)
+	takes("c", true, false)
+	p.leave("b")
+	takes("a", false, false)
+	takes("c", false, true)
+	p.leave("a")
+	p.leave("a")
+	p.leave("c")
+	require.Empty(t, p.taken)
+	require.Zero(t, p.all)
 }
 
-// One subscriber's exports leave places to another's, while they run and while they are sent.
+// One subscriber's jobs leave places to those of another.
+func TestJobsOfOneSubscriber(t *testing.T) {
+	t.Parallel()
+	for body, share := range map[string]int{
+		`{"kind":"export_events","input":{}}`:        exportsOfOne,
+		`{"kind":"replay","input":{}}`:               replaysOfOne,
+		`{"kind":"replay","input":{"dry_run":true}}`: dryRunsOfOne,
+	} {
+		s, ask := newTestServer(t)
+		submit := func(token string) {
+			w := ask(token, http.MethodPost, "/jobs", body)
+			require.Equal(t, http.StatusAccepted, w.Code, w.Body)
+			require.Contains(t, body, `"kind":"`+decoded[Job](t, w).Kind+`"`)
+		}
+		ada, bob := newCustomer(t, ask, "ada"), newCustomer(t, ask, "bob")
+		for range share + 1 {
+			submit(ada.Token)
+		}
+		submit(bob.Token)
+		begun := make(chan string, share+2)
+		kinds := s.jobKinds()
+		for i := range kinds {
+			kinds[i].Run = func(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
+				begun <- run.Job().Owner
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+		}
+		work, err := jobs.New[*sql.Tx](s.db.jobs, kinds, &jobs.Config[*sql.Tx]{DrainTimeout: time.Nanosecond, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		ctx, end := context.WithCancel(t.Context())
+		worked := make(chan error)
+		go func() { worked <- work.Run(ctx) }()
+		got := map[string]int{}
+		for range share + 1 {
+			got[<-begun]++
+		}
+		end()
+		require.NoError(t, <-worked)
+		require.Equal(t, map[string]int{ada.ID: share, bob.ID: 1}, got, body)
+		require.Empty(t, begun, body)
+	}
+}
+
+// One subscriber leaves places to another while exports are sent.
 func TestExportsOfOneSubscriber(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
 	s, ask := newTestServer(t)
-	customer := func(name string) (id, token string) {
-		var made CreatedSubscriber
-		require.NoError(t, json.Unmarshal(ask(testToken, http.MethodPost, "/subscribers", `{"name":"`+name+`"}`).Body.Bytes(), &made))
-		return made.ID, made.Token
-	}
 	export := func(token string) (id string) {
 		w := ask(token, http.MethodPost, "/jobs", `{"kind":"export_events","input":{}}`)
 		require.Equal(t, http.StatusAccepted, w.Code, w.Body)
@@ -86,17 +106,12 @@ func TestExportsOfOneSubscriber(t *testing.T) {
 			time.Sleep(time.Millisecond) // between two questions; nothing depends on how long
 		}
 	}
-	ada, adas := customer("ada")
-	bob, bobs := customer("bob")
-	for range exportsOfOne {
-		require.NoError(t, s.exporting.wait(ctx, ada))
-	}
+	first, second := newCustomer(t, ask, "ada"), newCustomer(t, ask, "bob")
+	ada, adas, bob, bobs := first.ID, first.Token, second.ID, second.Token
 	one, another := export(adas), export(bobs)
 	worked := make(chan error)
 	go func() { worked <- s.work(ctx) }()
 	succeeds(another)
-	require.NotEqual(t, jobs.Succeeded, status(one))
-	s.exporting.leave(ada)
 	succeeds(one)
 
 	read := func(token, job string) *httptest.ResponseRecorder {
@@ -126,6 +141,17 @@ func TestExportsOfOneSubscriber(t *testing.T) {
 	require.Zero(t, s.sending.taken[bob])
 	end()
 	require.NoError(t, <-worked)
+}
+
+func newCustomer(t *testing.T, ask func(token, method, path, body string) *httptest.ResponseRecorder, name string) CreatedSubscriber {
+	t.Helper()
+	return decoded[CreatedSubscriber](t, ask(testToken, http.MethodPost, "/subscribers", `{"name":"`+name+`"}`))
+}
+
+func decoded[T any](t *testing.T, w *httptest.ResponseRecorder) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &v))
+	return v
 }
 
 const testToken = "the-operators-own-token-of-tests"

@@ -49,6 +49,19 @@ func (r *ReplayDeliveries) filter() replay.Filter {
 	}
 }
 
+// replayDryRun is the kind of the jobs that only count, which have places of their own. Callers see
+// the kind that they asked for.
+const replayDryRun = "replay.dry_run"
+
+// keptAs is the kind of a job that is asked for, as the workers know it.
+func keptAs(n NewJob) string {
+	var in ReplayDeliveries
+	if n.Kind == "replay" && json.Unmarshal(n.Input, &in) == nil && in.DryRun {
+		return replayDryRun
+	}
+	return n.Kind
+}
+
 // replays are those that the owner of a job may have.
 type replays interface {
 	Create(ctx context.Context, n replay.Request) (replay.Replay, error)

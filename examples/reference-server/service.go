@@ -28,9 +28,8 @@ type service struct {
 	db        *database
 	metrics   *metrics
 	answers   *answers
-	rates     *rates // requests of subscribers
-	guesses   *rates // at the operator's token
-	exporting *places
+	rates     *rates  // requests of subscribers
+	guesses   *rates  // at the operator's token
 	sending   *places // exports
 	readiness *readiness
 
@@ -71,7 +70,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 	}()
 	s := &service{options: o, log: log, db: db, keys: given,
 		rates: newRates(float64(o.limits.requests), float64(o.limits.requests)), guesses: newRates(guessesAtOnce, guessesASecond),
-		exporting: newPlaces(exportsOfOne, exportsRun), sending: newPlaces(exportsOfOne, exportsSent), readiness: &readiness{}}
+		sending: newPlaces(exportsOfOne, exportsSent), readiness: &readiness{}}
 	if s.answers, err = newAnswers(db, given); err != nil {
 		return nil, err
 	}
@@ -164,6 +163,7 @@ func (s *service) assembleJobs() error {
 	hooks := jobs.Hooks{Finished: func(ctx context.Context, j jobs.Job) {
 		s.metrics.finished(j)
 		s.endReplayOf(ctx, j)
+		s.dropExports(ctx, j)
 	}}
 	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: min(jobsDrain, s.options.timeout), MaxStateBytes: maxImportState, Logger: s.log, Hooks: hooks})
 	return err
