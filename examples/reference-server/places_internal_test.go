@@ -70,7 +70,7 @@ func TestJobsOfOneSubscriber(t *testing.T) {
 				return nil, context.Cause(ctx)
 			}
 		}
-		work, err := jobs.New[*sql.Tx](s.db.jobs, kinds, &jobs.Config[*sql.Tx]{DrainTimeout: time.Nanosecond, Logger: slog.New(slog.DiscardHandler)})
+		work, err := jobs.New[*sql.Tx](s.db.jobs, kinds, &jobs.Config[*sql.Tx]{Lease: time.Hour, DrainTimeout: time.Nanosecond, Logger: slog.New(slog.DiscardHandler)}) // a slow machine must not lose a lease
 		require.NoError(t, err)
 		ctx, end := context.WithCancel(t.Context())
 		worked := make(chan error)

@@ -44,9 +44,9 @@ func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 
 // List returns jobs without their inputs, the newest first, and the cursor of the next
 // page; "" on the last page. It looks at a bounded number of jobs. So if few jobs have
-// the kind or the status, a page can be short, or empty, though others follow. Of an
-// owner's queued or running jobs it looks at unfinished ones alone. It returns ErrInvalid if the cursor is not one of List's, or if the limit or a filter is
-// refused.
+// the kind or the status, a page can be short, or empty, though others follow. For an
+// owner's queued or running jobs it looks at unfinished ones alone. It returns ErrInvalid if
+// the cursor is not one of List's, or if the limit or a filter is refused.
 func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
 	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Examine: maxExamined}
 	if sq.Limit, err = pagesize.Of(ErrInvalid, q.Limit); err != nil {
