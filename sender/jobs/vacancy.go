@@ -82,10 +82,11 @@ func (v *vacancy) take(owner string) {
 		return
 	}
 	v.running[owner]++
-	if v.anew || len(v.served) == servedMost {
-		v.served, v.anew = nil, false
+	// The job of an owner that has had no turn may have come only now.
+	if v.anew && slices.Contains(v.served, owner) || len(v.served) == servedMost {
+		v.served = nil
 	}
-	v.served = append(v.served, owner)
+	v.served, v.anew = append(v.served, owner), false
 }
 
 // nextRound has those looked at who had their turn. It returns false if they were already.
