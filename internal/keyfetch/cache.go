@@ -20,7 +20,10 @@ type CacheConfig struct {
 	KeepFailure time.Duration
 	// RenewEvery is how often Renew has the same name fetched. Defaults to 30 s.
 	RenewEvery time.Duration
-	// AtOnce fetches are made in a row, over all names, and then one in each FetchEvery.
+	// AtOnce fetches are made in a row, over all names that have no value, and then one in each
+	// FetchEvery. A name that has had one is fetched again without regard to them, so that
+	// strangers who ask for other names do not end it: KeepFor, KeepFailure and RenewEvery bound
+	// that, and MaxKept.
 	// They default to 8 and 10 s.
 	AtOnce     int
 	FetchEvery time.Duration
@@ -104,7 +107,7 @@ func (c *Cache[V]) get(name string, anew bool) (V, error) {
 	}
 	// The error is of this flight alone; what it means is for look to say.
 	_, _, _ = c.flight.Do(name, func() (any, error) {
-		if _, _, ok := c.look(name, anew); !ok && c.allow() {
+		if _, _, ok := c.look(name, anew); !ok && c.allow(name) {
 			value, until, err := c.fetch(context.Background(), name)
 			c.keep(name, value, until, err)
 		}
@@ -174,27 +177,36 @@ func (c *Cache[V]) keep(name string, value V, until time.Time, err error) {
 	}
 }
 
-// makeRoom forgets failures first, and then what ends first.
+// makeRoom forgets failures first, also those that are newer than a value's end: the value's
+// name would have to wait for a fetch. Then it forgets what ends first.
 func (c *Cache[V]) makeRoom() {
 	for len(c.kept) >= c.cfg.MaxKept {
 		var first string
-		var ends time.Time
 		for name, e := range c.kept {
-			end := e.remembered
-			if e.there {
-				end = e.usable.Add(c.cfg.KeepFailure) // behind any failure of the same time
-			}
-			if first == "" || end.Before(ends) {
-				first, ends = name, end
+			if first == "" || e.goesBefore(c.kept[first]) {
+				first = name
 			}
 		}
 		delete(c.kept, first)
 	}
 }
 
-func (c *Cache[V]) allow() bool {
+func (e *entry[V]) goesBefore(other *entry[V]) bool {
+	switch {
+	case e.there != other.there:
+		return other.there
+	case e.there:
+		return e.usable.Before(other.usable)
+	}
+	return e.remembered.Before(other.remembered)
+}
+
+func (c *Cache[V]) allow(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if e := c.kept[name]; e != nil && e.there {
+		return true
+	}
 	now := c.cfg.Now()
 	if c.at.IsZero() || now.Before(c.at) {
 		c.remaining, c.at = c.cfg.AtOnce, now

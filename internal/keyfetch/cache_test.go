@@ -138,6 +138,38 @@ func TestCacheBoundsFetches(t *testing.T) {
 	}
 }
 
+// Strangers who take every fetch keep nothing from being fetched again that was there, even if
+// nobody has asked for it since it ended.
+func TestCacheRenewsWhateverStrangersAskFor(t *testing.T) {
+	var s source
+	c := s.cache(keyfetch.CacheConfig{})
+	want(t, 1, nil)(c.Get("kept"))
+	for range 3 {
+		s.err = errAway
+		s.clock = s.clock.Add(time.Hour)
+		for range 20 {
+			s.clock = s.clock.Add(10 * time.Second)
+			for i := range 20 {
+				_, err := c.Get(fmt.Sprint("x", i))
+				require.Error(t, err)
+			}
+		}
+		want(t, 0, keyfetch.ErrTooMany)(c.Get("new"))
+		want(t, 0, errAway)(c.Get("kept"))
+		asked := len(s.asked)
+		for range 100 {
+			want(t, 0, errAway)(c.Get("kept"))
+		}
+		require.Len(t, s.asked, asked, "a failure is remembered")
+		s.err = nil
+		s.clock = s.clock.Add(10*time.Second - 1) // no fetch for strangers yet
+		want(t, 0, errAway)(c.Get("kept"))
+		s.clock = s.clock.Add(1)
+		want(t, asked+1, nil)(c.Get("stranger"))
+		want(t, asked+2, nil)(c.Get("kept"))
+	}
+}
+
 func TestCacheForgetsFailuresFirst(t *testing.T) {
 	var s source
 	c := s.cache(keyfetch.CacheConfig{MaxKept: 3, AtOnce: 1000})

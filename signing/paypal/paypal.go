@@ -14,6 +14,11 @@
 // returns [ErrCertificate], which is neither a right nor a wrong signature: a receiver
 // answers 503, and PayPal sends again.
 //
+// Anybody can name certificates that are not there, and so use up the fetches for as long as
+// they go on. A certificate that this Scheme has had is fetched again nonetheless. One that it
+// has not had waits: after a start, and when PayPal takes a new one. Limit rates in front of
+// the receiver if that matters.
+//
 // # What is signed, and what is not
 //
 // The signature covers the ID and the time of the transmission, the ID of the webhook, and the

@@ -341,6 +341,26 @@ func TestCertificatesEnd(t *testing.T) {
 	}
 }
 
+// Strangers who have every fetch made do not end the use of a certificate that was there.
+func TestCertificatesAreRenewedWhateverStrangersAskFor(t *testing.T) {
+	a := newAuthority(t)
+	clock := now
+	h := &host{body: inPEM(a.leaf(t, subject, a.key), a.between)}
+	s := scheme(t, paypal.Config{Roots: a.roots(), Now: func() time.Time { return clock }}, h)
+	_, err := s.Verify(a.request(t, event), nil, now, tolerance)
+	require.NoError(t, err)
+	clock = now.Add(25 * time.Hour)
+	for i := range 20 {
+		m := a.request(t, event)
+		m.Header.Set("Paypal-Cert-Url", fmt.Sprint(certURL, i))
+		_, err := s.Verify(m, nil, clock, tolerance)
+		require.ErrorIs(t, err, paypal.ErrCertificate)
+	}
+	require.Equal(t, 1+8, h.asked)
+	_, err = s.Verify(a.request(t, event), nil, clock, tolerance)
+	require.NoError(t, err)
+}
+
 func TestRefusedConfigurations(t *testing.T) {
 	a := newAuthority(t)
 	for _, c := range []struct {

@@ -11,6 +11,10 @@
 // signature: a receiver answers 503, and SNS sends again. With [Config].Certificate
 // nothing is fetched.
 //
+// Somebody who knows a topic can name certificates that are not there, and so use up the
+// fetches for as long as they go on. A certificate that this Scheme has had is fetched again
+// nonetheless. One that it has not had waits: after a start, and when Amazon takes a new one.
+//
 // # What is signed
 //
 // The signature covers Message, MessageId, Subject, Timestamp, TopicArn and Type, and of a

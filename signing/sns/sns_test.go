@@ -312,6 +312,17 @@ func TestFetchesAreBounded(t *testing.T) {
 	from.answer = answer(200, pemOf(certificate(t, &key.PublicKey, key)))
 	_, err = s.Verify(signing.Message{Header: header(), Body: notification(t, "2", map[string]string{"SigningCertURL": strings.Replace(certURL, "0123", "ffff", 1)})}, nil, now, time.Minute)
 	require.NoError(t, err, "later there are fetches again")
+
+	clock = now.Add(25 * time.Hour)
+	from.answer = answer(404, "")
+	for i := range 10 {
+		body := notification(t, "2", map[string]string{"SigningCertURL": strings.Replace(certURL, "0123", fmt.Sprintf("%04x", i), 1)})
+		_, err := s.Verify(signing.Message{Header: header(), Body: body}, nil, now, time.Minute)
+		require.ErrorIs(t, err, sns.ErrCertificate)
+	}
+	from.answer = answer(200, pemOf(certificate(t, &key.PublicKey, key)))
+	_, err = s.Verify(good, nil, now, time.Minute)
+	require.NoError(t, err, "what is kept is fetched again after a day, whatever strangers ask for")
 }
 
 // Only Amazon's host for the topic's region is asked, and nothing before topic and time are
