@@ -108,7 +108,7 @@ func (c *Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	problems := []error{c.Handshake.check()}
+	problems := []error{c.Handshake.check(c.Envelope)}
 	if c.MaxBodyBytes < 0 {
 		problems = append(problems, fmt.Errorf("receiver: MaxBodyBytes is %d: it must be positive", c.MaxBodyBytes))
 	}

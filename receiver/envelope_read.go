@@ -126,13 +126,13 @@ func (e *Envelope) data(body []byte) (json.RawMessage, error) {
 			return formData(values)
 		}
 	}
-	if slices.ContainsFunc(e.ContentTypes, func(media string) bool {
-		return media != mediaForm && media != mediaJSON && !strings.HasSuffix(media, "+json")
-	}) {
+	if slices.ContainsFunc(e.ContentTypes, func(media string) bool { return media != mediaForm && notJSON(media) }) {
 		return nil, nil
 	}
 	return nil, errors.New("the body is not well-formed")
 }
+
+func notJSON(media string) bool { return media != mediaJSON && !strings.HasSuffix(media, "+json") }
 
 // formData makes a JSON object of a form: a name's value, or a list of its values.
 func formData(values url.Values) (json.RawMessage, error) {

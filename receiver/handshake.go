@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/surehook/surehook/signing"
@@ -35,7 +36,10 @@ type Handshake struct {
 	// CRC answers X: a GET with crc_token gets an HMAC of it, keyed by the app's secret,
 	// which is also the key of the signatures. X leaves it to you that nobody has a body
 	// signed in that way: a token that is JSON, or has other characters than letters,
-	// digits, "+", "/", "=", "-" and "_", is refused.
+	// digits, "+", "/", "=", "-" and "_", is refused. A form or plain text can look like any
+	// token, so New refuses CRC beside an [Envelope].ContentTypes that has other types than
+	// application/json and …+json. If you call Answer without a Receiver, the URL must take
+	// JSON alone.
 	CRC signing.Secret
 
 	// ValidationToken answers Microsoft Graph: a POST with validationToken in its query gets
@@ -88,7 +92,7 @@ const (
 	maxHandshakeAnswer = 256
 )
 
-func (h *Handshake) check() error {
+func (h *Handshake) check(e *Envelope) error {
 	if h == nil {
 		return nil
 	}
@@ -98,6 +102,9 @@ func (h *Handshake) check() error {
 	}
 	if h.CRC != (signing.Secret{}) && h.EchoChallenge {
 		problems = append(problems, errors.New("receiver: Handshake has CRC and EchoChallenge, which no sender asks for both: set one"))
+	}
+	if h.CRC != (signing.Secret{}) && e != nil && slices.ContainsFunc(e.ContentTypes, notJSON) {
+		problems = append(problems, errors.New("receiver: Handshake.CRC needs an Envelope.ContentTypes of JSON alone: anybody gets the signature of what could be a form or a text. Give X a receiver of its own"))
 	}
 	for _, origin := range h.Origins {
 		if origin != "*" && (origin == "" || len(origin) > maxHandshakeAnswer || strings.ContainsFunc(origin, func(c rune) bool { return notInToken(c) && c != '.' })) {

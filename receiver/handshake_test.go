@@ -258,6 +258,17 @@ func TestHandshakeIsChecked(t *testing.T) {
 	require.ErrorContains(t, err, `Origins has "a b"`)
 	require.ErrorContains(t, err, `Origins has ""`)
 	require.ErrorContains(t, err, "Rate is -1")
+	// A crc_token like user=admin is a form, and a text.
+	for types, refused := range map[string]bool{"": false, "application/json application/Dwolla+JSON": false, "application/json application/x-www-form-urlencoded": true, "text/plain": true, "application/octet-stream": true} {
+		for _, h := range []*receiver.Handshake{{CRC: foreignSecret}, {EchoChallenge: true}} {
+			_, err = receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: h, Envelope: &receiver.Envelope{ContentTypes: strings.Fields(types)}})
+			if refused && !h.EchoChallenge {
+				require.ErrorContains(t, err, "CRC needs an Envelope.ContentTypes of JSON alone", types)
+			} else {
+				require.NoError(t, err, types)
+			}
+		}
+	}
 }
 
 func FuzzHandshake(f *testing.F) {
