@@ -1,6 +1,9 @@
 package portal_test
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -47,6 +50,20 @@ func TestNewRefuses(t *testing.T) {
 	for _, g := range []portal.Grant{{}, {Subscriber: sender.Operator}, {Subscriber: "a\x00"}, {Subscriber: "sub_a", TTL: 2 * time.Hour}, {Subscriber: "sub_a", Name: strings.Repeat("n", 256)}, {Subscriber: "sub_a", By: "a\r\nb"}} {
 		_, err := b.portal.Token(g)
 		require.ErrorContains(t, err, "Grant.", "%v", g)
+	}
+}
+
+// Printing a Portal, or what holds one, shows nothing of its keys.
+func TestNoKeyIsPrinted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	key, err := hkdf.Expand(sha256.New, portalKey, "surehook portal: token", 32)
+	require.NoError(t, err)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%d", "%x"} {
+		part := strings.Trim(fmt.Sprintf(verb, key[:8]), "[]{}byte")
+		for _, what := range []any{b.portal, *b.portal, struct{ p portal.Portal }{*b.portal}} {
+			require.NotContains(t, fmt.Sprintf(verb, what), part, verb)
+		}
 	}
 }
 

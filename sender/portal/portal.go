@@ -107,7 +107,7 @@ type Config struct {
 type Portal struct {
 	b     Backend
 	cfg   Config
-	keys  []derived // newest first
+	keys  []*derived // newest first; pointers, which print as addresses
 	pages map[string]*template.Template
 	inner *http.ServeMux // the pages of a session, below its path
 
@@ -152,7 +152,7 @@ func New(b Backend, keys [][]byte, cfg *Config) (*Portal, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("sender/portal: New: key %d: %w", i+1, err))
 		}
-		p.keys = append(p.keys, d)
+		p.keys = append(p.keys, &d)
 	}
 	var err error
 	if p.pages, err = parsePages(); err != nil {

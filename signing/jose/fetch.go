@@ -128,6 +128,9 @@ func PlaidKeys(production bool, clientID, secret string, cfg *KeysConfig) (Keys,
 	return k, nil
 }
 
+// Format writes whose keys they are, whatever the verb, and not the account's secret.
+func (k *plaidKeys) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "jose.PlaidKeys(%s)", k.url) }
+
 func (k *plaidKeys) Key(id string) (crypto.PublicKey, error) { return k.cache.Get(id) }
 
 func (k *plaidKeys) fetch(ctx context.Context, id string) (key crypto.PublicKey, until time.Time, err error) {

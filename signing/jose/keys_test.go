@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,6 +217,12 @@ func TestPlaidKeys(t *testing.T) {
 	_, err = v.Verify(m)
 	require.ErrorIs(t, err, jose.ErrKeys, "an answer with another key says nothing")
 	require.NotContains(t, err.Error(), "hush")
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x"} {
+		shown := fmt.Sprintf(verb, keys)
+		require.NotContains(t, shown, "hush", verb)
+		require.NotContains(t, shown, hex.EncodeToString([]byte("hush")), verb)
+		require.Contains(t, shown, "https://production.plaid.com/", verb)
+	}
 	for i := range 100 {
 		_, err = v.Verify(s.carrying(token("ES256", ecKey, fields{"kid": fmt.Sprint(i)}, s.claims)))
 		require.ErrorIs(t, err, jose.ErrKeys)
