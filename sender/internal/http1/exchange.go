@@ -19,6 +19,9 @@ const (
 	// writtenWithin is the time for the goroutine that has written a body to say
 	// so, once the server has all of it.
 	writtenWithin = 50 * time.Millisecond
+	// MaxDiscarded is how much of an answer Taken takes, at the most, in bytes. A server that
+	// goes on without an end has to wait then.
+	MaxDiscarded = 1 << 20
 )
 
 // ErrNotTaken: the server has answered with success, and then did not take the rest of the
@@ -103,9 +106,9 @@ func (x *exchange) Read(p []byte) (int, error) {
 }
 
 // Taken waits until the server has the whole request. It is for a caller that wants no more of
-// the answer: the rest is discarded meanwhile, because the server may read on only when it is
-// taken. The error matches ErrNotTaken, or is the context's. Afterwards the body can only be
-// closed.
+// the answer: up to MaxDiscarded of the rest are discarded meanwhile, because the server may read
+// on only when it is taken. The error matches ErrNotTaken, or is the context's. Afterwards the
+// body can only be closed.
 func (x *exchange) Taken() error {
 	if !x.wanted || x.ended != nil {
 		return nil
@@ -113,7 +116,7 @@ func (x *exchange) Taken() error {
 	discarded := make(chan struct{})
 	go func() {
 		defer close(discarded)
-		_, _ = io.Copy(io.Discard, x.body)
+		_, _ = io.CopyN(io.Discard, x.body, MaxDiscarded)
 	}()
 	err := x.sent()
 	x.conn.abort()

@@ -119,8 +119,8 @@ func (x *exchange) take(p []byte) (int, error) {
 }
 
 // Taken waits until the server has the whole request, or wants no more of it. It is for a
-// caller that wants no more of the answer: the rest is discarded meanwhile. An error matches
-// http1.ErrNotTaken. Afterwards the body is closed.
+// caller that wants no more of the answer: up to http1.MaxDiscarded of the rest are discarded
+// meanwhile. An error matches http1.ErrNotTaken. Afterwards the body is closed.
 func (x *exchange) Taken() error {
 	if x.ended != nil {
 		return nil
@@ -128,10 +128,13 @@ func (x *exchange) Taken() error {
 	discarded := make(chan struct{})
 	go func() {
 		defer close(discarded)
-		for rest := make([]byte, 4<<10); ; {
-			if _, err := x.take(rest); err != nil {
+		rest := make([]byte, 4<<10)
+		for total := 0; total < http1.MaxDiscarded; {
+			n, err := x.take(rest)
+			if err != nil {
 				return
 			}
+			total += n
 		}
 	}()
 	err := x.whole()

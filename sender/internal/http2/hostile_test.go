@@ -264,6 +264,20 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 		_, _, err := post(until{t.Context(), time.Now().Add(time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
+	t.Run("that is never read, with an answer without an end", func(t *testing.T) {
+		const most = 8 << 20
+		sent := make(chan int, 1)
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			some, total := make([]byte, 32<<10), 0
+			for err := error(nil); err == nil && total < most; total += len(some) {
+				_, err = w.Write(some)
+			}
+			sent <- total
+		})
+		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(3 * time.Second)}, s.client, s.URL, make([]byte, most)) // more than net/http's servers take unasked
+		require.ErrorIs(t, err, http1.ErrNotTaken)
+		require.Less(t, <-sent, 2<<20)
+	})
 	t.Run("that is never read, with more of it", func(t *testing.T) {
 		s := serveFrames(t, nil, settings, success, frame(frameData, 0, 1, make([]byte, 10<<10)...))
 		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(3 * time.Second)}, s.client, s.URL, make([]byte, length))

@@ -32,11 +32,19 @@ func TestLongAnswerBeforeTheEventIsRead(t *testing.T) {
 		then  func(net.Conn, *http.Request) (took int64) // after the answer
 		class sender.Class
 		took  int64
+		says  string // the answer's Content-Length
 	}{
-		"and is read then":  {reads, sender.ClassNone, length},
-		"and is read late":  {func(conn net.Conn, r *http.Request) int64 { time.Sleep(5 * time.Second); return reads(conn, r) }, sender.ClassNone, length},
-		"and is not wanted": {func(conn net.Conn, _ *http.Request) int64 { _ = conn.Close(); return 0 }, sender.ClassNone, 0},
-		"and is never read": {func(conn net.Conn, _ *http.Request) int64 { time.Sleep(20 * time.Second); return 0 }, sender.ClassTimeout, 0},
+		"and is read then":  {reads, sender.ClassNone, length, "65536"},
+		"and is read late":  {func(conn net.Conn, r *http.Request) int64 { time.Sleep(5 * time.Second); return reads(conn, r) }, sender.ClassNone, length, "65536"},
+		"and is not wanted": {func(conn net.Conn, _ *http.Request) int64 { _ = conn.Close(); return 0 }, sender.ClassNone, 0, "65536"},
+		"and is never read, with an answer without an end": {func(conn net.Conn, _ *http.Request) int64 {
+			some, total := make([]byte, 32<<10), 0
+			for err, n := error(nil), 0; err == nil && total < 8<<20; total += n {
+				n, err = conn.Write(some)
+			}
+			return int64(max(0, total-2<<20))
+		}, sender.ClassTimeout, 0, "1099511627776"},
+		"and is never read": {func(conn net.Conn, _ *http.Request) int64 { time.Sleep(20 * time.Second); return 0 }, sender.ClassTimeout, 0, "65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,7 +59,7 @@ func TestLongAnswerBeforeTheEventIsRead(t *testing.T) {
 						if err != nil {
 							t.Error(err)
 						}
-						_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: 65536\r\n\r\n"+strings.Repeat("x", 64<<10))
+						_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: "+c.says+"\r\n\r\n"+strings.Repeat("x", 64<<10))
 						took <- c.then(there, r)
 					}()
 					return here, nil
