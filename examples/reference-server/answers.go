@@ -18,6 +18,10 @@ import (
 // answersKept is for how long a repeat of a request gets the first one's answer.
 const answersKept = 24 * time.Hour
 
+// answersEnd is for how long before its end an answer is not counted on: by the time of the
+// request's transaction it may be gone.
+const answersEnd = 5 * time.Minute
+
 // answers remembers the answers to requests that carried an Idempotency-Key. They
 // are sealed, because some hold a new token or secret, which are kept nowhere else
 // in the clear.
@@ -120,14 +124,15 @@ func (a *answers) stored(ctx context.Context, tx *sql.Tx, c caller, key, hash st
 	return json.Unmarshal(text, body)
 }
 
-// known tells whether there is an answer to a request with a key already.
+// known tells whether there is an answer to a request with a key already, which is kept until
+// the request is served.
 func (a *answers) known(ctx context.Context, c caller, key string) (bool, error) {
 	if key == "" {
 		return false, nil
 	}
 	var n int
 	err := a.db.row(ctx, nil, "SELECT count(*) FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND created_at > $4",
-		c.id, c.path, key, time.Now().Add(-answersKept).UnixMicro()).Scan(&n)
+		c.id, c.path, key, time.Now().Add(answersEnd-answersKept).UnixMicro()).Scan(&n)
 	return n > 0, err
 }
 

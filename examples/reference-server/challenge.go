@@ -30,7 +30,7 @@ func (s *service) challenged(ctx context.Context, owner, subscription, url, at s
 }
 
 // challengedOnce is challenged, for a request that can be repeated: a repeat is answered
-// without asking again.
+// without asking again, unless the first one's answer is about to be forgotten.
 func (s *service) challengedOnce(ctx context.Context, c caller, key, owner, url, at string) error {
 	if s.challenger == nil || url == "" {
 		return nil

@@ -4,8 +4,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -45,15 +47,25 @@ func TestChallenge(t *testing.T) {
 		require.Equal(t, before, dump(t, p))
 
 		made := s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated)
-		s.patch(c.token, "/subscriptions/"+made["id"].(string), object{"url": stranger.URL}).refused(http.StatusUnprocessableEntity, "body.url")
+		at := "/subscriptions/" + made["id"].(string)
+		s.patch(c.token, at, object{"url": stranger.URL}).refused(http.StatusUnprocessableEntity, "body.url")
 		require.Len(t, own.received(), 1)
-		s.patch(c.token, "/subscriptions/"+made["id"].(string), object{"url": own.URL + "/a", "description": "the same URL"}).is(http.StatusOK)
+		s.patch(c.token, at, object{"url": own.URL + "/a", "description": "the same URL"}).is(http.StatusOK)
 		require.Len(t, own.received(), 1)
-		s.patch(c.token, "/subscriptions/"+made["id"].(string), object{"url": own.URL + "/b"}).is(http.StatusOK)
-		s.post(c.token, "/jobs", object{"kind": "export_events", "input": object{}, "callback_url": own.URL}).is(http.StatusAccepted)
+		s.patch(c.token, at, object{"url": own.URL + "/b"}, "Idempotency-Key", "1").is(http.StatusOK)
+		s.post(c.token, "/jobs", object{"kind": "export_events", "input": object{}, "callback_url": own.URL}, "Idempotency-Key", "1").is(http.StatusAccepted)
 		asked := len(own.received())
 		require.Equal(t, 3, asked)
 		require.Equal(t, made, s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated))
 		require.Len(t, own.received(), asked, "a repeat asks nobody")
+
+		// An answer that is about to be forgotten may be gone in the request's transaction.
+		_, err := p.open(t).ExecContext(t.Context(), fmt.Sprintf("UPDATE server_answers SET created_at = created_at - %d", (24*time.Hour-2*time.Minute).Microseconds()))
+		require.NoError(t, err)
+		s.post(c.token, "/subscriptions", object{"url": stranger.URL}, "Idempotency-Key", "1").refused(http.StatusUnprocessableEntity, "body.url")
+		s.post(c.token, "/jobs", object{"kind": "export_events", "input": object{}, "callback_url": stranger.URL}, "Idempotency-Key", "1").refused(http.StatusUnprocessableEntity, "body.callback_url")
+		s.patch(c.token, at, object{"url": stranger.URL}, "Idempotency-Key", "1").refused(http.StatusUnprocessableEntity, "body.url")
+		require.Equal(t, made, s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated))
+		require.Len(t, own.received(), asked+1, "a late repeat asks again, and has the answer")
 	})
 }

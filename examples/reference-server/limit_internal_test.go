@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,19 +54,4 @@ func TestRates(t *testing.T) {
 	wait, ok := guesses.take("a")
 	require.False(t, ok)
 	require.Equal(t, 2*time.Second, wait)
-}
-
-// The memory that a visitor of the portal takes does not depend on the path's length.
-func TestVisitorsAreRememberedInLittle(t *testing.T) {
-	t.Parallel()
-	id := func(path string) string {
-		c, ok := visitors(path)
-		require.True(t, ok)
-		return c.id
-	}
-	require.Equal(t, id("/portal/s/h/"), id("/portal/s/h/deliveries"))
-	require.NotEqual(t, id("/portal/s/h/"), id("/portal/s/i/"))
-	require.Less(t, len(id("/portal/s/"+strings.Repeat("h", 1<<20)+"/")), 100)
-	_, ok := visitors("/portal/open")
-	require.False(t, ok)
 }

@@ -51,7 +51,7 @@ func (s *server) newPortal() (*portal.Portal, error) {
 		return nil, err
 	}
 	return portal.New(portal.Backend{Registry: portalRegistry{s.registry, s.service}, History: s.history, Replays: s.replays}, keys, &portal.Config{
-		Name: "Surehook reference server", Catalogue: types, Policy: s.options.policy.Of, Logger: s.log,
+		Name: "Surehook reference server", Catalogue: types, Policy: s.options.policy.Of, Admit: s.admitVisitor, Logger: s.log,
 	})
 }
 
@@ -111,8 +111,17 @@ func oneLine(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 255)], "")
 }
 
-// withPortal sends what is the portal's there, and all else on. The visitors of one subscriber
+// admitVisitor refuses a visitor's request that is one too many. The visitors of one subscriber
 // together may ask as often as its programs may.
+func (s *server) admitVisitor(w http.ResponseWriter, r *http.Request, subscriber string) bool {
+	if p := s.mayAsk(caller{id: portalRoot + "/" + subscriber}); p != nil {
+		s.sorry(w, r, p)
+		return false
+	}
+	return true
+}
+
+// withPortal sends what is the portal's there, and all else on.
 func (s *server) withPortal(next http.Handler) http.Handler {
 	pages := http.StripPrefix(portalRoot, s.portal)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,23 +130,9 @@ func (s *server) withPortal(next http.Handler) http.Handler {
 			http.Redirect(w, r, portalRoot+"/", http.StatusMovedPermanently)
 		case strings.HasPrefix(r.URL.Path, portalRoot+"/"):
 			noteRoute(r, routePortal)
-			if c, ok := visitors(r.URL.Path); ok {
-				if p := s.mayAsk(c); p != nil {
-					s.sorry(w, r, p)
-					return
-				}
-			}
 			pages.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// visitors are whom a page's requests are counted for: those of one subscriber, or of nobody.
-// They are remembered by a hash, since anybody can send a path of any length.
-func visitors(path string) (c caller, ok bool) {
-	session, ok := strings.CutPrefix(path, portalRoot+"/s/")
-	handle, _, _ := strings.Cut(session, "/")
-	return caller{id: portalRoot + "/" + hashToken(handle)}, ok
 }

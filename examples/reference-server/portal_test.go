@@ -74,6 +74,11 @@ func TestPortalsLimit(t *testing.T) {
 			return v, res
 		}
 		v, res := open(s.customer("c").id)
+		stranger := &visitor{t, s.base, http.DefaultClient}
+		for range 20 {
+			refused, _ := stranger.ask(http.MethodGet, res.Request.URL.Path, nil)
+			require.Equal(t, http.StatusUnauthorized, refused.StatusCode, "a path is no secret: without its session nothing is counted")
+		}
 		for res.StatusCode == http.StatusOK {
 			var page string
 			if res, page = v.ask(http.MethodGet, res.Request.URL.Path, nil); res.StatusCode != http.StatusOK {

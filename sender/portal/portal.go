@@ -95,6 +95,12 @@ type Config struct {
 	// new URL is a part of it.
 	Timeout time.Duration
 
+	// Admit is called for each request below a session's path that has its session, before
+	// anything is read for it: to bound how often one subscriber's visitors may ask. If it
+	// returns false it has answered, and the request ends. It may be called concurrently. Nil:
+	// all are admitted.
+	Admit func(w http.ResponseWriter, r *http.Request, subscriber string) bool
+
 	// Now is the clock of tokens, sessions and ages. The default is time.Now.
 	Now func() time.Time
 

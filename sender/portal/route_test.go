@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,6 +232,29 @@ func TestSessionsEnd(t *testing.T) {
 	v = b.visit("sub_bob")
 	require.NoError(t, b.reg.DeleteSubscriber(t.Context(), "sub_bob"))
 	require.Equal(t, http.StatusUnauthorized, v.get("/").status, "the subscriber is gone")
+}
+
+// A service bounds how often the visitors of one subscriber ask. Others' requests at their paths
+// do not count.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	b := newBed(t, func(c *portal.Config) {
+		c.Admit = func(w http.ResponseWriter, _ *http.Request, subscriber string) bool {
+			asked.Add(1)
+			if subscriber == "sub_bob" {
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+			return subscriber != "sub_bob"
+		}
+	})
+	v := b.visit("sub_ada")
+	before := asked.Load()
+	require.Equal(t, http.StatusUnauthorized, b.browser().ask(http.MethodGet, v.root+"/", nil).status)
+	require.Equal(t, before, asked.Load())
+	require.Equal(t, http.StatusOK, v.get("/").status)
+	require.Equal(t, before+1, asked.Load())
+	require.Equal(t, http.StatusTooManyRequests, b.browser().send(prefix+"/open", fields("token", b.token("sub_bob"))).status)
 }
 
 // A key can be replaced while sessions go on.

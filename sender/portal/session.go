@@ -158,6 +158,9 @@ func (p *Portal) admitted(w http.ResponseWriter, r *http.Request, handle string)
 		p.sessionOver(w, r, r.Method == http.MethodPost)
 		return
 	}
+	if p.cfg.Admit != nil && !p.cfg.Admit(w, r, s.Subscriber) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), sessionKey{}, s), p.cfg.Timeout)
 	defer cancel()
 	r = r.WithContext(ctx)
