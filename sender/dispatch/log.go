@@ -54,9 +54,9 @@ func (p *pump) logFailure(ctx context.Context, r *Recorded) {
 	log.LogAttrs(ctx, level, message, attrs...)
 }
 
-// beginsStreak tells whether a failed attempt is its subscription's first: ever, since its last
-// success, or after a long silence. A failure that was spared, or that our own network or proxy is to blame for,
-// does not count.
+// beginsStreak tells whether a failed attempt is its subscription's first: ever, since its
+// last success, or after a long silence. A failure that was spared, or that our own network or
+// proxy is to blame for, does not count.
 func (r *Recorded) beginsStreak() bool {
 	counts := r.Result.Class != sender.ClassInterrupted && !r.Result.OwnNetwork && !r.Result.ProxyFailed && !r.Decision.Uncounted
 	return counts && r.Decision.Health.Streak == 1

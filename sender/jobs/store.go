@@ -67,8 +67,8 @@ type Store[Tx any] interface {
 	// them whose No is smaller than before (0: from the newest on), of an owner, a
 	// kind and a status ("": of all). It looks at no more than about q.Examine jobs
 	// of the owner; where there is an owner and the status is Queued or Running, at no
-	// others than unfinished ones. The cost depends neither on others' jobs, nor on how few have
-	// the kind and the status. next is the Before of the next page; 0: no jobs
+	// others than unfinished ones. The cost depends neither on others' jobs, nor on how
+	// few have the kind and the status. next is the Before of the next page; 0: no jobs
 	// follow. A page can be short, or empty, though others follow.
 	ListTx(ctx context.Context, tx Tx, q ListQuery) (page []Record, next int64, err error)
 
