@@ -51,7 +51,7 @@ func succeed(t *testing.T, s *server, id string) (j jobs.Job) {
 	return j
 }
 
-// Of an export that was cancelled nothing is kept, and of one owner's exports the last ones.
+// Nothing is kept of an export that was cancelled. The last exports of an owner are kept.
 func TestKeptExports(t *testing.T) {
 	t.Parallel()
 	s, ask := newTestServer(t)

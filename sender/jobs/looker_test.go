@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -59,5 +60,32 @@ func TestIdleWorkersOnlyLook(t *testing.T) {
 			job := b.submit(b.jobs(config{}, nothing, second), jobs.Submission{Kind: of}) // which does not wake j
 			require.Equal(t, jobs.Succeeded, b.finished(j, job.ID).Status)
 		}
+	})
+}
+
+// Nor do workers begin one for a job that they leave to others: it has a callback URL, of which
+// they could not tell, or its owner has as many places as one may have.
+func TestWorkersLookForWhatTheyMayBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t, quiet)
+		hangs := work(func(ctx context.Context, _ *run) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		})
+		hangs.OwnerConcurrency = 1
+		tells := c.jobs(config{Announcer: c.callback}, hangs)
+		store := &looking{Store: c.store}
+		j, err := jobs.New[tx](store, []kind{hangs}, &config{Logger: quiet, Lease: time.Hour, DrainTimeout: time.Nanosecond})
+		require.NoError(t, err)
+		for _, s := range []jobs.Submission{{Owner: "sub_b"}, {Owner: "sub_b"}, {Owner: "sub_a", CallbackURL: "https://example.com/"}} {
+			c.submit(tells, s)
+		}
+		c.start(j)
+		synctest.Wait()
+		began, looked := store.begun.Load(), store.looks.Load()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, began, store.begun.Load())
+		require.Equal(t, looked+10, store.looks.Load())
 	})
 }

@@ -19,7 +19,7 @@ import (
 //
 // Anybody who knows a topic's name can make a request name any file on Amazon's host. So
 // the files that are not there are remembered too, a few fetches are made in a row, and
-// then one at intervals. What was there is fetched again beside them.
+// then one at intervals. A certificate that was there is fetched again beside them.
 type certificates struct {
 	client *keyfetch.Client
 	cache  *keyfetch.Cache[*x509.Certificate]

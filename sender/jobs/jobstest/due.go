@@ -293,7 +293,7 @@ func list[Tx any](w *world[Tx]) {
 	first.Input, first.State = nil, nil
 	w.same(w.list(jobs.ListQuery{Limit: 1})[0], first, "job in a list")
 
-	// Of an owner's jobs that have ended, lists of the others look at none.
+	// Lists of an owner's other jobs look at none that has ended.
 	running := w.insert(w.job("work", "sub_c"))
 	w.change(running.ID, func(r *jobs.Record, _ time.Time) { r.Status = jobs.Running })
 	queued := w.insert(w.job("work", "sub_c"))
