@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +75,16 @@ func TestBadFlags(t *testing.T) {
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, left, "%v", test)
+	}
+}
+
+// Strangers cannot guess at a server that they cannot reach.
+func TestShortOperatorToken(t *testing.T) {
+	for addr, taken := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:8080": true, "[::1]:0": true, "[::ffff:127.0.0.1]:0": true,
+		":8080": false, "0.0.0.0:0": false, "[::]:0": false, "192.0.2.1:0": false, "localhost.example.com:0": false,
+	} {
+		_, err := parse([]string{"-operator-token", "short", "-addr", addr}, environment(nil), io.Discard)
+		require.Equal(t, taken, err == nil, "%s: %v", addr, err)
 	}
 }
