@@ -2,7 +2,9 @@ package verify
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -127,6 +129,10 @@ func FuzzBody(f *testing.F) {
 	}
 	path := filepath.Join(f.TempDir(), "body")
 	f.Fuzz(func(t *testing.T, body []byte) {
+		// A new file, because some file systems wait for the disk when one is emptied.
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, body, 0o600); err != nil {
 			t.Fatal(err)
 		}
