@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/surehook/surehook/signing"
@@ -52,8 +53,8 @@ func candidates(m signing.Message, url string) ([]candidate, error) {
 }
 
 // all are the schemes of this module's own and those of the vendors. Where several vendors
-// have one scheme, it is there once.
-func all() []candidate {
+// have one scheme, it is there once. Nobody may change the list.
+var all = sync.OnceValue(func() []candidate {
 	list := []candidate{
 		{name: "timestamp-body", header: "Webhook-Hmac-Sha256", scheme: signing.TimestampBody{}},
 		{name: "hook0-body", header: "X-Hook0-Signature", scheme: signing.Hook0Body()},
@@ -79,7 +80,7 @@ func all() []candidate {
 		list = append(list, c)
 	}
 	return list
-}
+})
 
 // sorted has the specification itself before those that follow it.
 func sorted() (list []vendors.Vendor) {
