@@ -105,7 +105,11 @@ func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) e
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "restored: %d events expanded; the next versions are above %d, the next positions above %d\n", done.Expanded, done.Version, done.Position)
+		events := "events"
+		if done.Expanded == 1 {
+			events = "event"
+		}
+		fmt.Fprintf(stdout, "restored: %d %s expanded; the next versions are above %d, the next positions above %d\n", done.Expanded, events, done.Version, done.Position)
 		return nil
 	}
 	h, err := newServer(s)

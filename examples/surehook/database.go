@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/surehook/surehook"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/postgres"
 	"github.com/surehook/surehook/sender/sqlite"
@@ -48,6 +49,7 @@ type store interface {
 	surehook.Store[*sql.Tx]
 	feed.Store
 	Migrate(ctx context.Context) error
+	Restored(ctx context.Context, convert sender.Convert) (sender.Restoration, error)
 }
 
 func (d *database) postgres() bool { return d.path == "" }

@@ -139,7 +139,7 @@ func TestReplay(t *testing.T) {
 				return l
 			}, func(l listed) bool { return len(l.Data) == 2*(i+1) })
 
-			require.Contains(t, u.does(append([]string{"replay", "-follow", end.ID}, source...)...), "finished: 2 of 2 are sent again")
+			require.Contains(t, u.does(append([]string{"replay", "-follow", end.ID}, source...)...), "finished: 2 of 2 sent again")
 			a = u.run(append([]string{"replay", "-cancel", end.ID}, source...)...)
 			require.Equal(t, 1, a.code, "it has ended")
 			a = u.run(append([]string{"replay", "-follow", "nope"}, source...)...)

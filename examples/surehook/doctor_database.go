@@ -188,12 +188,12 @@ func judgeWork(c *history.Counts, found *findings) {
 	case waits > 5*time.Minute:
 		found.add("work", warn, fmt.Sprintf("a delivery has been due for %v: no dispatcher runs, or its endpoint hangs", waits), "surehook deliveries -status pending, or -status awaiting_retry, and surehook why ID")
 	default:
-		found.add("work", ok, fmt.Sprintf("%d deliveries live, %d held, %d dead-lettered", c.Live, c.Held, c.DeadLettered), "")
+		found.add("work", ok, fmt.Sprintf("%s live, %d held, %d dead-lettered", counted(c.Live, "delivery", "deliveries"), c.Held, c.DeadLettered), "")
 	}
 	if c.DeadLettered > 0 {
-		found.add("dead letters", warn, fmt.Sprintf("%d deliveries were given up", c.DeadLettered), "surehook deliveries -status dead_lettered, then surehook replay")
+		found.add("dead letters", warn, counted(c.DeadLettered, "delivery was given up", "deliveries were given up"), "surehook deliveries -status dead_lettered, then surehook replay")
 	}
 	if c.Notices > 0 {
-		found.add("notices", warn, fmt.Sprintf("%d are not acknowledged", c.Notices), "read them in the console, or by History.Notices")
+		found.add("notices", warn, counted(c.Notices, "is not acknowledged", "are not acknowledged"), "read them in the console, or by History.Notices")
 	}
 }

@@ -51,4 +51,12 @@ func TestJudgeWork(t *testing.T) {
 		"work", warn, "a delivery has been due for 6m0s: no dispatcher runs, or its endpoint hangs",
 		"surehook deliveries -status pending, or -status awaiting_retry, and surehook why ID",
 	}}, found.all)
+
+	found = &findings{}
+	judgeWork(&history.Counts{At: now, Live: 1, DeadLettered: 1, Notices: 1}, found)
+	var said []string
+	for _, f := range found.all {
+		said = append(said, f.Detail)
+	}
+	require.Equal(t, []string{"1 delivery live, 0 held, 1 dead-lettered", "1 delivery was given up", "1 is not acknowledged"}, said)
 }

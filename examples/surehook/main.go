@@ -79,7 +79,7 @@ func commands() []command {
 	return []command{
 		listenCommand(), triggerCommand(), verifyCommand(),
 		deliveriesCommand(), whyCommand(), redeliverCommand(), replayCommand(),
-		migrateCommand(), doctorCommand(), catalogueCommand(), versionCommand(),
+		migrateCommand(), restoredCommand(), doctorCommand(), catalogueCommand(), versionCommand(),
 	}
 }
 

@@ -367,6 +367,6 @@ func TestBusyServer(t *testing.T) {
 
 	const job = `200 {"id":"job_1","kind":"replay",`
 	a = answering(t, job+`"status":"running"}`, away, job+`"status":"succeeded","result":{"matched":3,"replayed":3}}`).run("replay", "-follow", "job_1")
-	require.Equal(t, answer{0, "finished: 3 of 3 are sent again, 0 skipped\n", a.errs}, a)
+	require.Equal(t, answer{0, "finished: 3 of 3 sent again, 0 skipped\n", a.errs}, a)
 	require.Contains(t, a.errs, "try again): again in 1s\n")
 }

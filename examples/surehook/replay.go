@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -73,8 +72,10 @@ func replayMatching(ctx context.Context, t *terminal, o *replayOptions) error {
 	if err := printMatched(t, &m, o.status); err != nil || m.Count == 0 || o.dry {
 		return err
 	}
-	if err := o.confirm(ctx, t, m.Count); err != nil {
-		return err
+	if !o.yes {
+		if err := t.confirm(ctx, fmt.Sprintf("send %s again?", counted(m.Count, "delivery", "deliveries")), "nothing was sent"); err != nil {
+			return err
+		}
 	}
 	// A user who interrupts it now must learn the id all the same.
 	id, err := b.replay(context.WithoutCancel(ctx), o.filter, o.rate, o.force)
@@ -107,11 +108,8 @@ func printMatched(t *terminal, m *matched, status string) error {
 	if t.json {
 		return t.encode(m)
 	}
-	match := "deliveries match"
-	if m.Count == 1 {
-		match = "delivery matches"
-	}
-	t.say("%d %s %s", m.Count, strings.ReplaceAll(status, "_", "-"), match)
+	status = strings.ReplaceAll(status, "_", "-")
+	t.say("%s", counted(m.Count, status+" delivery matches", status+" deliveries match"))
 	if m.Oldest != nil && m.Newest != nil {
 		t.say("published between %s and %s UTC", clock(*m.Oldest), clock(*m.Newest))
 	}
@@ -119,34 +117,6 @@ func printMatched(t *terminal, m *matched, status string) error {
 		t.say("  %6d  %s", s.Count, s.ID)
 	}
 	return nil
-}
-
-func (o *replayOptions) confirm(ctx context.Context, t *terminal, count int64) error {
-	if o.yes {
-		return nil
-	}
-	if !t.asks || t.json {
-		return errors.New("nothing was sent: give -yes to send them")
-	}
-	what := "deliveries"
-	if count == 1 {
-		what = "delivery"
-	}
-	fmt.Fprintf(t.problems, "send %d %s again? [y/N] ", count, what)
-	answered := make(chan string, 1)
-	go func() { // it cannot be interrupted, and ends with the program
-		line, _ := bufio.NewReader(t.in).ReadString('\n') // its end without an answer is a no
-		answered <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case a := <-answered:
-		if a == "y" || a == "yes" {
-			return nil
-		}
-	case <-ctx.Done():
-		fmt.Fprintln(t.problems)
-	}
-	return no("nothing was sent")
 }
 
 // followTries is how often a replay that was read before is tried to be read again, which
@@ -205,7 +175,7 @@ func ended(t *terminal, r *replayState, wanted string) error {
 			return err
 		}
 	} else {
-		t.say("%s: %s are sent again, %d skipped%s", r.Status, r.sentOf(), r.Skipped, r.tooOld())
+		t.say("%s: %s sent again, %d skipped%s", r.Status, r.sentOf(), r.Skipped, r.tooOld())
 		if r.Failure != "" {
 			t.say("it failed: %s", r.Failure)
 		}

@@ -41,7 +41,7 @@ func TestConfirm(t *testing.T) {
 	t.Parallel()
 	ask := func(ctx context.Context, in io.Reader) (said string, err error) {
 		var problems bytes.Buffer
-		err = (&replayOptions{}).confirm(ctx, &terminal{in: in, problems: &problems, asks: true}, 1)
+		err = (&terminal{in: in, problems: &problems, asks: true}).confirm(ctx, "send 1 delivery again?", "nothing was sent")
 		return problems.String(), err
 	}
 	for answer, sends := range map[string]bool{"y\n": true, " YES \n": true, "n\n": false, "\n": false, "": false} {
@@ -76,7 +76,7 @@ func TestReplayEndsOtherwise(t *testing.T) {
 		for flag, code := range map[string]int{"-follow": want.sends, "-cancel": want.cancels} {
 			var out, problems bytes.Buffer
 			require.Equal(t, code, run(t.Context(), []string{"replay", flag, "job_1"}, &terminal{out: &out, problems: &problems, env: env}), "%s: %s %s", status, flag, problems.String())
-			require.Contains(t, out.String(), ": 1 of 3 are sent again, 2 skipped\n")
+			require.Contains(t, out.String(), ": 1 of 3 sent again, 2 skipped\n")
 		}
 	}
 }
@@ -84,10 +84,10 @@ func TestReplayEndsOtherwise(t *testing.T) {
 func TestWhatIsSentOfAReplay(t *testing.T) {
 	t.Parallel()
 	for says, r := range map[string]replayState{
-		"cancelled: 3 of 5 are sent again, 1 skipped\n":                                                                                  {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1},
-		"cancelled: 3 of at least 5 are sent again, 1 skipped\n":                                                                         {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1, More: true},
-		"finished: 3 of 5 are sent again, 2 skipped, of these 1 that had become so old that receivers may have forgotten their events\n": {Status: "finished", Sent: 3, Matched: 5, Skipped: 2, TooOld: 1},
-		"cancelled: 3 are sent again, 1 skipped\n":                                                                                       {Status: "cancelled", Sent: 3, Skipped: 1, More: true},
+		"cancelled: 3 of 5 sent again, 1 skipped\n":          {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1},
+		"cancelled: 3 of at least 5 sent again, 1 skipped\n": {Status: "cancelled", Sent: 3, Matched: 5, Skipped: 1, More: true},
+		"finished: 3 of 5 sent again, 2 skipped, of these 1 that had become so old that receivers may have forgotten their events\n": {Status: "finished", Sent: 3, Matched: 5, Skipped: 2, TooOld: 1},
+		"cancelled: 3 sent again, 1 skipped\n": {Status: "cancelled", Sent: 3, Skipped: 1, More: true},
 	} {
 		var out bytes.Buffer
 		require.NoError(t, ended(&terminal{out: &out}, &r, r.Status))

@@ -50,10 +50,12 @@ func ofDelivery(id string, err error) error {
 	return answered(err)
 }
 
+var errNoTables = no("the database has not the sender's tables: surehook migrate status shows what it has (with -schema, if they are in a schema)")
+
 // answered tells what the library refuses from what could not be tried.
 func answered(err error) error {
 	if err != nil && (strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "42P01")) {
-		return no("the database has not the sender's tables: surehook migrate status shows what it has (with -schema, if they are in a schema)")
+		return errNoTables
 	}
 	for _, refused := range []error{
 		sender.ErrNotFound, sender.ErrInvalid, sender.ErrStatus, sender.ErrRetention, sender.ErrCancelled, sender.ErrRedacted,

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -79,6 +82,37 @@ func printable(text string) string {
 		}
 		return '\uFFFD'
 	}, text)
+}
+
+// counted is a number with the words for one and for others.
+func counted(n int64, one, others string) string {
+	if n == 1 {
+		others = one
+	}
+	return fmt.Sprintf("%d %s", n, others)
+}
+
+// confirm asks a person a question. After any answer but a yes, the error says what was not
+// done.
+func (t *terminal) confirm(ctx context.Context, question, notDone string) error {
+	if !t.asks || t.json {
+		return errors.New(notDone + ": give -yes if it shall be done without a question")
+	}
+	fmt.Fprintf(t.problems, "%s [y/N] ", question)
+	answered := make(chan string, 1)
+	go func() { // it cannot be interrupted, and ends with the program
+		line, _ := bufio.NewReader(t.in).ReadString('\n') // its end without an answer is a no
+		answered <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answered:
+		if a == "y" || a == "yes" {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(t.problems)
+	}
+	return no("%s", notDone)
 }
 
 // textFile reads a file with a secret in it, without the end of its line.

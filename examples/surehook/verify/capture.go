@@ -65,9 +65,9 @@ func readHTTP(text []byte) (capture, error) {
 		switch more := int64(len(body)) - req.ContentLength; {
 		case more > 0:
 			body = body[:req.ContentLength]
-			c.notes = append(c.notes, fmt.Sprintf("%d bytes after the body's declared length are left out", more))
+			c.notes = append(c.notes, counted(more, "byte after the body's declared length is left out", "bytes after the body's declared length are left out"))
 		case more < 0:
-			c.notes = append(c.notes, fmt.Sprintf("the body is cut short: %d bytes are missing", -more))
+			c.notes = append(c.notes, "the body is cut short: "+counted(-more, "byte is missing", "bytes are missing"))
 		}
 	}
 	c.message.Body = body

@@ -34,7 +34,7 @@ type Scheme struct {
 
 // Print writes the report for people.
 func (r *Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "request: %s %q, body of %d bytes\n", r.Method, r.URL, r.Bytes)
+	fmt.Fprintf(out, "request: %s %q, body of %s\n", r.Method, r.URL, counted(int64(r.Bytes), "byte", "bytes"))
 	for _, note := range r.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
@@ -51,6 +51,14 @@ func (r *Report) Print(out io.Writer) {
 			fmt.Fprintln(out, "  "+line)
 		}
 	}
+}
+
+// counted is a number with the words for one and for others.
+func counted(n int64, one, others string) string {
+	if n == 1 {
+		others = one
+	}
+	return fmt.Sprintf("%d %s", n, others)
 }
 
 func report(c capture, o *Options) Report {

@@ -107,7 +107,7 @@ func TestSaysWhyNot(t *testing.T) {
 		"old and wrong": {read("stripe.http"), textKey, "1800000301", []string{"nor does it verify with secret 1 at its own time"}},
 		"other secret":  {read("github.http"), textKey, signed, []string{"github: refused", "meta: refused", "no known mistake explains the signature"}},
 		"pasted secret": {read("github.http"), textKey + " ", signed, []string{"secret 1 cannot be a secret of this scheme"}},
-		"cut short":     {strings.TrimSuffix(read("github.http"), "!"), "It's a Secret to Everybody", signed, []string{"1 bytes are missing", "github: refused"}},
+		"cut short":     {strings.TrimSuffix(read("github.http"), "!"), "It's a Secret to Everybody", signed, []string{"1 byte is missing", "github: refused"}},
 		"unsigned":      {"POST / HTTP/1.1\r\nHost: x\r\n\r\n{}", whsec, signed, []string{"no header of the request carries a signature"}},
 		"repeated": {strings.Replace(read("github.http"), "X-GitHub-Event", "X-Hub-Signature-256: sha256=00\r\nX-GitHub-Event", 1),
 			"It's a Secret to Everybody", signed, []string{"is there 2 times"}},
@@ -129,7 +129,7 @@ func TestLeavesOutWhatFollowsTheBody(t *testing.T) {
 	require.NoError(t, err)
 	code, out := verify(t, string(text)+"\n", []string{"It's a Secret to Everybody"})
 	require.Equal(t, exitVerified, code, out)
-	require.Contains(t, out, "1 bytes after the body's declared length are left out")
+	require.Contains(t, out, "1 byte after the body's declared length is left out")
 }
 
 func TestURLOfItsOwn(t *testing.T) {
