@@ -66,13 +66,15 @@ func record[Tx any](t *testing.T, b base[Tx], records ...inbox.Record) {
 // An error of a sender's Read may pass with another version of Read. So the event is tried
 // as often as others, and then becomes a dead letter, too.
 func TestReadThatPanicsIsGivenUp(t *testing.T) {
-	open := onSQLite(t)
-	b := newBedUnder(t, open, receiver.Config{Envelope: &receiver.Envelope{Read: func(*receiver.Event) error { panic("no") }}}, nil, inbox.Config{MaxAttempts: 3})
-	record(t, open, inbox.Record{Scope: "default", ID: "evt_1", Line: "event/evt_1", Type: "pushed", Body: []byte(`{}`)})
-	b.run(func() bool { return b.ends.of(receiver.DeadLettered) == 1 })
-	require.Equal(t, "given up after 3 attempts: receiver: panic: Envelope.Read: panic with a string", b.letter("evt_1").Reason)
-	require.Equal(t, "pushed", b.letter("evt_1").Type)
-	require.Zero(t, b.status().Events)
+	for most, said := range map[int]string{1: "1 attempt", 3: "3 attempts"} {
+		open := onSQLite(t)
+		b := newBedUnder(t, open, receiver.Config{Envelope: &receiver.Envelope{Read: func(*receiver.Event) error { panic("no") }}}, nil, inbox.Config{MaxAttempts: most})
+		record(t, open, inbox.Record{Scope: "default", ID: "evt_1", Line: "event/evt_1", Type: "pushed", Body: []byte(`{}`)})
+		b.run(func() bool { return b.ends.of(receiver.DeadLettered) == 1 })
+		require.Equal(t, "given up after "+said+": receiver: panic: Envelope.Read: panic with a string", b.letter("evt_1").Reason)
+		require.Equal(t, "pushed", b.letter("evt_1").Type)
+		require.Zero(t, b.status().Events)
+	}
 }
 
 // alone is a store that keeps no dead letters.

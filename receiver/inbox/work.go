@@ -17,7 +17,7 @@ import (
 func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 	var err error
 	if c.Attempt > in.cfg.MaxAttempts { // those before it ended with their process
-		err = fmt.Errorf("%d attempts ended without a result", c.Attempt-1)
+		err = fmt.Errorf("%s ended without a result", attempts(c.Attempt-1))
 	} else if _, err = in.rcv.Apply(ctx, in.trusted(c), in.todo); err == nil {
 		in.next()
 		return
@@ -35,7 +35,7 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 	if permanent || giveUp {
 		cause := err
 		if !permanent {
-			cause = fmt.Errorf("given up after %d attempts: %w", c.Attempt, err)
+			cause = fmt.Errorf("given up after %s: %w", attempts(c.Attempt), err)
 		}
 		_, kept := in.rcv.SetAside(ctx, in.trusted(c), in.todo, cause)
 		switch {
@@ -50,6 +50,14 @@ func (in *Inbox[Tx]) work(ctx context.Context, c Claim) {
 		after = max(in.cfg.Policy.WithDefaults().Schedule.Delay(c.Attempt), in.cfg.Poll)
 	}
 	in.retry(ctx, c, err, after)
+}
+
+// attempts counts them in words.
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
 }
 
 func (in *Inbox[Tx]) trusted(c Claim) receiver.Trusted[Tx] {

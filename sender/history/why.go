@@ -175,8 +175,12 @@ func explain(f *Facts) Why {
 	case due.After(f.Now):
 		return say(WhyAwaitingRetry, due, "%s", f.awaiting())
 	case f.RateAgain.After(f.Now):
-		return say(WhyRateLimited, f.RateAgain, "%sDue since %s, and kept back by its subscription's rate of %s attempts a second, which allows the next at %s%s.",
-			again, at(due), strconv.FormatFloat(f.Settings.Rate, 'g', -1, 64), at(f.RateAgain), f.behind())
+		attempts := "attempts"
+		if f.Settings.Rate == 1 {
+			attempts = "attempt"
+		}
+		return say(WhyRateLimited, f.RateAgain, "%sDue since %s, and kept back by its subscription's rate of %s %s a second, which allows the next at %s%s.",
+			again, at(due), strconv.FormatFloat(f.Settings.Rate, 'g', -1, 64), attempts, at(f.RateAgain), f.behind())
 	}
 	reason := WhyDue
 	if f.Single {

@@ -134,6 +134,12 @@ func TestExplain(t *testing.T) {
 			reason: WhyRateLimited, until: now.Add(2 * time.Second),
 			sentence: "Due since 2026-11-20T11:59:00Z, and kept back by its subscription's rate of 0.5 attempts a second, which allows the next at 2026-11-20T12:00:02Z, behind 12 others of its subscription.",
 		},
+		"rate-limited to one a second": {
+			facts: Facts{Status: sender.SubscriptionActive, Health: proven, Settings: sender.Settings{Rate: 1}, RateAgain: now.Add(time.Second),
+				Delivery: due(time.Minute)},
+			reason: WhyRateLimited, until: now.Add(time.Second),
+			sentence: "Due since 2026-11-20T11:59:00Z, and kept back by its subscription's rate of 1 attempt a second, which allows the next at 2026-11-20T12:00:01Z, as the first of its subscription.",
+		},
 		"paused": {
 			facts:    Facts{Status: sender.SubscriptionPaused, HeldSince: ago(time.Hour), Delivery: sender.Delivery{Status: sender.StatusHeld}},
 			reason:   WhyPaused,

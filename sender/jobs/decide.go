@@ -26,7 +26,11 @@ func (r *Record) claim(rl rules, token int64, now time.Time, lease time.Duration
 	case r.CancelRequested:
 		over = ErrCancelled
 	case lost && r.Tries >= rl.maxTries:
-		over = Permanent(fmt.Errorf("the process that ran it was lost, and it was begun %d times without getting on", r.Tries))
+		times := "once"
+		if r.Tries > 1 {
+			times = fmt.Sprintf("%d times", r.Tries)
+		}
+		over = Permanent(fmt.Errorf("the process that ran it was lost, and it was begun %s without getting on", times))
 	default:
 		r.Tries++
 	}

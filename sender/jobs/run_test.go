@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strconv"
@@ -270,8 +271,12 @@ func TestHeartbeat(t *testing.T) {
 // Tries without progress are bounded, also if they end with their process. They are
 // counted anew once another state is saved.
 func TestCrashesAreBounded(t *testing.T) {
-	for _, saves := range []bool{false, true} {
-		t.Run("saves "+strconv.FormatBool(saves), func(t *testing.T) {
+	for _, test := range []struct {
+		saves bool
+		tries int
+		begun string
+	}{{false, 3, "3 times"}, {false, 1, "once"}, {true, 3, ""}} {
+		t.Run(fmt.Sprintf("saves %t, %d", test.saves, test.tries), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				calls := 0
@@ -279,14 +284,14 @@ func TestCrashesAreBounded(t *testing.T) {
 					paused, paralysed := newPauser(b.store)
 					k := work(func(ctx context.Context, r *run) (json.RawMessage, error) {
 						calls++
-						if saves {
+						if test.saves {
 							require.NoError(t, r.Save(ctx, []byte(strconv.Itoa(calls))))
 						}
 						paralysed(true)
 						<-ctx.Done()
 						return nil, ctx.Err()
 					})
-					k.MaxTries = 3
+					k.MaxTries = test.tries
 					j, err := jobs.New[tx](paused, []kind{k}, &config{Logger: quiet})
 					require.NoError(t, err)
 					if calls == 0 && len(b.all(j)) == 0 {
@@ -297,14 +302,14 @@ func TestCrashesAreBounded(t *testing.T) {
 					_ = stop()
 				}
 				job := b.all(b.jobs(config{}, work(func(context.Context, *run) (json.RawMessage, error) { return nil, nil })))[0]
-				if saves {
+				if test.saves {
 					require.Equal(t, 12, calls)
 					require.Equal(t, jobs.Running, job.Status, "its lease has ended")
 					return
 				}
-				require.Equal(t, 3, calls)
+				require.Equal(t, test.tries, calls)
 				require.Equal(t, jobs.Failed, job.Status)
-				require.Contains(t, job.Error, "the process that ran it was lost, and it was begun 3 times")
+				require.Contains(t, job.Error, "the process that ran it was lost, and it was begun "+test.begun+" without")
 			})
 		})
 	}

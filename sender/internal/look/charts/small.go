@@ -78,13 +78,21 @@ func Bars(outcomes []Outcome) template.HTML {
 	}
 	name := "no attempts yet"
 	if good+bad > 0 {
-		name = "The last " + strconv.Itoa(good+bad) + " attempts: " + strconv.Itoa(good) + " answered 2xx, " + strconv.Itoa(bad) + " failed"
+		name = "The last " + attempts(good+bad) + ": " + strconv.Itoa(good) + " answered 2xx, " + strconv.Itoa(bad) + " failed"
 	}
 	w := 4 * len(outcomes)
 	var s svg
 	s.add(`<svg class="sb" width="%d" height="20" viewBox="0 0 %d 20" preserveAspectRatio="none" role="img" aria-label="%s"><title>%s</title>`, w, w, name, name)
 	s.add(`<path class="f-quiet" d="%s"/><path class="f-bad" d="%s"/><path class="f-quiet" d="%s"/></svg>`, short.String(), tall.String(), foot.String())
 	return s.html()
+}
+
+// attempts counts them in words.
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return strconv.Itoa(n) + " attempts"
 }
 
 // Tries are the outcomes of a delivery's attempts, the oldest first; of more than 16,
@@ -99,9 +107,9 @@ func Tries(outcomes []Outcome) template.HTML {
 			bad++
 		}
 	}
-	name := strconv.Itoa(len(outcomes)) + " attempts, " + strconv.Itoa(bad) + " failed"
+	name := attempts(len(outcomes)) + ", " + strconv.Itoa(bad) + " failed"
 	if len(outcomes) == 1 {
-		name = "1 attempt, " + map[bool]string{true: "failed", false: "succeeded"}[bad == 1]
+		name = attempts(1) + ", " + map[bool]string{true: "failed", false: "succeeded"}[bad == 1]
 	}
 	outcomes = outcomes[max(0, len(outcomes)-16):]
 	w := 7 * len(outcomes)

@@ -41,7 +41,7 @@ func (c *Strip) HTML() template.HTML {
 	scale := func(t time.Duration) float64 { return math.Log10(1 + max(0, t.Seconds())*10) }
 	x := func(t time.Duration) string { return num(2 + scale(t)/scale(whole)*96) }
 	var s svg
-	s.add(`<figure class="strip"><svg height="42" role="img" aria-label="%d attempts, the last one %s after the event was published">`, len(c.Stops), escape(c.Say(max(0, c.Stops[len(c.Stops)-1].At.Sub(c.From)))))
+	s.add(`<figure class="strip"><svg height="42" role="img" aria-label="%s, the last one %s after the event was published">`, attempts(len(c.Stops)), escape(c.Say(max(0, c.Stops[len(c.Stops)-1].At.Sub(c.From)))))
 	s.add(`<line class="base" x1="0" x2="100%%" y1="12" y2="12"/>`)
 	if c.Next.After(c.From) {
 		s.add(`<g class="col"><title>The next attempt, +%s</title><svg x="%s%%" y="12" overflow="visible"><circle class="next" r="5"/></svg></g>`, escape(c.Say(c.Next.Sub(c.From))), x(c.Next.Sub(c.From)))
