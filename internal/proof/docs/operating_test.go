@@ -1,6 +1,8 @@
 package docs_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, dedup.MigratePool(t.Context(), pool, &dedup.Config{Schema: "hooks"}))
 		return store
 	}
-	owner := migrate(connect("shop_migrate"))
+	migrate(connect("shop_migrate"))
 	pool := connect("shop")
 	store := migrate(pool) // there is nothing to do, which needs no rights
 	_, err = pool.Exec(t.Context(), "CREATE TABLE hooks.mine (id int)")
@@ -57,8 +59,58 @@ func TestRoles(t *testing.T) {
 
 	receive(t, pool)
 	send(t, store)
-	_, err = owner.Restored(t.Context(), nil)
+	_, err = store.Restored(t.Context(), nil)
 	require.NoError(t, err)
+}
+
+// The page's query names who keeps dead rows from being removed, and nobody else.
+func TestWhoHoldsRows(t *testing.T) {
+	pgtest.DSN(t) // skips without PostgreSQL
+	server, err := pgtest.Start(pgtest.Options{Settings: map[string]string{"max_prepared_transactions": "1"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	connect := func(name string) *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), pgtest.With(server.DSN(), "application_name", name))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
+		return conn
+	}
+	does := func(conn *pgx.Conn, statements string) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), statements)
+		require.NoError(t, err)
+	}
+	at := slices.IndexFunc(blocks(t), func(b block) bool { return b.page == operating && strings.Contains(b.text, "backend_xmin") })
+	require.GreaterOrEqual(t, at, 0)
+	looker := connect("looker")
+	holders := func() (all []string) {
+		t.Helper()
+		rows, err := looker.Query(t.Context(), blocks(t)[at].text)
+		require.NoError(t, err)
+		var what, who string
+		_, err = pgx.ForEachRow(rows, []any{&what, &who, nil, nil}, func() error {
+			if what == "client backend" || what == "prepared transaction" { // the server's own come and go
+				all = append(all, what+": "+who)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		return all
+	}
+	reader, writer := connect("reader"), connect("writer")
+	require.Empty(t, holders(), "who is connected")
+	does(reader, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+	does(writer, "BEGIN; CREATE TABLE a (); PREPARE TRANSACTION 'forgotten'")
+	does(writer, "BEGIN; CREATE TABLE b ()")
+	held := holders()
+	require.Len(t, held, 3)
+	require.Contains(t, held[0], "postgres reader idle in transaction", "the oldest is the first")
+	require.Equal(t, "prepared transaction: forgotten", held[1])
+	require.Contains(t, held[2], "postgres writer idle in transaction")
+	does(reader, "COMMIT")
+	does(writer, "COMMIT")
+	does(writer, "ROLLBACK PREPARED 'forgotten'")
+	require.Empty(t, holders())
 }
 
 // send publishes, delivers, holds, resumes, redelivers, rewraps and prunes.

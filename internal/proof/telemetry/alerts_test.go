@@ -28,7 +28,12 @@ type alert struct {
 	Annotations map[string]string
 }
 
-func alerts(t *testing.T, folder string) (all []alert) {
+func alerts(t *testing.T, folder string) []alert {
+	t.Helper()
+	return alertsOf(t, read(t, folder+"/alerts.yml"))
+}
+
+func alertsOf(t *testing.T, text string) (all []alert) {
 	t.Helper()
 	var file struct {
 		Groups []struct {
@@ -36,7 +41,7 @@ func alerts(t *testing.T, folder string) (all []alert) {
 			Rules []alert
 		}
 	}
-	d := yaml.NewDecoder(strings.NewReader(read(t, folder+"/alerts.yml")))
+	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
 	require.NoError(t, d.Decode(&file))
 	for _, g := range file.Groups {
@@ -80,6 +85,19 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 	require.Empty(t, sections, "sections without an alert")
+}
+
+// The rules that docs/alerts.md itself has can be loaded, and their queries can be parsed.
+func TestRulesOfThePage(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, "docs/alerts.md"), -1)
+	require.NotEmpty(t, blocks)
+	for _, b := range blocks {
+		for _, a := range alertsOf(t, b[1]) {
+			_, err := metricsql.Parse(a.Expr)
+			require.NoError(t, err, a.Alert)
+			require.NotEmpty(t, a.Annotations["summary"], a.Alert)
+		}
+	}
 }
 
 // An alert that a counter has risen at all asks for a series that is there from the
