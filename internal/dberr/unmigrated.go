@@ -3,6 +3,7 @@ package dberr
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,7 +30,7 @@ func lacks(tables string, err error) bool {
 		return true
 	case "":
 		return MySQL(err) == 1146 || // ER_NO_SUCH_TABLE
-			strings.Contains(text, "no such table") || strings.Contains(text, "no such column") || strings.Contains(text, "no such index")
+			slices.ContainsFunc([]string{"no such table", "no such column", "has no column named", "no such index"}, func(said string) bool { return strings.Contains(text, said) }) // SQLite
 	}
 	return false
 }

@@ -40,6 +40,7 @@ type base[Tx any] struct {
 	store  inbox.Store[Tx]
 	effect receiver.HandlerFunc[Tx]
 	db     *sql.DB
+	hours  string // two of them, in its SQL
 }
 
 func openSQLite(t require.TestingT, path string) base[*sql.Tx] {
@@ -52,7 +53,7 @@ func openSQLite(t require.TestingT, path string) base[*sql.Tx] {
 	return base[*sql.Tx]{receiver.SQL(db, nil), dedupSQLite.New(), sqlite.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID)
 		return err
-	}, db}
+	}, db, "7200 * 1000000"}
 }
 
 func onSQLite(t testing.TB) base[*sql.Tx] {
@@ -95,7 +96,7 @@ func openPgx(t testing.TB, url string) base[pgx.Tx] {
 		func(ctx context.Context, tx pgx.Tx, ev receiver.Event) error {
 			_, err := tx.Exec(ctx, "INSERT INTO effects (id) VALUES ($1)", ev.ID)
 			return err
-		}, db,
+		}, db, "interval '2 hours'",
 	}
 }
 
@@ -108,7 +109,7 @@ func onPostgresSQL(t testing.TB) base[*sql.Tx] {
 	return base[*sql.Tx]{dedupPostgres.InTxSQL(db, nil), markers, store, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES ($1)", ev.ID)
 		return err
-	}, db}
+	}, db, "interval '2 hours'"}
 }
 
 // hastyOnce is a store whose first lease is short: it ends during the receiver's Timeout, as

@@ -54,7 +54,8 @@ type Config struct {
 	// Hooks are called with failed attempts and lost leases.
 	Hooks Hooks
 
-	// Logger gets a record of each failure, and nothing of bodies.
+	// Logger gets a record of each failure, and of events of other inboxes that wait for long,
+	// and nothing of bodies.
 	// Defaults to slog.Default(), looked up at each use.
 	Logger *slog.Logger
 }

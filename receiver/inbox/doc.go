@@ -47,13 +47,19 @@
 // An inbox works the events of its receiver's scope, and leaves those of other scopes
 // alone. So the inboxes of two senders, each with a receiver and a scope of its own, may
 // share the tables, and one transaction may change what both senders' events are about.
-// Inboxes with one scope are one inbox: any Run applies all of its events, so their work
-// must be the same. Events of a scope that no inbox has any more stay.
+// Inboxes with the same scope are one inbox: any Run applies all of its events, so their
+// work must be the same.
 //
-// An inbox whose receiver has Secrets or Config.ScopeOf works all that is in the tables.
-// Beside another inbox it needs tables of its own. On PostgreSQL that is a schema. On
-// SQLite it is a file, in which the receiver's markers and the tables of the work stand,
-// too: one transaction changes all of them.
+// An inbox whose receiver has Secrets or Config.ScopeOf has many scopes. It may share the
+// tables with inboxes that have one, and leaves alone what they have recorded. Two with many
+// scopes are one inbox. If their work differs, one of them needs tables of its own. On
+// PostgreSQL that is a schema. On SQLite it is a file, in which the receiver's markers and
+// the tables of the work stand, too: one transaction changes all of them.
+//
+// Events of a scope that no inbox has any more stay. Every Run looks for them at its start
+// and each hour. The log has a record at level Warn if events have been due for an hour that
+// this inbox leaves alone. So let an inbox with one scope apply all that it has
+// ([Inbox.Status]) before its receiver gets another scope, or several.
 //
 // # Order
 //

@@ -81,7 +81,7 @@ func (in *Inbox[Tx]) Receive(ctx context.Context, m signing.Message) (receiver.R
 	return in.rcv.ReceiveToRecord(ctx, m, in.record(&fresh))
 }
 
-// Status counts the events in the inbox. Its cost grows with their number.
+// Status counts the events that Run is to apply. Its cost grows with their number.
 func (in *Inbox[Tx]) Status(ctx context.Context) (s Status, err error) {
 	err = in.inTx(ctx, func(tx Tx) (err error) {
 		s, err = in.store.StatusTx(ctx, tx, in.rcv.Scope())
@@ -95,6 +95,7 @@ func (in *Inbox[Tx]) record(fresh *bool) receiver.RecordFunc[Tx] {
 	return func(ctx context.Context, tx Tx, ev receiver.Event) (_ bool, err error) {
 		*fresh, err = in.store.RecordTx(ctx, tx, Record{
 			Scope: ev.Scope, ID: ev.ID, Line: in.line(ev), Type: ev.Type, Version: ev.Version, Body: ev.Body,
+			OneScope: in.rcv.Scope() != "",
 		})
 		return *fresh, err
 	}

@@ -16,6 +16,10 @@ import (
 // claimed events behind, which nobody works on until their lease ends.
 const storing = 10 * time.Second
 
+// overdue is for how long events of others must have been due to be told of, and how often
+// they are looked for: an inbox that is busy, or starts anew, claims its own before.
+const overdue = time.Hour
+
 // Run applies the recorded events until ctx ends. Then it finishes the events in work,
 // which Config.Timeout bounds, and returns nil. It returns ErrRunning, or says that
 // the tables are not migrated, at once. Every other failure is tried again.
@@ -37,7 +41,10 @@ func (in *Inbox[Tx]) Run(ctx context.Context) error {
 		if !began && errors.Is(err, dberr.ErrUnmigrated) {
 			return err
 		}
-		began = began || err == nil
+		if !began && err == nil {
+			began = true
+			working.Go(func() { in.watch(ctx) })
+		}
 		for range free - len(claims) {
 			<-slots
 		}
@@ -93,6 +100,33 @@ func (in *Inbox[Tx]) claim(ctx context.Context, limit int) (claims []Claim, err 
 		return nil, err // events that were claimed in spite of it are due when their lease ends
 	}
 	return claims, nil
+}
+
+// watch looks for events that nobody seems to claim, until ctx ends.
+func (in *Inbox[Tx]) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		in.lookAround(ctx)
+		sleep(ctx, overdue)
+	}
+}
+
+// lookAround tells of events that have waited for long in scopes that are none of this
+// inbox's. Their inbox may have gone, and then nothing else would ever tell of them.
+func (in *Inbox[Tx]) lookAround(ctx context.Context) {
+	var left Overdue
+	err := in.transact(ctx, func(tx Tx) (err error) {
+		left, err = in.store.OverdueTx(ctx, tx, in.rcv.Scope(), overdue)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: looking for events that nobody claims failed, and will be tried again",
+			slog.Duration("pause", overdue), slog.Any("error", err))
+	case left.Events > 0:
+		in.log().LogAttrs(ctx, slog.LevelWarn, "inbox: events of other scopes have been due for an hour, and this inbox leaves them alone: run an inbox whose receiver has their scope",
+			slog.Int("events", left.Events), slog.String("scope", left.Scope))
+	}
 }
 
 // transact runs fn in a transaction, and again if it lost against another one.

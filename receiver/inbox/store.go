@@ -27,9 +27,9 @@ type Store[Tx any] interface {
 	// ClaimTx claims up to limit lines that are due, those that are due longest first,
 	// and returns the event of each with the lowest version. If versions are equal, it is
 	// the event that was recorded first. It leaves the lines of other scopes alone; an
-	// empty scope means all. A claim has a token that no claim had before,
-	// not even one that was rolled back. It counts as an attempt, and the line is due
-	// again when the lease has ended. No line is given to two transactions at a time:
+	// empty scope means all lines but those into which the last event was recorded with
+	// OneScope. A claim has a token that no claim had before, not even one that was rolled
+	// back. It counts as an attempt, and the line is due again when the lease has ended. No line is given to two transactions at a time:
 	// lines that others have locked are passed over, or waited for where the database has
 	// a single writer. The cost grows with the number of claims, not with the events that
 	// wait, in this scope or in others.
@@ -45,9 +45,14 @@ type Store[Tx any] interface {
 	// ErrLeaseLost, and changes nothing, if the line has been claimed again.
 	RetryTx(ctx context.Context, tx Tx, c Claim, after time.Duration, reason string) error
 
-	// StatusTx counts the events of the scope; an empty one means all. Its cost grows with
-	// their number.
+	// StatusTx counts the events of the lines that ClaimTx can claim with this scope. Its
+	// cost grows with their number.
 	StatusTx(ctx context.Context, tx Tx, scope string) (Status, error)
+
+	// OverdueTx counts the events of the lines that ClaimTx leaves alone with this scope,
+	// and that have been due for longer than that. Its cost grows with the number of lines
+	// that have been due for so long, of whatever scope.
+	OverdueTx(ctx context.Context, tx Tx, scope string, longer time.Duration) (Overdue, error)
 }
 
 // Record is an event as it is kept.
@@ -57,6 +62,10 @@ type Record struct {
 	Type      string
 	Version   int64 // 0: it has none
 	Body      []byte
+
+	// OneScope: the receiver has this scope alone, so inboxes with several scopes leave the
+	// event to the one with this scope. In a claim it is that of the line.
+	OneScope bool
 }
 
 // Claim is an event that is to be applied.
@@ -72,6 +81,12 @@ type Status struct {
 	Events  int       // recorded and not taken yet
 	Failing int       // those among them whose last attempt failed
 	Oldest  time.Time // when the oldest was recorded; zero if there is none
+}
+
+// Overdue has counts of events that an inbox leaves alone.
+type Overdue struct {
+	Events int
+	Scope  string // one of theirs; "" if there is none
 }
 
 var (

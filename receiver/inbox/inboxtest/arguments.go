@@ -60,9 +60,10 @@ func noTransaction[Tx any](e *env[Tx]) {
 	_, record := e.Store.RecordTx(e.ctx, none, event("line", "a", 1))
 	_, claim := e.Store.ClaimTx(e.ctx, none, scope, 1, long)
 	_, status := e.Store.StatusTx(e.ctx, none, scope)
+	_, late := e.Store.OverdueTx(e.ctx, none, scope, long)
 	c := inbox.Claim{Record: event("line", "a", 1), Token: 1}
 	for name, err := range map[string]error{
-		"RecordTx": record, "ClaimTx": claim, "StatusTx": status,
+		"RecordTx": record, "ClaimTx": claim, "StatusTx": status, "OverdueTx": late,
 		"FinishTx": e.Store.FinishTx(e.ctx, none, c), "RetryTx": e.Store.RetryTx(e.ctx, none, c, 0, ""),
 	} {
 		if !errors.Is(err, inbox.ErrInvalid) {

@@ -32,6 +32,7 @@ type broken struct {
 	finish func(context.Context, tx, inbox.Claim) error
 	retry  func(context.Context, tx, inbox.Claim, time.Duration, string) error
 	status func(context.Context, tx, string) (inbox.Status, error)
+	late   func(context.Context, tx, string, time.Duration) (inbox.Overdue, error)
 }
 
 func (b *broken) RecordTx(ctx context.Context, tx tx, r inbox.Record) (bool, error) {
@@ -49,6 +50,9 @@ func (b *broken) RetryTx(ctx context.Context, tx tx, c inbox.Claim, after time.D
 func (b *broken) StatusTx(ctx context.Context, tx tx, scope string) (inbox.Status, error) {
 	return b.status(ctx, tx, scope)
 }
+func (b *broken) OverdueTx(ctx context.Context, tx tx, scope string, longer time.Duration) (inbox.Overdue, error) {
+	return b.late(ctx, tx, scope, longer)
+}
 
 func open(t *testing.T) *broken {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "inbox.db")+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(off)&_pragma=busy_timeout(20000)")
@@ -58,7 +62,7 @@ func open(t *testing.T) *broken {
 	good := sqlite.New()
 	return &broken{
 		good: good, inTx: receiver.SQL(db, nil),
-		record: good.RecordTx, claim: good.ClaimTx, finish: good.FinishTx, retry: good.RetryTx, status: good.StatusTx,
+		record: good.RecordTx, claim: good.ClaimTx, finish: good.FinishTx, retry: good.RetryTx, status: good.StatusTx, late: good.OverdueTx,
 	}
 }
 
@@ -249,6 +253,39 @@ var breakages = []struct {
 	{"counts all scopes", []string{"claimed-in-scope"}, func(b *broken) {
 		b.status = func(ctx context.Context, tx tx, _ string) (inbox.Status, error) {
 			return b.good.StatusTx(ctx, tx, "")
+		}
+	}},
+	{"does not know who has one scope", []string{"one-scope", "overdue"}, func(b *broken) {
+		b.record = func(ctx context.Context, tx tx, r inbox.Record) (bool, error) {
+			r.OneScope = false
+			return b.good.RecordTx(ctx, tx, r)
+		}
+	}},
+	{"counts those with one scope in all", []string{"one-scope"}, func(b *broken) {
+		b.status = func(ctx context.Context, tx tx, scope string) (s inbox.Status, err error) {
+			if s, err = b.good.StatusTx(ctx, tx, scope); err == nil && scope == "" {
+				err = tx.QueryRowContext(ctx, "SELECT count(*) FROM surehook_inbox_events").Scan(&s.Events)
+			}
+			return s, err
+		}
+	}},
+	{"leaves a line as it was first", []string{"one-scope"}, func(b *broken) {
+		b.record = func(ctx context.Context, tx tx, r inbox.Record) (bool, error) {
+			var oneScope bool
+			if tx != nil && tx.QueryRowContext(ctx, "SELECT one_scope FROM surehook_inbox_lines WHERE scope = ? AND line = ?", r.Scope, r.Line).Scan(&oneScope) == nil {
+				r.OneScope = oneScope
+			}
+			return b.good.RecordTx(ctx, tx, r)
+		}
+	}},
+	{"tells of its own as overdue", []string{"overdue"}, func(b *broken) {
+		b.late = func(ctx context.Context, tx tx, _ string, longer time.Duration) (inbox.Overdue, error) {
+			return b.good.OverdueTx(ctx, tx, "none", longer)
+		}
+	}},
+	{"tells of all that waits", []string{"overdue"}, func(b *broken) {
+		b.late = func(ctx context.Context, tx tx, scope string, _ time.Duration) (inbox.Overdue, error) {
+			return b.good.OverdueTx(ctx, tx, scope, 0)
 		}
 	}},
 	{"counts an attempt that was rolled back", []string{"claim-rollback"}, func(b *broken) {

@@ -13,6 +13,8 @@ func claimRules[Tx any]() []rule[Tx] {
 		{"lease-ends", "A claimed line is due again when its lease has ended, and not before; the claim then has another token and is one more attempt.", leaseEnds[Tx]},
 		{"longest-due-first", "Those that are due longest are claimed first, and no more than the limit.", longestDueFirst[Tx]},
 		{"claimed-in-scope", "Events are claimed and counted in one scope as if there were no other, or in all.", claimedInScope[Tx]},
+		{"one-scope", "What was recorded with OneScope is claimed and counted in its scope alone. A line is as its last event was recorded.", oneScope[Tx]},
+		{"overdue", "Events are counted that the scope does not claim, if their lines are due for longer, and one of their scopes is told.", overdue[Tx]},
 		{"claim-rollback", "A claim that is rolled back was none, and no attempt, and its token is never given again.", claimRollback[Tx]},
 		{"age", "A claim's age is the time since the first attempt, and does not begin anew.", age[Tx]},
 	}
@@ -126,6 +128,70 @@ func claimedInScope[Tx any](e *env[Tx]) {
 	}
 	if claims := e.claimOf(all, 10, long); len(claims) != 1 {
 		e.Errorf("claimed in all scopes were %v, and one event is left", ids(claims))
+	}
+}
+
+func oneScope[Tx any](e *env[Tx]) {
+	alone := event("one", "a", 1)
+	alone.OneScope = true
+	e.record(alone, true)
+	e.record(event("two", "x", 1), true)
+	only := func(id string, claims []inbox.Claim) inbox.Claim {
+		e.Helper()
+		if len(claims) != 1 || claims[0].ID != id || claims[0].OneScope != (id == "a") {
+			e.Fatalf("claimed were %v, and it must be %q alone", claims, id)
+		}
+		return claims[0]
+	}
+	for of, want := range map[string]int{all: 1, scope: 2} {
+		if n := e.statusOf(of).Events; n != want {
+			e.Errorf("in the scope %q there are %d events, and must be %d", of, n, want)
+		}
+	}
+	e.finish(only("x", e.claimOf(all, 10, long)))
+	e.retry(only("a", e.claim(10, long)), 0)
+	if claims := e.claimOf(all, 10, long); len(claims) > 0 {
+		e.Fatalf("claimed were %v, which an inbox with one scope has recorded", claims)
+	}
+	e.record(event("one", "b", 2), true)
+	claims := e.soon(all, 10, long)
+	if len(claims) != 1 || claims[0].ID != "a" || claims[0].OneScope {
+		e.Fatalf("claimed were %v, and it must be the line of the event that was recorded without OneScope", claims)
+	}
+	c := event("one", "c", 3)
+	c.OneScope = true
+	e.record(c, true)
+	e.finish(claims[0])
+	if claims := e.claimOf(all, 10, long); len(claims) > 0 {
+		e.Fatalf("claimed were %v of a line whose last event was recorded with OneScope", claims)
+	}
+}
+
+func overdue[Tx any](e *env[Tx]) {
+	mine, others, third := event("line", "a", 1), event("line", "b", 1), event("line", "d", 1)
+	others.Scope, third.Scope, third.OneScope = "other", "third", true
+	behind := others
+	behind.ID, behind.Version = "c", 2
+	for _, r := range []inbox.Record{mine, others, behind, third} {
+		e.record(r, true)
+	}
+	for of, want := range map[string]inbox.Overdue{scope: {Events: 3}, "other": {Events: 2}, all: {Events: 1, Scope: "third"}} {
+		for e.overdueIn(of, time.Millisecond).Events < want.Events && e.ctx.Err() == nil {
+			e.pause()
+		}
+		got := e.overdueIn(of, time.Millisecond)
+		if got.Events != want.Events || got.Scope == "" || got.Scope == of || want.Scope != "" && got.Scope != want.Scope {
+			e.Errorf("overdue for the scope %q is %+v, and must be %d events of others", of, got, want.Events)
+		}
+		if got := e.overdueIn(of, long); got != (inbox.Overdue{}) {
+			e.Errorf("overdue for an hour in the scope %q is %+v, and nothing is so old", of, got)
+		}
+	}
+	if claims := e.claimOf("third", 10, long); len(claims) != 1 {
+		e.Fatalf("claimed were %v", ids(claims))
+	}
+	if got := e.overdueIn(all, 0); got != (inbox.Overdue{}) {
+		e.Errorf("overdue is %+v, and it is claimed", got)
 	}
 }
 

@@ -21,7 +21,7 @@ type env[Tx any] struct {
 
 const (
 	scope = "inboxtest"
-	all   = ""        // the scope that means all
+	all   = ""        // the scope that means all that were recorded without OneScope
 	long  = time.Hour // a lease that does not end meanwhile
 )
 
@@ -195,6 +195,15 @@ func (e *env[Tx]) statusOf(of string) (s inbox.Status) {
 		return err
 	}))
 	return s
+}
+
+func (e *env[Tx]) overdueIn(of string, longer time.Duration) (o inbox.Overdue) {
+	e.Helper()
+	e.must(e.run(func(tx Tx) (err error) {
+		o, err = e.Store.OverdueTx(e.ctx, tx, of, longer)
+		return err
+	}))
+	return o
 }
 
 func ids(claims []inbox.Claim) (ids []string) {

@@ -96,11 +96,12 @@ func contextEnded[Tx any](e *env[Tx]) {
 	ctx, cancel := cancelled(e.ctx)
 	defer cancel()
 	for name, call := range map[string]func(Tx) error{
-		"RecordTx": func(tx Tx) error { _, err := e.Store.RecordTx(ctx, tx, event("line", "b", 1)); return err },
-		"ClaimTx":  func(tx Tx) error { _, err := e.Store.ClaimTx(ctx, tx, scope, 1, long); return err },
-		"FinishTx": func(tx Tx) error { return e.Store.FinishTx(ctx, tx, c) },
-		"RetryTx":  func(tx Tx) error { return e.Store.RetryTx(ctx, tx, c, 0, "it failed") },
-		"StatusTx": func(tx Tx) error { _, err := e.Store.StatusTx(ctx, tx, scope); return err },
+		"RecordTx":  func(tx Tx) error { _, err := e.Store.RecordTx(ctx, tx, event("line", "b", 1)); return err },
+		"ClaimTx":   func(tx Tx) error { _, err := e.Store.ClaimTx(ctx, tx, scope, 1, long); return err },
+		"FinishTx":  func(tx Tx) error { return e.Store.FinishTx(ctx, tx, c) },
+		"RetryTx":   func(tx Tx) error { return e.Store.RetryTx(ctx, tx, c, 0, "it failed") },
+		"StatusTx":  func(tx Tx) error { _, err := e.Store.StatusTx(ctx, tx, scope); return err },
+		"OverdueTx": func(tx Tx) error { _, err := e.Store.OverdueTx(ctx, tx, scope, long); return err },
 	} {
 		_ = e.InTx(e.ctx, func(tx Tx) error {
 			if err := call(tx); !errors.Is(err, ctx.Err()) {

@@ -65,7 +65,7 @@ func (s *Store[Tx]) RecordTx(ctx context.Context, tx Tx, r inbox.Record) (fresh 
 	if err = errors.Join(err, inbox.CheckRecord(r)); err != nil {
 		return false, err
 	}
-	err = in.Row(ctx, s.sql.record, []any{r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body}, &fresh)
+	err = in.Row(ctx, s.sql.record, []any{r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body, r.OneScope}, &fresh)
 	return fresh && err == nil, wrap("recording an event", err)
 }
 
@@ -84,7 +84,7 @@ func (s *Store[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int,
 	err = in.Rows(ctx, query, args, func(row pgtx.Row) error {
 		c := inbox.Claim{Token: token}
 		defer func() { claims = append(claims, c) }()
-		return row.Scan(&c.Scope, &c.Line)
+		return row.Scan(&c.Scope, &c.Line, &c.OneScope)
 	})
 	if err != nil {
 		return nil, wrap("claiming lines", err)
@@ -159,6 +159,15 @@ func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx, scope string) (status i
 		status.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}
 	return status, wrap("counting events", err)
+}
+
+// OverdueTx implements [inbox.Store].
+func (s *Store[Tx]) OverdueTx(ctx context.Context, tx Tx, scope string, longer time.Duration) (o inbox.Overdue, err error) {
+	in, err := s.session(tx)
+	if err == nil {
+		err = in.Row(ctx, s.sql.overdue, []any{scope, longer.Microseconds()}, &o.Events, &o.Scope)
+	}
+	return o, wrap("counting overdue events", err)
 }
 
 // held ends a claim by making its line due after a while, or returns

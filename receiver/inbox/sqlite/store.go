@@ -29,20 +29,25 @@ func New() *Store { return &Store{} }
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
 const (
-	claimAllLines = claimLinesOf + `surehook_inbox_lines_due WHERE ` + claimLinesDue
+	claimAllLines = claimLinesOf + `surehook_inbox_lines_several_due WHERE one_scope = 0 AND ` + claimLinesDue
 	// The index is named, because statistics of one large scope may speak for the other one,
 	// by which the events of a small scope stand behind those of the large one.
 	claimScopeLines = claimLinesOf + `surehook_inbox_lines_scope_due WHERE scope = ?4 AND ` + claimLinesDue
 
 	claimLinesOf = `UPDATE surehook_inbox_lines SET due_at = ` + now + ` + ?1, token = ?2
 		WHERE (scope, line) IN (SELECT scope, line FROM surehook_inbox_lines INDEXED BY `
-	claimLinesDue = `due_at <= ` + now + ` ORDER BY due_at LIMIT ?3) RETURNING scope, line`
+	claimLinesDue = `due_at <= ` + now + ` ORDER BY due_at LIMIT ?3) RETURNING scope, line, surehook_inbox_lines.one_scope`
 
 	claimEventQuery = `UPDATE surehook_inbox_events SET attempt = attempt + 1, first_at = coalesce(first_at, ` + now + `)
 		WHERE no = (SELECT no FROM surehook_inbox_events WHERE scope = ? AND line = ? ORDER BY version, no LIMIT 1)
 		RETURNING id, type, version, body, attempt, ` + now + ` - first_at`
 
-	statusQuery = `SELECT count(*), count(nullif(reason, '')), min(recorded_at) FROM surehook_inbox_events`
+	statusQuery      = statusWhere + `EXISTS (SELECT 1 FROM surehook_inbox_lines AS l WHERE l.scope = e.scope AND l.line = e.line AND l.one_scope = 0)`
+	scopeStatusQuery = statusWhere + `scope = ?`
+	statusWhere      = `SELECT count(*), count(nullif(reason, '')), min(recorded_at) FROM surehook_inbox_events AS e WHERE `
+
+	overdueQuery = `SELECT count(*), coalesce(min(scope), '') FROM surehook_inbox_lines AS l JOIN surehook_inbox_events AS e USING (scope, line)
+		WHERE due_at <= ` + now + ` - ?2 AND CASE WHEN ?1 = '' THEN one_scope ELSE scope <> ?1 END`
 )
 
 // RecordTx implements [inbox.Store].
@@ -53,8 +58,8 @@ func (*Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, e
 	n, err := exec(ctx, tx, `INSERT INTO surehook_inbox_events (scope, id, line, type, version, body, recorded_at)
 		VALUES (?, ?, ?, ?, ?, ?, `+now+`) ON CONFLICT (scope, id) DO NOTHING`, r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body)
 	if err == nil && n == 1 {
-		_, err = exec(ctx, tx, `INSERT INTO surehook_inbox_lines (scope, line, due_at) VALUES (?, ?, `+now+`)
-			ON CONFLICT (scope, line) DO NOTHING`, r.Scope, r.Line)
+		_, err = exec(ctx, tx, `INSERT INTO surehook_inbox_lines (scope, line, due_at, one_scope) VALUES (?, ?, `+now+`, ?)
+			ON CONFLICT (scope, line) DO UPDATE SET one_scope = excluded.one_scope WHERE one_scope <> excluded.one_scope`, r.Scope, r.Line, r.OneScope)
 	}
 	return n == 1, wrap("recording an event", err)
 }
@@ -102,7 +107,7 @@ func claimLines(ctx context.Context, tx *sql.Tx, scope string, limit int, lease 
 	defer rows.Close()
 	for rows.Next() {
 		c := inbox.Claim{Token: token}
-		if err := rows.Scan(&c.Scope, &c.Line); err != nil {
+		if err := rows.Scan(&c.Scope, &c.Line, &c.OneScope); err != nil {
 			return nil, err
 		}
 		claims = append(claims, c)
@@ -148,13 +153,22 @@ func (*Store) StatusTx(ctx context.Context, tx *sql.Tx, scope string) (s inbox.S
 	var oldest sql.NullInt64
 	query, args := statusQuery, []any{}
 	if scope != "" {
-		query, args = statusQuery+` WHERE scope = ?`, append(args, scope)
+		query, args = scopeStatusQuery, append(args, scope)
 	}
 	err = tx.QueryRowContext(ctx, query, args...).Scan(&s.Events, &s.Failing, &oldest)
 	if oldest.Valid {
 		s.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}
 	return s, wrap("counting events", err)
+}
+
+// OverdueTx implements [inbox.Store].
+func (*Store) OverdueTx(ctx context.Context, tx *sql.Tx, scope string, longer time.Duration) (o inbox.Overdue, err error) {
+	if err := checkTx(tx); err != nil {
+		return o, err
+	}
+	err = tx.QueryRowContext(ctx, overdueQuery, scope, longer.Microseconds()).Scan(&o.Events, &o.Scope)
+	return o, wrap("counting overdue events", err)
 }
 
 // held changes the line of a claim, or returns inbox.ErrLeaseLost.

@@ -34,13 +34,19 @@ func unmigrated(t *testing.T) *sql.DB {
 // Without its tables, or their last migration, a store says what to do.
 func TestNotMigrated(t *testing.T) {
 	older := open(t)
-	_, err := older.Exec("DROP INDEX surehook_inbox_lines_scope_due")
+	_, err := older.Exec("DROP INDEX surehook_inbox_lines_several_due; ALTER TABLE surehook_inbox_lines DROP COLUMN one_scope")
 	require.NoError(t, err)
 	for _, db := range []*sql.DB{unmigrated(t), older} {
-		require.ErrorContains(t, receiver.SQL(db, nil)(t.Context(), func(tx *sql.Tx) error {
-			_, err := sqlite.New().ClaimTx(t.Context(), tx, "s", 10, time.Hour)
-			return err
-		}), "call Migrate before")
+		for _, call := range []func(tx *sql.Tx) error{
+			func(tx *sql.Tx) error { _, err := sqlite.New().ClaimTx(t.Context(), tx, "s", 10, time.Hour); return err },
+			func(tx *sql.Tx) error { _, err := sqlite.New().ClaimTx(t.Context(), tx, "", 10, time.Hour); return err },
+			func(tx *sql.Tx) error {
+				_, err := sqlite.New().RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: "a", Line: "a", Type: "t", Version: 1, Body: []byte("x")})
+				return err
+			},
+		} {
+			require.ErrorContains(t, receiver.SQL(db, nil)(t.Context(), call), "call Migrate before")
+		}
 	}
 }
 
@@ -90,7 +96,7 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, err)
 	insert("small", 1)
 	for what, c := range map[string]struct{ query, want string }{
-		"lines": {sqlite.ClaimAllLines, "USING COVERING INDEX surehook_inbox_lines_due (due_at<?)"},
+		"lines": {sqlite.ClaimAllLines, "USING COVERING INDEX surehook_inbox_lines_several_due (due_at<?)"},
 		"scope": {sqlite.ClaimScopeLines, "USING COVERING INDEX surehook_inbox_lines_scope_due (scope=? AND due_at<?)"},
 		"event": {sqlite.ClaimEvent, "USING COVERING INDEX surehook_inbox_events_line (scope=? AND line=?)"},
 	} {
