@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -17,10 +18,6 @@ import (
 
 // answersKept is for how long a repeat of a request gets the first one's answer.
 const answersKept = 24 * time.Hour
-
-// answersEnd is for how long before its end an answer is not counted on: by the time of the
-// request's transaction it may be gone.
-const answersEnd = 5 * time.Minute
 
 // answers remembers the answers to requests that carried an Idempotency-Key. They
 // are sealed, because some hold a new token or secret, which are kept nowhere else
@@ -74,12 +71,10 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 		})
 		return body, err
 	}
-	asked, err := json.Marshal(request)
+	hash, err := hashOf(request)
 	if err != nil {
 		return body, err
 	}
-	sum := sha256.Sum256(asked)
-	hash := hex.EncodeToString(sum[:])
 	err = a.db.inTx(ctx, func(tx *sql.Tx) error {
 		now := time.Now()
 		if _, err := a.db.exec(ctx, tx, "DELETE FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND created_at <= $4",
@@ -92,7 +87,7 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 			return err
 		}
 		if fresh == 0 {
-			return a.stored(ctx, tx, c, key, hash, &body)
+			return a.stored(ctx, tx, c, key, hash, now, &body)
 		}
 		if body, err = do(tx); err != nil {
 			return err
@@ -107,9 +102,33 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 	return body, err
 }
 
-func (a *answers) stored(ctx context.Context, tx *sql.Tx, c caller, key, hash string, body any) error {
+// answered is the answer to a repeat, if there is one at this time. It changes nothing.
+func answered[B any](ctx context.Context, a *answers, c caller, key string, request any) (body B, repeat bool, err error) {
+	if key == "" {
+		return body, false, nil
+	}
+	hash, err := hashOf(request)
+	if err != nil {
+		return body, false, err
+	}
+	err = a.stored(ctx, nil, c, key, hash, time.Now(), &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return body, false, nil
+	}
+	return body, err == nil, err
+}
+
+func hashOf(request any) (string, error) {
+	asked, err := json.Marshal(request)
+	sum := sha256.Sum256(asked)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// stored reads the answer that is kept at this time, or returns sql.ErrNoRows.
+func (a *answers) stored(ctx context.Context, tx *sql.Tx, c caller, key, hash string, now time.Time, body any) error {
 	var answer, first string
-	err := a.db.row(ctx, tx, "SELECT answer, request_hash FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3", c.id, c.path, key).Scan(&answer, &first)
+	err := a.db.row(ctx, tx, "SELECT answer, request_hash FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND created_at > $4",
+		c.id, c.path, key, now.Add(-answersKept).UnixMicro()).Scan(&answer, &first)
 	if err != nil {
 		return err
 	}
@@ -122,18 +141,6 @@ func (a *answers) stored(ctx context.Context, tx *sql.Tx, c caller, key, hash st
 		return err
 	}
 	return json.Unmarshal(text, body)
-}
-
-// known tells whether there is an answer to a request with a key already, which is kept until
-// the request is served.
-func (a *answers) known(ctx context.Context, c caller, key string) (bool, error) {
-	if key == "" {
-		return false, nil
-	}
-	var n int
-	err := a.db.row(ctx, nil, "SELECT count(*) FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND created_at > $4",
-		c.id, c.path, key, time.Now().Add(answersEnd-answersKept).UnixMicro()).Scan(&n)
-	return n > 0, err
 }
 
 // bound keeps a sealed answer from being moved to another row.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/surehook/surehook/sender"
@@ -12,7 +13,7 @@ import (
 // request the URL stands, and subscription the id that the challenge names, which need not
 // be stored yet.
 func (s *service) challenged(ctx context.Context, owner, subscription, url, at string) error {
-	if s.challenger == nil {
+	if s.challenger == nil || url == "" {
 		return nil
 	}
 	keyring, err := s.registry.Keyring(ctx, owner)
@@ -29,15 +30,18 @@ func (s *service) challenged(ctx context.Context, owner, subscription, url, at s
 	return err
 }
 
-// challengedOnce is challenged, for a request that can be repeated: a repeat is answered
-// without asking again, unless the first one's answer is about to be forgotten.
-func (s *service) challengedOnce(ctx context.Context, c caller, key, owner, url, at string) error {
-	if s.challenger == nil || url == "" {
-		return nil
+// challengedOnce is once for a request about a callback URL, which challenge has prove itself
+// before. A repeat is answered without asking again, and by what is read here: whatever comes
+// to once was challenged, so an answer that is forgotten meanwhile lets no URL pass.
+func challengedOnce[B any](ctx context.Context, s *service, c caller, key string, request any, challenge func() error, do func(tx *sql.Tx) (B, error)) (body B, err error) {
+	if s.challenger != nil {
+		body, repeat, err := answered[B](ctx, s.answers, c, key, request)
+		if err != nil || repeat {
+			return body, err
+		}
+		if err := challenge(); err != nil {
+			return body, err
+		}
 	}
-	known, err := s.answers.known(ctx, c, key)
-	if err != nil || known {
-		return err
-	}
-	return s.challenged(ctx, owner, newID("wsub_"), url, at)
+	return once(ctx, s.answers, c, key, request, do)
 }

@@ -97,10 +97,10 @@ func (s *server) submitJob(ctx context.Context, c caller, in *submitJob) (*submi
 	if err != nil {
 		return nil, err
 	}
-	if err := s.challengedOnce(ctx, c, in.Key, c.id, in.Body.CallbackURL, "body.callback_url"); err != nil {
-		return nil, jobRefusal(err)
+	challenge := func() error {
+		return s.challenged(ctx, c.id, newID("wsub_"), in.Body.CallbackURL, "body.callback_url")
 	}
-	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Job, error) {
+	body, err := challengedOnce(ctx, s.service, c, in.Key, in.Body, challenge, func(tx *sql.Tx) (Job, error) {
 		var made jobs.Submitted
 		if err := s.checked(ctx, tx, c, in.Body.Kind, input); err != nil {
 			return Job{}, err

@@ -159,24 +159,19 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 	if err := errors.Join(textOnly("body.description", in.Body.Description), textOnly("body.subscriber_id", owner)); err != nil {
 		return nil, err
 	}
-	if err := s.challengedOnce(ctx, c, in.Key, owner, in.Body.URL, "body.url"); err != nil {
-		if errors.Is(err, sender.ErrNotFound) {
-			err = invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
-		}
-		return nil, err
-	}
-	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Subscription, error) {
+	challenge := func() error { return s.challenged(ctx, owner, newID("wsub_"), in.Body.URL, "body.url") }
+	body, err := challengedOnce(ctx, s.service, c, in.Key, in.Body, challenge, func(tx *sql.Tx) (Subscription, error) {
 		if err := s.roomForSubscription(ctx, tx, c); err != nil {
 			return Subscription{}, err
 		}
 		made, err := s.subscribeTx(ctx, tx, sender.NewSubscription{
 			Subscriber: owner, URL: in.Body.URL, EventTypes: in.Body.EventTypes, Filter: expression(in.Body.Filter), Description: in.Body.Description, Settings: in.Body.failing(in.Body.settings(sender.Settings{})),
 		})
-		if errors.Is(err, sender.ErrNotFound) {
-			return Subscription{}, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
-		}
 		return viewSubscription(made), err
 	})
+	if errors.Is(err, sender.ErrNotFound) {
+		err = invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", owner))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -242,10 +237,8 @@ func (s *server) changeSubscription(ctx context.Context, c caller, in *changeSub
 			return nil, err
 		}
 	}
-	if err := s.challengedAnew(ctx, c, in); err != nil {
-		return nil, err
-	}
-	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (Subscription, error) {
+	challenge := func() error { return s.challengedAnew(ctx, c, in) }
+	body, err := challengedOnce(ctx, s.service, c, in.Key, in.Body, challenge, func(tx *sql.Tx) (Subscription, error) {
 		return s.changeTx(ctx, tx, c, in.ID, in.Body, take)
 	})
 	if err != nil {
@@ -297,11 +290,8 @@ func (n *SubscriptionChange) of(sub *sender.Subscription) (change sender.Subscri
 
 // challengedAnew is challenged, for a URL that is another one.
 func (s *server) challengedAnew(ctx context.Context, c caller, in *changeSubscription) error {
-	if s.challenger == nil || in.Body.URL == nil {
+	if in.Body.URL == nil {
 		return nil
-	}
-	if known, err := s.answers.known(ctx, c, in.Key); err != nil || known {
-		return err
 	}
 	was, err := s.readOwn(ctx, c, in.ID)
 	if err != nil || was.URL == *in.Body.URL {
