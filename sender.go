@@ -101,6 +101,10 @@ type SenderConfig struct {
 	// PublishCheck refuses payloads: see [sender.PublisherConfig].Check.
 	PublishCheck func(ctx context.Context, p sender.Payload) error
 
+	// RequireSubscriber refuses events that name no subscriber, so that none goes to all by
+	// mistake: see [sender.PublisherConfig].
+	RequireSubscriber bool
+
 	// PublishHooks are called at each publish.
 	PublishHooks sender.PublishHooks
 
@@ -136,7 +140,9 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s := &Sender[Tx]{}
 	var errs [6]error
 	s.Dispatcher, errs[0] = dispatch.New(store, keys, &d)
-	p := sender.PublisherConfig{MaxBodyBytes: c.MaxBodyBytes, Now: c.Now, Traceparent: c.Traceparent, Check: c.PublishCheck, Hooks: c.PublishHooks}
+	p := sender.PublisherConfig{
+		MaxBodyBytes: c.MaxBodyBytes, Now: c.Now, Traceparent: c.Traceparent, Check: c.PublishCheck, RequireSubscriber: c.RequireSubscriber, Hooks: c.PublishHooks,
+	}
 	if c.Catalogue != nil {
 		p.PayloadVersion, p.Check = c.Catalogue.PayloadVersion, c.checkPayload
 	}

@@ -209,6 +209,33 @@ func TestPartsAgree(t *testing.T) {
 	require.ErrorContains(t, err, "1000")
 }
 
+// An event that names nobody goes to all, unless that must be said by another publisher.
+func TestRequireSubscriber(t *testing.T) {
+	s, err := newSender(t, &surehook.SenderConfig{RequireSubscriber: true})
+	require.NoError(t, err)
+	e := sender.Event{Type: "a.b", Object: sender.Object{Type: "o", ID: "1"}}
+	bad := e
+	bad.Type = "a..b"
+	_, err = s.PublishMany(t.Context(), []sender.Event{bad})
+	require.ErrorIs(t, err, sender.ErrInvalidEvent)
+	require.ErrorContains(t, err, "type")
+	require.ErrorContains(t, err, "subscriber is empty, and RequireSubscriber is set: name the one that the event is for")
+	_, err = s.Publish(t.Context(), e)
+	require.ErrorIs(t, err, sender.ErrInvalidEvent)
+	customer, _, err := s.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	e.Subscriber = customer.ID
+	ref, err := s.Publish(t.Context(), e)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, ref.Version, "nothing was written before")
+
+	s, err = newSender(t, nil)
+	require.NoError(t, err)
+	e.Subscriber = ""
+	_, err = s.Publish(t.Context(), e)
+	require.NoError(t, err)
+}
+
 // A payload version that no process could make an older one of is refused before it is stored.
 func TestUnknownPayloadVersion(t *testing.T) {
 	types, err := catalogue.New([]catalogue.Type{{

@@ -39,6 +39,11 @@ type PublisherConfig struct {
 	// the schemas of a catalogue.
 	Check func(ctx context.Context, p Payload) error
 
+	// RequireSubscriber refuses an event that names no Subscriber, with ErrInvalidEvent: every
+	// subscriber would get it, also if the field was only forgotten. What is meant for all
+	// then goes through another Publisher on the same store.
+	RequireSubscriber bool
+
 	// Hooks are called at each publish.
 	Hooks PublishHooks
 }
@@ -53,6 +58,7 @@ type Publisher[Tx any] struct {
 	traceparent func(ctx context.Context) string
 	newest      func(eventType string) string
 	check       func(ctx context.Context, p Payload) error
+	addressed   bool
 	hooks       PublishHooks
 }
 
@@ -72,7 +78,7 @@ func NewPublisher[Tx any](store Outbox[Tx], cfg *PublisherConfig) (*Publisher[Tx
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p := &Publisher[Tx]{store: store, maxBody: c.MaxBodyBytes, now: c.Now, traceparent: c.Traceparent, newest: c.PayloadVersion, check: c.Check, hooks: c.Hooks}
+	p := &Publisher[Tx]{store: store, maxBody: c.MaxBodyBytes, now: c.Now, traceparent: c.Traceparent, newest: c.PayloadVersion, check: c.Check, addressed: c.RequireSubscriber, hooks: c.Hooks}
 	if p.maxBody == 0 {
 		p.maxBody = 1 << 20
 	}
@@ -203,6 +209,9 @@ func (p *Publisher[Tx]) draft(ctx context.Context, e Event, now time.Time) (Draf
 		e.PayloadVersion = p.newest(e.Type)
 	}
 	data, err := e.checked()
+	if p.addressed && e.Subscriber == "" {
+		err = errors.Join(err, fmt.Errorf("%w: subscriber is empty, and RequireSubscriber is set: name the one that the event is for, or publish what is for all by a Publisher without RequireSubscriber", ErrInvalidEvent))
+	}
 	if err != nil {
 		return Draft{}, err
 	}
