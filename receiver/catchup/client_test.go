@@ -168,7 +168,7 @@ func TestClientFindsTheWayBehindAnEvent(t *testing.T) {
 
 // Little of an event is ever in memory, however large it is.
 func TestClientKeepsNothingOfALargeEvent(t *testing.T) {
-	const size = 4 << 20
+	const size = 1 << 20
 	for name, filler := range map[string]string{"a string": "x", "white space": " ", "small values": "1,"} {
 		head, tail := `{"data":[["`, `"]],"next_cursor":"c"}`
 		if name != "a string" {

@@ -72,7 +72,7 @@ func (v *versioned) publish(data string) {
 func (v *versioned) run(convert sender.Convert, store dispatch.Store, d time.Duration, status int) map[string][]string {
 	v.T.Helper()
 	endpoint := sendertest.NewRoundTripper(slices.Repeat([]sendertest.Step{sendertest.Status(status)}, 100)...)
-	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, Logger: slog.New(slog.NewTextHandler(v.log, nil)),
+	stop := v.Start(v.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Convert: convert, MaxIdle: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(v.log, nil)),
 		Hooks: dispatch.Hooks{PutOff: func(_ context.Context, p dispatch.PutOff) { v.putOff.Add(p.Reason) }},
 	}))
 	time.Sleep(d)

@@ -33,7 +33,7 @@ var (
 func TestManyAttempts(t *testing.T) {
 	want := *attempts
 	if race.Enabled { // there are no goroutines to race: it is about the code's own
-		want /= 8
+		want /= 40
 	}
 	// The simulation makes much short-lived garbage and has little live memory.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))

@@ -142,7 +142,7 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 50 {
 				wg.Go(func() {
-					for range 20 {
+					for range 4 {
 						if text := post(); text != "" {
 							t.Error(text)
 							return
