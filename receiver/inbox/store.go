@@ -29,10 +29,10 @@ type Store[Tx any] interface {
 	// the event that was recorded first. It leaves the lines of other scopes alone; an
 	// empty scope means all lines but those into which the last event was recorded with
 	// OneScope. A claim has a token that no claim had before, not even one that was rolled
-	// back. It counts as an attempt, and the line is due again when the lease has ended. No line is given to two transactions at a time:
-	// lines that others have locked are passed over, or waited for where the database has
-	// a single writer. The cost grows with the number of claims, not with the events that
-	// wait, in this scope or in others.
+	// back. It counts as an attempt, and the line is due again when the lease has ended. No
+	// line is given to two transactions at a time: lines that others have locked are passed
+	// over, or waited for where the database has a single writer. The cost grows with the
+	// number of claims, not with the events that wait, in this scope or in others.
 	ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]Claim, error)
 
 	// FinishTx removes the event, and makes the next one of its line due now. It
