@@ -76,28 +76,15 @@ func once[B any](ctx context.Context, a *answers, c caller, key string, request 
 		return body, err
 	}
 	err = a.db.inTx(ctx, func(tx *sql.Tx) error {
-		now := time.Now()
-		if _, err := a.db.exec(ctx, tx, "DELETE FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND created_at <= $4",
-			c.id, c.path, key, now.Add(-answersKept).UnixMicro()); err != nil {
-			return err
-		}
 		// A second request with the same key waits here until the first one has ended.
-		fresh, err := a.db.exec(ctx, tx, "INSERT INTO server_answers VALUES ($1, $2, $3, $4, '', $5) ON CONFLICT DO NOTHING", c.id, c.path, key, hash, now.UnixMicro())
-		if err != nil {
+		since, err := a.hold(ctx, tx, c, key, hash, answersKept, &body)
+		if err != nil || since == 0 {
 			return err
-		}
-		if fresh == 0 {
-			return a.stored(ctx, tx, c, key, hash, now, &body)
 		}
 		if body, err = do(tx); err != nil {
 			return err
 		}
-		text, err := asJSON(body)
-		if err != nil {
-			return err
-		}
-		_, err = a.db.exec(ctx, tx, "UPDATE server_answers SET answer = $1 WHERE caller = $2 AND path = $3 AND key = $4", a.sealed(text, bound(c, key)), c.id, c.path, key)
-		return err
+		return a.keep(ctx, tx, c, key, since, body)
 	})
 	return body, err
 }
@@ -118,10 +105,40 @@ func answered[B any](ctx context.Context, a *answers, c caller, key string, requ
 	return body, err == nil, err
 }
 
+// hashOf tells requests apart.
 func hashOf(request any) (string, error) {
 	asked, err := json.Marshal(request)
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:]), err
+}
+
+// hold takes a key for a request, and returns since when it has it. It returns 0 if there is an
+// answer, which it reads into body. A key that was held for a time without an answer is free.
+func (a *answers) hold(ctx context.Context, tx *sql.Tx, c caller, key, hash string, held time.Duration, body any) (since int64, err error) {
+	now := time.Now()
+	if _, err := a.db.exec(ctx, tx, "DELETE FROM server_answers WHERE caller = $1 AND path = $2 AND key = $3 AND (created_at <= $4 OR answer = '' AND created_at <= $5)",
+		c.id, c.path, key, now.Add(-answersKept).UnixMicro(), now.Add(-held).UnixMicro()); err != nil {
+		return 0, err
+	}
+	fresh, err := a.db.exec(ctx, tx, "INSERT INTO server_answers VALUES ($1, $2, $3, $4, '', $5) ON CONFLICT DO NOTHING", c.id, c.path, key, hash, now.UnixMicro())
+	if err != nil {
+		return 0, err
+	}
+	if fresh == 0 {
+		return 0, a.stored(ctx, tx, c, key, hash, now, body)
+	}
+	return now.UnixMicro(), nil
+}
+
+// keep stores the answer to the request that holds a key since then.
+func (a *answers) keep(ctx context.Context, tx *sql.Tx, c caller, key string, since int64, body any) error {
+	text, err := asJSON(body)
+	if err != nil {
+		return err
+	}
+	_, err = a.db.exec(ctx, tx, "UPDATE server_answers SET answer = $1 WHERE caller = $2 AND path = $3 AND key = $4 AND created_at = $5",
+		a.sealed(text, bound(c, key)), c.id, c.path, key, since)
+	return err
 }
 
 // stored reads the answer that is kept at this time, or returns sql.ErrNoRows.
@@ -135,6 +152,9 @@ func (a *answers) stored(ctx context.Context, tx *sql.Tx, c caller, key, hash st
 	if first != hash {
 		return problem(http.StatusConflict, "the Idempotency-Key was used with another request: give each request a key of its own",
 			Detail{Location: "header.Idempotency-Key", Message: "it was used with another body"})
+	}
+	if answer == "" {
+		return unavailable("the first request with this Idempotency-Key is still under way: ask again", errUnderWay)
 	}
 	text, err := a.open(answer, bound(c, key))
 	if err != nil {

@@ -113,8 +113,12 @@ type (
 		Since          time.Time `query:"since" doc:"The event was published at it or later."`
 		Until          time.Time `query:"until" doc:"The event was published before it."`
 	}
-	deliveryID struct {
+	DeliveryPath struct {
 		ID string `path:"id" doc:"The delivery's id."`
+	}
+	keyedDelivery struct {
+		DeliveryPath
+		Keyed
 	}
 )
 
@@ -189,7 +193,7 @@ func (s *service) record(ctx context.Context, c caller, id string) (DeliveryReco
 	return r, nil
 }
 
-func (s *server) getDelivery(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
+func (s *server) getDelivery(ctx context.Context, c caller, in *DeliveryPath) (*answer[DeliveryRecord], error) {
 	r, err := s.record(ctx, c, in.ID)
 	if err != nil {
 		return nil, err
@@ -197,27 +201,37 @@ func (s *server) getDelivery(ctx context.Context, c caller, in *deliveryID) (*an
 	return &answer[DeliveryRecord]{r}, nil
 }
 
-func (s *server) passOver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
-	err := s.deliveriesOf(c).PassOver(ctx, in.ID)
-	switch {
-	case errors.Is(err, sender.ErrNotFound):
-		err = notFound("delivery")
-	case errors.Is(err, sender.ErrStatus):
-		err = problem(http.StatusConflict, "it holds nothing back: pass over a dead letter whose subscription has hold_dead, and whose holds_back is true")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.getDelivery(ctx, c, in)
+func (s *server) passOver(ctx context.Context, c caller, in *keyedDelivery) (*answer[DeliveryRecord], error) {
+	return s.act(ctx, c, in, func(ctx context.Context, own deliveries) error {
+		err := own.PassOver(ctx, in.ID)
+		if errors.Is(err, sender.ErrStatus) {
+			err = problem(http.StatusConflict, "it holds nothing back: pass over a dead letter whose subscription has hold_dead, and whose holds_back is true")
+		}
+		return err
+	})
 }
 
-func (s *server) redeliver(ctx context.Context, c caller, in *deliveryID) (*answer[DeliveryRecord], error) {
-	err := s.deliveriesOf(c).Redeliver(ctx, in.ID)
-	if errors.Is(err, sender.ErrNotFound) {
-		err = notFound("delivery")
-	}
+func (s *server) redeliver(ctx context.Context, c caller, in *keyedDelivery) (*answer[DeliveryRecord], error) {
+	return s.act(ctx, c, in, func(ctx context.Context, own deliveries) error { return own.Redeliver(ctx, in.ID) })
+}
+
+// act does something with a delivery, and answers with its record as it is then.
+func (s *server) act(ctx context.Context, c caller, in *keyedDelivery, do func(ctx context.Context, own deliveries) error) (*answer[DeliveryRecord], error) {
+	body, err := onceApart(ctx, s.answers, c, in.Key, nil, apart, func(ctx context.Context) (DeliveryRecord, error) {
+		if err := do(ctx, s.deliveriesOf(c)); errors.Is(err, sender.ErrNotFound) {
+			return DeliveryRecord{}, notFound("delivery")
+		} else if err != nil {
+			return DeliveryRecord{}, err
+		}
+		return s.record(ctx, c, in.ID)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return s.getDelivery(ctx, c, in)
+	if in.Key != "" { // what was redacted since the first request is not said to a repeat
+		if now, err := s.record(ctx, c, in.ID); err == nil && now.Payload == "" {
+			body = now
+		}
+	}
+	return &answer[DeliveryRecord]{body}, nil
 }

@@ -30,8 +30,8 @@ func (s *server) document() ([]byte, error) {
 	all := described()
 	for _, kind := range []string{"paths", "webhooks"} {
 		for path, item := range doc[kind].(node) {
-			for method, op := range item.(node) {
-				if err := describeOperation(kind, path, method, op.(node), all); err != nil {
+			for _, op := range item.(node) {
+				if err := describeOperation(kind, path, op.(node), all); err != nil {
 					return nil, err
 				}
 			}
@@ -70,13 +70,10 @@ func typeJobs(schemas node) {
 	}
 }
 
-func describeOperation(kind, path, method string, op node, all map[string]words) error {
+func describeOperation(kind, path string, op node, all map[string]words) error {
 	w, ok := all[op["operationId"].(string)]
 	if ok {
 		op["description"] = strings.TrimSpace(w.about + " " + str(op["description"]))
-	}
-	if kind == "paths" && method != "get" && !takes(op, "Idempotency-Key") {
-		op["description"] = str(op["description"]) + " It passes an Idempotency-Key over: a repeat is a call of its own."
 	}
 	if op["security"] == nil {
 		op["security"] = []any{}
@@ -117,11 +114,6 @@ func describeResponse(path, status string, r node) {
 
 func problemContent() node {
 	return node{"application/problem+json": node{"schema": node{"$ref": "#/components/schemas/Problem"}}}
-}
-
-// takes tells whether an operation has a parameter.
-func takes(op node, name string) bool {
-	return slices.ContainsFunc(list(op["parameters"]), func(p any) bool { return p.(node)["name"] == name })
 }
 
 // idOf is an id such as a path takes.

@@ -178,7 +178,7 @@ type exportAnswer struct {
 	Body func(huma.Context)
 }
 
-func (s *server) getExport(ctx context.Context, c caller, in *jobID) (*exportAnswer, error) {
+func (s *server) getExport(ctx context.Context, c caller, in *JobPath) (*exportAnswer, error) {
 	done, err := s.maySend(c)
 	if err != nil {
 		return nil, err

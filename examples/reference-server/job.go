@@ -79,8 +79,12 @@ type (
 		Location string `header:"Location"`
 		Body     Job
 	}
-	jobID struct {
+	JobPath struct {
 		ID string `path:"id" doc:"The job's id."`
+	}
+	cancelJob struct {
+		JobPath
+		Keyed
 	}
 )
 
@@ -136,7 +140,7 @@ func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List
 // key names a job that the caller may see: the operator, everybody's.
 func (c caller) key(id string) jobs.Key { return jobs.Key{ID: id, Owner: c.scope()} }
 
-func (s *server) getJob(ctx context.Context, c caller, in *jobID) (*answer[Job], error) {
+func (s *server) getJob(ctx context.Context, c caller, in *JobPath) (*answer[Job], error) {
 	j, err := s.jobs.Get(ctx, c.key(in.ID))
 	if err != nil {
 		return nil, jobRefusal(err)
@@ -144,12 +148,23 @@ func (s *server) getJob(ctx context.Context, c caller, in *jobID) (*answer[Job],
 	return &answer[Job]{viewJob(j)}, nil
 }
 
-func (s *server) cancelJob(ctx context.Context, c caller, in *jobID) (*answer[Job], error) {
-	j, err := s.jobs.Cancel(ctx, c.key(in.ID))
+func (s *server) cancelJob(ctx context.Context, c caller, in *cancelJob) (*answer[Job], error) {
+	var j jobs.Job // stays empty if it is a repeat
+	body, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (_ Job, err error) {
+		j, err = s.jobs.CancelTx(ctx, tx, c.key(in.ID))
+		return viewJob(j), err
+	})
 	if err != nil {
 		return nil, jobRefusal(err)
 	}
-	return &answer[Job]{viewJob(j)}, nil
+	switch {
+	case j.Status.Finished():
+		s.finished(ctx, j)
+	case j.ID != "":
+		// It changes nothing, and lets its worker know at once. It may have ended meanwhile.
+		_, _ = s.jobs.Cancel(ctx, c.key(in.ID))
+	}
+	return &answer[Job]{body}, nil
 }
 
 func jobRefusal(err error) error {

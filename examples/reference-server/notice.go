@@ -35,13 +35,14 @@ type listNotices struct {
 	Unacknowledged bool   `query:"unacknowledged" doc:"Only those that nobody has acknowledged."`
 }
 
-type noticeID struct {
+type acknowledgeNotice struct {
 	ID string `path:"id" doc:"The notice's id."`
+	Keyed
 }
 
 func (s *server) noticeOperations() {
 	handle(s, operation{method: http.MethodGet, path: "/notices", id: "list-notices", summary: "List notices, newest first", tag: "Notices"}, s.listNotices)
-	handle(s, operation{method: http.MethodPost, path: "/notices/{id}/acknowledge", id: "acknowledge-notice", summary: "Acknowledge a notice", tag: "Notices"}, s.acknowledge)
+	handle(s, operation{method: http.MethodPost, path: "/notices/{id}/acknowledge", id: "acknowledge-notice", summary: "Acknowledge a notice", tag: "Notices", errors: []int{http.StatusConflict}}, s.acknowledge)
 }
 
 func (s *server) listNotices(ctx context.Context, c caller, in *listNotices) (*answer[List[Notice]], error) {
@@ -56,13 +57,16 @@ func (s *server) listNotices(ctx context.Context, c caller, in *listNotices) (*a
 	return listOf("notices", page, next, viewNotice), nil
 }
 
-func (s *server) acknowledge(ctx context.Context, c caller, in *noticeID) (*answer[Notice], error) {
-	n, err := s.history.Acknowledge(ctx, in.ID, c.scope())
-	if errors.Is(err, sender.ErrNotFound) {
-		err = notFound("notice")
-	}
+func (s *server) acknowledge(ctx context.Context, c caller, in *acknowledgeNotice) (*answer[Notice], error) {
+	body, err := onceApart(ctx, s.answers, c, in.Key, nil, apart, func(ctx context.Context) (Notice, error) {
+		n, err := s.history.Acknowledge(ctx, in.ID, c.scope())
+		if errors.Is(err, sender.ErrNotFound) {
+			err = notFound("notice")
+		}
+		return viewNotice(n), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &answer[Notice]{viewNotice(n)}, nil
+	return &answer[Notice]{body}, nil
 }

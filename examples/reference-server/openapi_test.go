@@ -73,8 +73,9 @@ func TestOpenAPI(t *testing.T) {
 			if strings.HasPrefix(path, "/subscribers/") {
 				require.Contains(t, o["responses"], "404", at)
 			}
-			if method != "get" && !strings.Contains(fmt.Sprint(o["parameters"]), "Idempotency-Key") {
-				require.Contains(t, o["description"], "It passes an Idempotency-Key over", at)
+			if method != "get" {
+				require.Contains(t, fmt.Sprint(o["parameters"]), "Idempotency-Key", at)
+				require.Contains(t, o["responses"], "409", at)
 			}
 			if body, ok := o["requestBody"].(object); ok {
 				for _, media := range body["content"].(object) {

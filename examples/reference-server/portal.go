@@ -32,6 +32,7 @@ type PortalLink struct {
 
 type openPortal struct {
 	SubscriberPath
+	Keyed
 	Body *OpenPortal
 }
 
@@ -59,44 +60,50 @@ func (s *server) portalOperations() {
 	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/portal", id: "open-portal", summary: "Make a link to a subscriber's portal", tag: "Subscribers", who: operatorOnly, shows: true, errors: []int{http.StatusConflict}}, s.openPortal)
 }
 
-func (s *server) openPortal(ctx context.Context, _ caller, in *openPortal) (*answer[PortalLink], error) {
+func (s *server) openPortal(ctx context.Context, c caller, in *openPortal) (*answer[PortalLink], error) {
 	if in.ID == sender.Operator {
 		return nil, problem(http.StatusConflict, "the operator has the console, at /console/")
 	}
+	link, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (PortalLink, error) { return s.portalLink(ctx, tx, in.ID, in.Body) })
+	if err != nil {
+		return nil, err
+	}
+	return &answer[PortalLink]{link}, nil
+}
+
+// portalLink makes a link to a subscriber's portal. With a nil tx it reads what is committed.
+func (s *server) portalLink(ctx context.Context, tx *sql.Tx, id string, asked *OpenPortal) (PortalLink, error) {
 	var name string
-	err := s.db.row(ctx, nil, "SELECT name FROM server_subscribers WHERE id = $1 AND deleted_at IS NULL", in.ID).Scan(&name)
+	err := s.db.row(ctx, tx, "SELECT name FROM server_subscribers WHERE id = $1 AND deleted_at IS NULL", id).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = notFound("subscriber")
 	}
 	if err != nil {
-		return nil, err
+		return PortalLink{}, err
 	}
-	grant := portal.Grant{Subscriber: in.ID, Name: oneLine(name), TTL: 5 * time.Minute}
-	if in.Body != nil {
-		grant.By = oneLine(in.Body.By)
-		if in.Body.TTLSeconds > 0 {
-			grant.TTL = time.Duration(in.Body.TTLSeconds) * time.Second
+	grant := portal.Grant{Subscriber: id, Name: oneLine(name), TTL: 5 * time.Minute}
+	if asked != nil {
+		grant.By = oneLine(asked.By)
+		if asked.TTLSeconds > 0 {
+			grant.TTL = time.Duration(asked.TTLSeconds) * time.Second
 		}
 	}
 	token, err := s.portal.Token(grant)
 	if err != nil {
-		return nil, err
+		return PortalLink{}, err
 	}
-	return &answer[PortalLink]{PortalLink{
+	return PortalLink{
 		Path: portalRoot + "/#" + token, Action: portalRoot + "/open", Token: token, ExpiresAt: time.Now().Add(grant.TTL).UTC().Truncate(time.Second),
-	}}, nil
+	}, nil
 }
 
 // portalOf is the link of the console's pages to a subscriber's portal.
 func (s *server) portalOf(ctx context.Context, subscriber, by string) (string, error) {
-	made, err := s.openPortal(ctx, caller{}, &openPortal{SubscriberPath: SubscriberPath{ID: subscriber}, Body: &OpenPortal{By: by}})
+	link, err := s.portalLink(ctx, nil, subscriber, &OpenPortal{By: by})
 	if p := (*Problem)(nil); errors.As(err, &p) && p.Status == http.StatusNotFound {
 		return "", sender.ErrNotFound // it is deleted
 	}
-	if err != nil {
-		return "", err
-	}
-	return made.Body.Path, nil
+	return link.Path, err
 }
 
 // oneLine is a text as a page shows it in one line, in up to 255 bytes.

@@ -22,6 +22,7 @@ type Redacted struct {
 }
 
 type redactObject struct {
+	Keyed
 	Body NewRedaction
 }
 
@@ -29,33 +30,37 @@ type redactObject struct {
 const redactTime = time.Minute
 
 func (s *server) redactOperations() {
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/redact", id: "redact-subscriber", summary: "Remove the bodies of a subscriber's events", tag: "Subscribers", who: operatorOnly}, s.redactSubscriber)
-	handle(s, operation{method: http.MethodPost, path: "/redactions", id: "redact-object", summary: "Remove the bodies of an object's events", tag: "Events", who: operatorOnly}, s.redactObject)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/redact", id: "redact-subscriber", summary: "Remove the bodies of a subscriber's events", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusConflict}}, s.redactSubscriber)
+	handle(s, operation{method: http.MethodPost, path: "/redactions", id: "redact-object", summary: "Remove the bodies of an object's events", tag: "Events", who: operatorOnly, errors: []int{http.StatusConflict}}, s.redactObject)
 }
 
-func (s *server) redactSubscriber(ctx context.Context, _ caller, in *SubscriberPath) (*answer[Redacted], error) {
-	return s.redact(ctx, history.Redaction{Subscriber: in.ID})
+func (s *server) redactSubscriber(ctx context.Context, c caller, in *keyedSubscriber) (*answer[Redacted], error) {
+	return s.redact(ctx, c, in.Key, history.Redaction{Subscriber: in.ID})
 }
 
-func (s *server) redactObject(ctx context.Context, _ caller, in *redactObject) (*answer[Redacted], error) {
+func (s *server) redactObject(ctx context.Context, c caller, in *redactObject) (*answer[Redacted], error) {
 	o := in.Body.Object
 	if err := errors.Join(textOnly("body.object.type", o.Type), textOnly("body.object.id", o.ID)); err != nil {
 		return nil, err
 	}
-	return s.redact(ctx, history.Redaction{Object: sender.Object(o)})
+	return s.redact(ctx, c, in.Key, history.Redaction{Object: sender.Object(o)})
 }
 
-func (s *server) redact(ctx context.Context, r history.Redaction) (*answer[Redacted], error) {
-	limited, cancel := context.WithTimeout(ctx, redactTime)
-	defer cancel()
-	n, err := s.history.Redact(limited, r)
-	switch {
-	case errors.Is(err, sender.ErrNotFound):
-		return nil, notFound("subscriber")
-	case err != nil && n > 0:
-		return nil, unavailable(fmt.Sprintf("%d events were redacted, and not all: ask again for the others", n), err)
-	case err != nil:
+func (s *server) redact(ctx context.Context, c caller, key string, r history.Redaction) (*answer[Redacted], error) {
+	body, err := onceApart(ctx, s.answers, c, key, r, redactTime, func(ctx context.Context) (Redacted, error) {
+		limited, cancel := context.WithTimeout(ctx, redactTime)
+		defer cancel()
+		n, err := s.history.Redact(limited, r)
+		switch {
+		case errors.Is(err, sender.ErrNotFound):
+			err = notFound("subscriber")
+		case err != nil && n > 0:
+			err = unavailable(fmt.Sprintf("%d events were redacted, and not all: ask again for the others", n), err)
+		}
+		return Redacted{n}, err
+	})
+	if err != nil {
 		return nil, err
 	}
-	return &answer[Redacted]{Redacted{n}}, nil
+	return &answer[Redacted]{body}, nil
 }

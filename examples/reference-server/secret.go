@@ -41,7 +41,7 @@ type (
 		Keyed
 		Body *RotateSecret
 	}
-	rotateToken struct {
+	keyedSubscriber struct {
 		SubscriberPath
 		Keyed
 	}
@@ -51,8 +51,8 @@ type (
 func (s *server) secretOperations() {
 	handle(s, operation{method: http.MethodGet, path: "/subscribers/sub_operator/secret", id: "get-operator-secret", summary: "Show the operator's signing secret", tag: "Secrets", who: operatorOnly, shows: true}, s.operatorSecret)
 	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/rotate", id: "rotate-secret", summary: "Replace the signing secret, with an overlap", tag: "Secrets", shows: true, errors: []int{http.StatusConflict}}, s.rotateSecret)
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/activate", id: "activate-secret", summary: "Sign with the new secret from now on", tag: "Secrets", status: http.StatusNoContent}, s.activateSecret)
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/retire", id: "retire-secret", summary: "End the previous secret now", tag: "Secrets", status: http.StatusNoContent}, s.retireSecret)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/activate", id: "activate-secret", summary: "Sign with the new secret from now on", tag: "Secrets", status: http.StatusNoContent, errors: []int{http.StatusConflict}}, s.activateSecret)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/secret/retire", id: "retire-secret", summary: "End the previous secret now", tag: "Secrets", status: http.StatusNoContent, errors: []int{http.StatusConflict}}, s.retireSecret)
 	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/token/rotate", id: "rotate-token", summary: "Replace the bearer token", tag: "Secrets", shows: true, errors: []int{http.StatusConflict}}, s.rotateToken)
 }
 
@@ -97,12 +97,18 @@ func (s *server) rotate(ctx context.Context, tx *sql.Tx, subscriber string, aske
 	return RotatedSecret{secret.Reveal(), until, now.Add(asked.After)}, err
 }
 
-func (s *server) activateSecret(ctx context.Context, _ caller, in *SubscriberPath) (*struct{}, error) {
-	return nil, ofSubscriber(s.db.inTx(ctx, func(tx *sql.Tx) error { return s.registry.ActivateSecretTx(ctx, tx, in.ID) }))
+func (s *server) activateSecret(ctx context.Context, c caller, in *keyedSubscriber) (*struct{}, error) {
+	_, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (struct{}, error) {
+		return struct{}{}, s.registry.ActivateSecretTx(ctx, tx, in.ID)
+	})
+	return nil, ofSubscriber(err)
 }
 
-func (s *server) retireSecret(ctx context.Context, _ caller, in *SubscriberPath) (*struct{}, error) {
-	return nil, ofSubscriber(s.db.inTx(ctx, func(tx *sql.Tx) error { return s.registry.RetireSecretTx(ctx, tx, in.ID) }))
+func (s *server) retireSecret(ctx context.Context, c caller, in *keyedSubscriber) (*struct{}, error) {
+	_, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (struct{}, error) {
+		return struct{}{}, s.registry.RetireSecretTx(ctx, tx, in.ID)
+	})
+	return nil, ofSubscriber(err)
 }
 
 // ofSubscriber says what it is that there is not.
@@ -113,7 +119,7 @@ func ofSubscriber(err error) error {
 	return err
 }
 
-func (s *server) rotateToken(ctx context.Context, c caller, in *rotateToken) (*answer[RotatedToken], error) {
+func (s *server) rotateToken(ctx context.Context, c caller, in *keyedSubscriber) (*answer[RotatedToken], error) {
 	if in.ID == sender.Operator {
 		return nil, problem(http.StatusConflict, "the operator's token is what the program was started with: start it with another -operator-token")
 	}

@@ -160,13 +160,15 @@ func (s *service) assembleJobs() error {
 	if err != nil {
 		return err
 	}
-	hooks := jobs.Hooks{Finished: func(ctx context.Context, j jobs.Job) {
-		s.metrics.finished(j)
-		s.endReplayOf(ctx, j)
-		s.dropExports(ctx, j)
-	}}
-	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: min(jobsDrain, s.options.timeout), MaxStateBytes: maxImportState, Logger: s.log, Hooks: hooks})
+	s.jobs, err = jobs.New[*sql.Tx](s.db.jobs, s.jobKinds(), &jobs.Config[*sql.Tx]{Announcer: callbacks, DrainTimeout: min(jobsDrain, s.options.timeout), MaxStateBytes: maxImportState, Logger: s.log, Hooks: jobs.Hooks{Finished: s.finished}})
 	return err
+}
+
+// finished is called once the end of a job is committed.
+func (s *service) finished(ctx context.Context, j jobs.Job) {
+	s.metrics.finished(j)
+	s.endReplayOf(ctx, j)
+	s.dropExports(ctx, j)
 }
 
 func (s *service) close() { s.db.close() }

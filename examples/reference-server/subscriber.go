@@ -73,6 +73,7 @@ type (
 	}
 	deleteSubscriber struct {
 		SubscriberPath
+		Keyed
 		IfMatch string `header:"If-Match" doc:"ETags: it is deleted only if the present one is among them."`
 	}
 	subscriberAnswer struct {
@@ -223,32 +224,38 @@ func (s *service) updateSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch 
 	return sub, s.publishSubscriber(ctx, tx, "subscriber.updated", id, sub.Version)
 }
 
-func (s *server) deleteSubscriber(ctx context.Context, _ caller, in *deleteSubscriber) (*struct{}, error) {
+func (s *server) deleteSubscriber(ctx context.Context, c caller, in *deleteSubscriber) (*struct{}, error) {
 	if in.ID == sender.Operator {
 		return nil, problem(http.StatusConflict, "the operator is built in: it cannot be deleted")
 	}
-	return nil, s.db.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET version = version + 1 WHERE id = $1 AND deleted_at IS NULL", in.ID); err != nil {
-			return err
-		}
-		sub, err := s.subscriber(ctx, tx, in.ID)
-		if err != nil {
-			return err
-		}
-		if err := unchanged(in.IfMatch, sub.Version-1); err != nil {
-			return err
-		}
-		now := time.Now().UnixMicro()
-		if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET name = '', attributes = '{}', token_hash = NULL, updated_at = $1, deleted_at = $1 WHERE id = $2", now, in.ID); err != nil {
-			return err
-		}
-		// The event before the deletion: its own subscriptions still get it. The deletion
-		// last: they do not get what others commit between the call and the commit.
-		if err := s.publishSubscriber(ctx, tx, "subscriber.deleted", in.ID, sub.Version); err != nil {
-			return err
-		}
-		return s.registry.DeleteSubscriberTx(ctx, tx, in.ID)
+	_, err := once(ctx, s.answers, c, in.Key, in.IfMatch, func(tx *sql.Tx) (struct{}, error) {
+		return struct{}{}, s.removeSubscriber(ctx, tx, in.ID, in.IfMatch)
 	})
+	return nil, err
+}
+
+// removeSubscriber deletes a subscriber and publishes its event, in the caller's transaction.
+func (s *service) removeSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch string) error {
+	if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET version = version + 1 WHERE id = $1 AND deleted_at IS NULL", id); err != nil {
+		return err
+	}
+	sub, err := s.subscriber(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if err := unchanged(ifMatch, sub.Version-1); err != nil {
+		return err
+	}
+	now := time.Now().UnixMicro()
+	if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET name = '', attributes = '{}', token_hash = NULL, updated_at = $1, deleted_at = $1 WHERE id = $2", now, id); err != nil {
+		return err
+	}
+	// The event before the deletion: its own subscriptions still get it. The deletion
+	// last: they do not get what others commit between the call and the commit.
+	if err := s.publishSubscriber(ctx, tx, "subscriber.deleted", id, sub.Version); err != nil {
+		return err
+	}
+	return s.registry.DeleteSubscriberTx(ctx, tx, id)
 }
 
 // textOnly refuses what PostgreSQL cannot store as text.

@@ -127,7 +127,7 @@ type (
 		Keyed
 		Body SubscriptionChange
 	}
-	testSubscription struct {
+	keyedSubscription struct {
 		SubscriptionPath
 		Keyed
 	}
@@ -139,9 +139,9 @@ func (s *server) subscriptionOperations() {
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", summary: "List subscriptions, oldest first", tag: tag}, s.listSubscriptions)
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}", id: "get-subscription", summary: "Read a subscription", tag: tag}, s.getSubscription)
 	handle(s, operation{method: http.MethodPatch, path: "/subscriptions/{id}", id: "change-subscription", summary: "Change, pause or resume a subscription", tag: tag, errors: []int{http.StatusConflict}}, s.changeSubscription)
-	handle(s, operation{method: http.MethodDelete, path: "/subscriptions/{id}", id: "delete-subscription", summary: "Delete a subscription", tag: tag, status: http.StatusNoContent}, s.deleteSubscription)
+	handle(s, operation{method: http.MethodDelete, path: "/subscriptions/{id}", id: "delete-subscription", summary: "Delete a subscription", tag: tag, status: http.StatusNoContent, errors: []int{http.StatusConflict}}, s.deleteSubscription)
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}/why", id: "why-event", summary: "Ask why an event goes to a subscription, or not", tag: tag}, s.whyEvent)
-	handle(s, operation{method: http.MethodPost, path: "/subscriptions/preview", id: "preview-filter", summary: "Count which stored events a filter would pass", tag: tag, errors: []int{http.StatusForbidden}}, s.previewFilter)
+	handle(s, operation{method: http.MethodPost, path: "/subscriptions/preview", id: "preview-filter", summary: "Count which stored events a filter would pass", tag: tag, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.previewFilter)
 	handle(s, operation{method: http.MethodPost, path: "/subscriptions/{id}/test", id: "test-subscription", summary: "Send a test event to a subscription alone", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.testSubscription)
 }
 
@@ -317,16 +317,17 @@ func resumeOf(change SubscriptionChange) (sender.Resume, error) {
 	return sender.Resume{Since: since}, nil
 }
 
-func (s *server) deleteSubscription(ctx context.Context, c caller, in *SubscriptionPath) (*struct{}, error) {
-	return nil, s.db.inTx(ctx, func(tx *sql.Tx) error {
+func (s *server) deleteSubscription(ctx context.Context, c caller, in *keyedSubscription) (*struct{}, error) {
+	_, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (struct{}, error) {
 		if _, err := s.own(ctx, tx, c, sender.SubscriptionKey{ID: in.ID}); err != nil {
-			return err
+			return struct{}{}, err
 		}
-		return s.registry.UnsubscribeTx(ctx, tx, in.ID)
+		return struct{}{}, s.registry.UnsubscribeTx(ctx, tx, in.ID)
 	})
+	return nil, err
 }
 
-func (s *server) testSubscription(ctx context.Context, c caller, in *testSubscription) (*answer[TestSent], error) {
+func (s *server) testSubscription(ctx context.Context, c caller, in *keyedSubscription) (*answer[TestSent], error) {
 	body, err := once(ctx, s.answers, c, in.Key, nil, func(tx *sql.Tx) (TestSent, error) {
 		if _, err := s.own(ctx, tx, c, sender.SubscriptionKey{ID: in.ID}); err != nil {
 			return TestSent{}, err

@@ -48,6 +48,7 @@ type (
 		EventID string `query:"event_id" required:"true" minLength:"1" doc:"The event's id."`
 	}
 	previewFilter struct {
+		Keyed
 		Body NewPreview
 	}
 )
@@ -76,27 +77,35 @@ func (s *server) whyEvent(ctx context.Context, c caller, in *whyEvent) (*answer[
 }
 
 func (s *server) previewFilter(ctx context.Context, c caller, in *previewFilter) (*answer[Previewed], error) {
-	whose := in.Body.SubscriberID
+	body, err := onceApart(ctx, s.answers, c, in.Key, in.Body, apart, func(ctx context.Context) (Previewed, error) { return s.preview(ctx, c, in.Body) })
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Previewed]{body}, nil
+}
+
+func (s *server) preview(ctx context.Context, c caller, asked NewPreview) (Previewed, error) {
+	whose := asked.SubscriberID
 	if !c.operator() && whose != "" && whose != c.id {
-		return nil, problem(http.StatusForbidden, "subscriber_id is for the operator: leave it out", Detail{Location: "body.subscriber_id", Message: "leave it out"})
+		return Previewed{}, problem(http.StatusForbidden, "subscriber_id is for the operator: leave it out", Detail{Location: "body.subscriber_id", Message: "leave it out"})
 	}
 	if err := textOnly("body.subscriber_id", whose); err != nil {
-		return nil, err
+		return Previewed{}, err
 	}
 	if whose != "" {
 		if _, err := s.registry.Subscriber(ctx, whose); errors.Is(err, sender.ErrNotFound) {
-			return nil, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", whose))
+			return Previewed{}, invalid("body.subscriber_id", fmt.Sprintf("there is no subscriber %q", whose))
 		} else if err != nil {
-			return nil, err
+			return Previewed{}, err
 		}
 	}
-	q := history.PreviewQuery{Subscriber: cmp.Or(whose, c.id), EventTypes: in.Body.EventTypes, Filter: string(in.Body.Filter), Events: in.Body.Events}
+	q := history.PreviewQuery{Subscriber: cmp.Or(whose, c.id), EventTypes: asked.EventTypes, Filter: string(asked.Filter), Events: asked.Events}
 	if _, err := filter.Parse([]byte(q.Filter)); err != nil {
 		var errs []Detail
 		for _, line := range strings.Split(err.Error(), "\n") {
 			errs = append(errs, Detail{Location: "body.filter", Message: line})
 		}
-		return nil, problem(http.StatusUnprocessableEntity, summary(errs), errs...)
+		return Previewed{}, problem(http.StatusUnprocessableEntity, summary(errs), errs...)
 	}
 	p, err := s.deliveriesOf(c).Preview(ctx, q)
 	if errors.Is(err, sender.ErrInvalid) { // of the types: all else was looked at
@@ -104,10 +113,10 @@ func (s *server) previewFilter(ctx context.Context, c caller, in *previewFilter)
 		for i := range errs {
 			errs[i].Location = "body.event_types"
 		}
-		return nil, problem(http.StatusUnprocessableEntity, summary(errs), errs...)
+		return Previewed{}, problem(http.StatusUnprocessableEntity, summary(errs), errs...)
 	}
 	if err != nil {
-		return nil, err
+		return Previewed{}, err
 	}
-	return &answer[Previewed]{Previewed{Events: p.Events, Matching: p.Matching, Redacted: p.Redacted, Since: timeOrNull(p.Since), More: p.More}}, nil
+	return Previewed{Events: p.Events, Matching: p.Matching, Redacted: p.Redacted, Since: timeOrNull(p.Since), More: p.More}, nil
 }

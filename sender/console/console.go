@@ -153,7 +153,8 @@ type FirstSteps struct {
 	Event    string // publishes an event
 }
 
-// Console is an http.Handler, safe for concurrent use.
+// Console is an http.Handler, safe for concurrent use. It counts what a replay would send for
+// two requests at a time: the others wait.
 type Console struct {
 	Backend
 	authorize Authorize
@@ -161,6 +162,7 @@ type Console struct {
 	pages     map[string]*template.Template
 	mux       *http.ServeMux
 	guarded   http.Handler
+	counting  chan struct{} // has one element for each count that is made: see counted
 }
 
 const (
@@ -174,7 +176,7 @@ var files embed.FS
 
 // New returns a Console.
 func New(b Backend, authorize Authorize, cfg *Config) (*Console, error) {
-	c := &Console{Backend: b, authorize: authorize, mux: http.NewServeMux()}
+	c := &Console{Backend: b, authorize: authorize, mux: http.NewServeMux(), counting: make(chan struct{}, countsAtOnce)}
 	if cfg != nil {
 		c.cfg = *cfg
 	}

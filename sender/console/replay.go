@@ -169,7 +169,11 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 	if q.Get("preview") == "" {
 		return page, nil
 	}
-	p, err := c.Replays.PreviewSome(ctx, f.replay())
+	var p replay.Preview
+	err = c.counted(ctx, func() (err error) {
+		p, err = c.Replays.PreviewSome(ctx, f.replay())
+		return err
+	})
 	if err != nil {
 		return view{}, err
 	}
@@ -186,6 +190,21 @@ func (c *Console) newReplay(ctx context.Context, r *http.Request) (view, error) 
 		page.owners = append(page.owners, one.Row.Subscriber)
 	}
 	return page, nil
+}
+
+// countsAtOnce is how many pages have counted at a time what a replay sends, because that reads
+// thousands of rows.
+const countsAtOnce = 2
+
+// counted calls count, and waits before while others count.
+func (c *Console) counted(ctx context.Context, count func() error) error {
+	select {
+	case c.counting <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.counting }()
+	return count()
 }
 
 // fails tells whether what is sent to it now will most likely not arrive.
@@ -220,7 +239,11 @@ func (c *Console) createReplay(ctx context.Context, r *http.Request) (string, st
 			return "", "", badInput("rate: " + strconv.Quote(text) + " is no number: give deliveries a second, or nothing for as fast as there is room")
 		}
 	}
-	made, err := c.Replays.Create(ctx, n)
+	var made replay.Replay
+	err = c.counted(ctx, func() error {
+		made, err = c.Replays.Create(ctx, n)
+		return err
+	})
 	return "replays/" + made.ID, "replaying", err
 }
 

@@ -242,14 +242,17 @@ var said = map[string]string{
 
 var errNoPage = errors.New("sender/portal: there is no such page")
 
-// badInput says what is wrong with a form or a query, and forbidden why a form is refused.
+// badInput says what is wrong with a form or a query, forbidden why a form is refused, and
+// tooMany why a request has to come later.
 type (
 	badInput  string
 	forbidden string
+	tooMany   string
 )
 
 func (b badInput) Error() string  { return string(b) }
 func (f forbidden) Error() string { return string(f) }
+func (t tooMany) Error() string   { return string(t) }
 
 type problemView struct{ Message string }
 
@@ -259,12 +262,15 @@ func (p *Portal) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, title, message := http.StatusServiceUnavailable, "That did not work", "We cannot answer just now. Nothing of yours is lost: try again in a moment."
 	var bad badInput
 	var no forbidden
+	var many tooMany
 	var tooOld *sender.RetentionError
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, sender.ErrNotFound):
 		status, title, message = http.StatusNotFound, "Not found", "There is nothing here: it was never there, or it is not kept any more."
 	case errors.As(err, &no):
 		status, title, message = http.StatusForbidden, "That was refused", string(no)
+	case errors.As(err, &many):
+		status, title, message = http.StatusTooManyRequests, "That is too much at a time", string(many)
 	case errors.As(err, &bad):
 		status, title, message = http.StatusUnprocessableEntity, "That cannot be", string(bad)
 	case errors.Is(err, sender.ErrInvalid):
@@ -283,7 +289,7 @@ func (p *Portal) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, sender.ErrStatus), errors.Is(err, sender.ErrConflict):
 		status, title, message = http.StatusConflict, "That cannot be done now", sentence(err)
 	}
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")
 	}
 	if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // the visitor is still there

@@ -109,13 +109,17 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Portal is an http.Handler, safe for concurrent use.
+// Portal is an http.Handler, safe for concurrent use. It bounds by itself what reads much of the
+// database, which is to count what a replay would send, or a filter pass: of one subscriber it
+// counts for one request at a time, and of all together for two. The others wait, and a fifth
+// request of one subscriber is answered with 429 and a Retry-After.
 type Portal struct {
 	b     Backend
 	cfg   Config
 	keys  []*derived // newest first; pointers, which print as addresses
 	pages map[string]*template.Template
 	inner *http.ServeMux // the pages of a session, below its path
+	count *counting
 
 	patterns []string     // of inner
 	guarded  http.Handler // inner, behind the refusal of other sites' requests
@@ -138,7 +142,7 @@ var files embed.FS
 // key, put a new one at the end in every process, then in front, and remove the old one
 // after a session's time.
 func New(b Backend, keys [][]byte, cfg *Config) (*Portal, error) {
-	p := &Portal{b: b}
+	p := &Portal{b: b, count: newCounting()}
 	if cfg != nil {
 		p.cfg = *cfg
 	}

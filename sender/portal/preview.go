@@ -71,7 +71,12 @@ func (p *Portal) tried(ctx context.Context, e entries, version *string) (endpoin
 	if f.Wrong != nil {
 		return f, nil
 	}
-	tried, err := p.b.History.ForSubscriber(sessionIn(ctx).Subscriber).Preview(ctx, history.PreviewQuery{EventTypes: e.Types, Filter: compact(e.Filter), PayloadVersion: version})
+	var tried history.Preview
+	subscriber := sessionIn(ctx).Subscriber
+	err := p.count.do(ctx, subscriber, func() (err error) {
+		tried, err = p.b.History.ForSubscriber(subscriber).Preview(ctx, history.PreviewQuery{EventTypes: e.Types, Filter: compact(e.Filter), PayloadVersion: version})
+		return err
+	})
 	if errors.Is(err, sender.ErrInvalid) { // of the types: the filter is one
 		wrong("event_types", errors.New(strings.ReplaceAll(err.Error(), "sender: ", "")))
 		return f, nil

@@ -79,11 +79,14 @@ func (p *Portal) newReplay(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	if q.Get("preview") != "" {
-		preview, err := p.mine(ctx).PreviewSome(ctx, asked)
+		err := p.count.do(ctx, sessionIn(ctx).Subscriber, func() error {
+			preview, err := p.mine(ctx).PreviewSome(ctx, asked)
+			v.Preview = &preview
+			return err
+		})
 		if err != nil {
 			return view{}, err
 		}
-		v.Preview = &preview
 	}
 	return view{title: "Send again", tab: "deliveries", data: &v}, nil
 }
@@ -110,7 +113,11 @@ func (p *Portal) createReplay(ctx context.Context, r *http.Request) (string, str
 			return "", "", badInput("At most, a second: " + strconv.Quote(text) + " is no number. Give deliveries a second, or nothing for as fast as there is room.")
 		}
 	}
-	made, err := p.mine(ctx).Create(ctx, n)
+	var made replay.Replay
+	err = p.count.do(ctx, sessionIn(ctx).Subscriber, func() error {
+		made, err = p.mine(ctx).Create(ctx, n)
+		return err
+	})
 	return "replays/" + made.ID, "replaying", err
 }
 

@@ -1605,6 +1605,18 @@ type ListDeliveriesParamsStatus string
 // ListDeliveriesParamsErrorClass defines parameters for ListDeliveries.
 type ListDeliveriesParamsErrorClass string
 
+// PassOverParams defines parameters for PassOver.
+type PassOverParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RedeliverParams defines parameters for Redeliver.
+type RedeliverParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
 	// After The next_cursor of the page before. Without it, from the oldest event that is kept; now is the end, so that only later events follow.
@@ -1641,6 +1653,12 @@ type SubmitJobParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// CancelJobParams defines parameters for CancelJob.
+type CancelJobParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListNoticesParams defines parameters for ListNotices.
 type ListNoticesParams struct {
 	// Limit How many entries a page has at most.
@@ -1658,6 +1676,18 @@ type ListNoticesParams struct {
 
 // ListNoticesParamsKind defines parameters for ListNotices.
 type ListNoticesParamsKind string
+
+// AcknowledgeNoticeParams defines parameters for AcknowledgeNotice.
+type AcknowledgeNoticeParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RedactObjectParams defines parameters for RedactObject.
+type RedactObjectParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
 
 // ListSubscribersParams defines parameters for ListSubscribers.
 type ListSubscribersParams struct {
@@ -1679,6 +1709,9 @@ type CreateSubscriberParams struct {
 
 // DeleteSubscriberParams defines parameters for DeleteSubscriber.
 type DeleteSubscriberParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+
 	// IfMatch ETags: it is deleted only if the present one is among them.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
@@ -1696,6 +1729,30 @@ type ChangeSubscriberParams struct {
 
 	// IfMatch ETags: the change is made only if the present one is among them.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// OpenPortalParams defines parameters for OpenPortal.
+type OpenPortalParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RedactSubscriberParams defines parameters for RedactSubscriber.
+type RedactSubscriberParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ActivateSecretParams defines parameters for ActivateSecret.
+type ActivateSecretParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RetireSecretParams defines parameters for RetireSecret.
+type RetireSecretParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // RotateSecretParams defines parameters for RotateSecret.
@@ -1733,6 +1790,18 @@ type ListSubscriptionsParamsStatus string
 
 // CreateSubscriptionParams defines parameters for CreateSubscription.
 type CreateSubscriptionParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// PreviewFilterParams defines parameters for PreviewFilter.
+type PreviewFilterParams struct {
+	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// DeleteSubscriptionParams defines parameters for DeleteSubscription.
+type DeleteSubscriptionParams struct {
 	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
@@ -2115,17 +2184,17 @@ type ClientInterface interface {
 
 	// PassOver Let the versions go on that a dead letter holds back
 	//
-	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
-	PassOver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PassOver(ctx context.Context, id string, params *PassOverParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Redeliver Send a delivery again, now
 	//
-	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
-	Redeliver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	Redeliver(ctx context.Context, id string, params *RedeliverParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEvents Read the events by cursor, oldest first
 	//
@@ -2200,10 +2269,10 @@ type ClientInterface interface {
 
 	// CancelJob Cancel a job
 	//
-	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
-	CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CancelJob(ctx context.Context, id string, params *CancelJobParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetExport Read what a job of the kind export_events has found
 	//
@@ -2228,10 +2297,10 @@ type ClientInterface interface {
 
 	// AcknowledgeNotice Acknowledge a notice
 	//
-	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
-	AcknowledgeNotice(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AcknowledgeNotice(ctx context.Context, id string, params *AcknowledgeNoticeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Ready Tell whether the service can work
 	//
@@ -2242,21 +2311,21 @@ type ClientInterface interface {
 
 	// RedactObjectWithBody Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /redactions (the `RedactObject` operationId).
-	RedactObjectWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RedactObjectWithBody(ctx context.Context, params *RedactObjectParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RedactObject Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /redactions (the `RedactObject` operationId).
-	RedactObject(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RedactObject(ctx context.Context, params *RedactObjectParams, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSubscribers List subscribers, newest first
 	//
@@ -2292,7 +2361,7 @@ type ClientInterface interface {
 
 	// DeleteSubscriber Delete a subscriber
 	//
-	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone.
 	//
 	// Corresponds with DELETE /subscribers/{id} (the `DeleteSubscriber` operationId).
 	DeleteSubscriber(ctx context.Context, id string, params *DeleteSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2324,42 +2393,42 @@ type ClientInterface interface {
 
 	// OpenPortalWithBody Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-	OpenPortalWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	OpenPortalWithBody(ctx context.Context, id string, params *OpenPortalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OpenPortal Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-	OpenPortal(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	OpenPortal(ctx context.Context, id string, params *OpenPortalParams, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RedactSubscriber Remove the bodies of a subscriber's events
 	//
-	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
-	RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RedactSubscriber(ctx context.Context, id string, params *RedactSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ActivateSecret Sign with the new secret from now on
 	//
-	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
-	ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ActivateSecret(ctx context.Context, id string, params *ActivateSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetireSecret End the previous secret now
 	//
-	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
-	RetireSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RetireSecret(ctx context.Context, id string, params *RetireSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RotateSecretWithBody Replace the signing secret, with an overlap
 	//
@@ -2413,28 +2482,28 @@ type ClientInterface interface {
 
 	// PreviewFilterWithBody Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-	PreviewFilterWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PreviewFilterWithBody(ctx context.Context, params *PreviewFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewFilter Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-	PreviewFilter(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PreviewFilter(ctx context.Context, params *PreviewFilterParams, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteSubscription Delete a subscription
 	//
-	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
-	DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	DeleteSubscription(ctx context.Context, id string, params *DeleteSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSubscription Read a subscription
 	//
@@ -2512,11 +2581,11 @@ func (c *Client) GetDelivery(ctx context.Context, id string, reqEditors ...Reque
 
 // PassOver Let the versions go on that a dead letter holds back
 //
-// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
-func (c *Client) PassOver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPassOverRequest(c.Server, id)
+func (c *Client) PassOver(ctx context.Context, id string, params *PassOverParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPassOverRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2529,11 +2598,11 @@ func (c *Client) PassOver(ctx context.Context, id string, reqEditors ...RequestE
 
 // Redeliver Send a delivery again, now
 //
-// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
-func (c *Client) Redeliver(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRedeliverRequest(c.Server, id)
+func (c *Client) Redeliver(ctx context.Context, id string, params *RedeliverParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedeliverRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2707,11 +2776,11 @@ func (c *Client) GetJob(ctx context.Context, id string, reqEditors ...RequestEdi
 
 // CancelJob Cancel a job
 //
-// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
-func (c *Client) CancelJob(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCancelJobRequest(c.Server, id)
+func (c *Client) CancelJob(ctx context.Context, id string, params *CancelJobParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelJobRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2775,11 +2844,11 @@ func (c *Client) ListNotices(ctx context.Context, params *ListNoticesParams, req
 
 // AcknowledgeNotice Acknowledge a notice
 //
-// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
-func (c *Client) AcknowledgeNotice(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAcknowledgeNoticeRequest(c.Server, id)
+func (c *Client) AcknowledgeNotice(ctx context.Context, id string, params *AcknowledgeNoticeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcknowledgeNoticeRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2809,13 +2878,13 @@ func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 
 // RedactObjectWithBody Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /redactions (the `RedactObject` operationId).
-func (c *Client) RedactObjectWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRedactObjectRequestWithBody(c.Server, contentType, body)
+func (c *Client) RedactObjectWithBody(ctx context.Context, params *RedactObjectParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedactObjectRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2828,13 +2897,13 @@ func (c *Client) RedactObjectWithBody(ctx context.Context, contentType string, b
 
 // RedactObject Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /redactions (the `RedactObject` operationId).
-func (c *Client) RedactObject(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRedactObjectRequest(c.Server, body)
+func (c *Client) RedactObject(ctx context.Context, params *RedactObjectParams, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedactObjectRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2919,7 +2988,7 @@ func (c *Client) GetOperatorSecret(ctx context.Context, reqEditors ...RequestEdi
 
 // DeleteSubscriber Delete a subscriber
 //
-// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone.
 //
 // Corresponds with DELETE /subscribers/{id} (the `DeleteSubscriber` operationId).
 func (c *Client) DeleteSubscriber(ctx context.Context, id string, params *DeleteSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2991,13 +3060,13 @@ func (c *Client) ChangeSubscriber(ctx context.Context, id string, params *Change
 
 // OpenPortalWithBody Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-func (c *Client) OpenPortalWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewOpenPortalRequestWithBody(c.Server, id, contentType, body)
+func (c *Client) OpenPortalWithBody(ctx context.Context, id string, params *OpenPortalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenPortalRequestWithBody(c.Server, id, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3010,13 +3079,13 @@ func (c *Client) OpenPortalWithBody(ctx context.Context, id string, contentType 
 
 // OpenPortal Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-func (c *Client) OpenPortal(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewOpenPortalRequest(c.Server, id, body)
+func (c *Client) OpenPortal(ctx context.Context, id string, params *OpenPortalParams, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenPortalRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3029,11 +3098,11 @@ func (c *Client) OpenPortal(ctx context.Context, id string, body OpenPortalJSONR
 
 // RedactSubscriber Remove the bodies of a subscriber's events
 //
-// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
-func (c *Client) RedactSubscriber(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRedactSubscriberRequest(c.Server, id)
+func (c *Client) RedactSubscriber(ctx context.Context, id string, params *RedactSubscriberParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedactSubscriberRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3046,11 +3115,11 @@ func (c *Client) RedactSubscriber(ctx context.Context, id string, reqEditors ...
 
 // ActivateSecret Sign with the new secret from now on
 //
-// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
-func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewActivateSecretRequest(c.Server, id)
+func (c *Client) ActivateSecret(ctx context.Context, id string, params *ActivateSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewActivateSecretRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3063,11 +3132,11 @@ func (c *Client) ActivateSecret(ctx context.Context, id string, reqEditors ...Re
 
 // RetireSecret End the previous secret now
 //
-// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
-func (c *Client) RetireSecret(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRetireSecretRequest(c.Server, id)
+func (c *Client) RetireSecret(ctx context.Context, id string, params *RetireSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRetireSecretRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3190,13 +3259,13 @@ func (c *Client) CreateSubscription(ctx context.Context, params *CreateSubscript
 
 // PreviewFilterWithBody Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-func (c *Client) PreviewFilterWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPreviewFilterRequestWithBody(c.Server, contentType, body)
+func (c *Client) PreviewFilterWithBody(ctx context.Context, params *PreviewFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewFilterRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3209,13 +3278,13 @@ func (c *Client) PreviewFilterWithBody(ctx context.Context, contentType string, 
 
 // PreviewFilter Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-func (c *Client) PreviewFilter(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPreviewFilterRequest(c.Server, body)
+func (c *Client) PreviewFilter(ctx context.Context, params *PreviewFilterParams, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewFilterRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3228,11 +3297,11 @@ func (c *Client) PreviewFilter(ctx context.Context, body PreviewFilterJSONReques
 
 // DeleteSubscription Delete a subscription
 //
-// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
-func (c *Client) DeleteSubscription(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDeleteSubscriptionRequest(c.Server, id)
+func (c *Client) DeleteSubscription(ctx context.Context, id string, params *DeleteSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteSubscriptionRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3541,7 +3610,7 @@ func NewGetDeliveryRequest(server string, id string) (*http.Request, error) {
 }
 
 // NewPassOverRequest constructs an http.Request for the PassOver method
-func NewPassOverRequest(server string, id string) (*http.Request, error) {
+func NewPassOverRequest(server string, id string, params *PassOverParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -3571,11 +3640,26 @@ func NewPassOverRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewRedeliverRequest constructs an http.Request for the Redeliver method
-func NewRedeliverRequest(server string, id string) (*http.Request, error) {
+func NewRedeliverRequest(server string, id string, params *RedeliverParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -3603,6 +3687,21 @@ func NewRedeliverRequest(server string, id string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3970,7 +4069,7 @@ func NewGetJobRequest(server string, id string) (*http.Request, error) {
 }
 
 // NewCancelJobRequest constructs an http.Request for the CancelJob method
-func NewCancelJobRequest(server string, id string) (*http.Request, error) {
+func NewCancelJobRequest(server string, id string, params *CancelJobParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -3998,6 +4097,21 @@ func NewCancelJobRequest(server string, id string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -4155,7 +4269,7 @@ func NewListNoticesRequest(server string, params *ListNoticesParams) (*http.Requ
 }
 
 // NewAcknowledgeNoticeRequest constructs an http.Request for the AcknowledgeNotice method
-func NewAcknowledgeNoticeRequest(server string, id string) (*http.Request, error) {
+func NewAcknowledgeNoticeRequest(server string, id string, params *AcknowledgeNoticeParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4183,6 +4297,21 @@ func NewAcknowledgeNoticeRequest(server string, id string) (*http.Request, error
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -4216,18 +4345,18 @@ func NewReadyRequest(server string) (*http.Request, error) {
 }
 
 // NewRedactObjectRequest calls the generic RedactObject builder with application/json body
-func NewRedactObjectRequest(server string, body RedactObjectJSONRequestBody) (*http.Request, error) {
+func NewRedactObjectRequest(server string, params *RedactObjectParams, body RedactObjectJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewRedactObjectRequestWithBody(server, "application/json", bodyReader)
+	return NewRedactObjectRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewRedactObjectRequestWithBody constructs an http.Request for the RedactObject method, with any body, and a specified content type
-func NewRedactObjectRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewRedactObjectRequestWithBody(server string, params *RedactObjectParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4251,6 +4380,21 @@ func NewRedactObjectRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -4448,15 +4592,26 @@ func NewDeleteSubscriberRequest(server string, id string, params *DeleteSubscrib
 
 	if params != nil {
 
-		if params.IfMatch != nil {
+		if params.IdempotencyKey != nil {
 			var headerParam0 string
 
-			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("If-Match", headerParam0)
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+		if params.IfMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam1)
 		}
 
 	}
@@ -4587,18 +4742,18 @@ func NewChangeSubscriberRequestWithBody(server string, id string, params *Change
 }
 
 // NewOpenPortalRequest calls the generic OpenPortal builder with application/json body
-func NewOpenPortalRequest(server string, id string, body OpenPortalJSONRequestBody) (*http.Request, error) {
+func NewOpenPortalRequest(server string, id string, params *OpenPortalParams, body OpenPortalJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewOpenPortalRequestWithBody(server, id, "application/json", bodyReader)
+	return NewOpenPortalRequestWithBody(server, id, params, "application/json", bodyReader)
 }
 
 // NewOpenPortalRequestWithBody constructs an http.Request for the OpenPortal method, with any body, and a specified content type
-func NewOpenPortalRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+func NewOpenPortalRequestWithBody(server string, id string, params *OpenPortalParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4630,11 +4785,26 @@ func NewOpenPortalRequestWithBody(server string, id string, contentType string, 
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewRedactSubscriberRequest constructs an http.Request for the RedactSubscriber method
-func NewRedactSubscriberRequest(server string, id string) (*http.Request, error) {
+func NewRedactSubscriberRequest(server string, id string, params *RedactSubscriberParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4664,11 +4834,26 @@ func NewRedactSubscriberRequest(server string, id string) (*http.Request, error)
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewActivateSecretRequest constructs an http.Request for the ActivateSecret method
-func NewActivateSecretRequest(server string, id string) (*http.Request, error) {
+func NewActivateSecretRequest(server string, id string, params *ActivateSecretParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4698,11 +4883,26 @@ func NewActivateSecretRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewRetireSecretRequest constructs an http.Request for the RetireSecret method
-func NewRetireSecretRequest(server string, id string) (*http.Request, error) {
+func NewRetireSecretRequest(server string, id string, params *RetireSecretParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4730,6 +4930,21 @@ func NewRetireSecretRequest(server string, id string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -5004,18 +5219,18 @@ func NewCreateSubscriptionRequestWithBody(server string, params *CreateSubscript
 }
 
 // NewPreviewFilterRequest calls the generic PreviewFilter builder with application/json body
-func NewPreviewFilterRequest(server string, body PreviewFilterJSONRequestBody) (*http.Request, error) {
+func NewPreviewFilterRequest(server string, params *PreviewFilterParams, body PreviewFilterJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewPreviewFilterRequestWithBody(server, "application/json", bodyReader)
+	return NewPreviewFilterRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewPreviewFilterRequestWithBody constructs an http.Request for the PreviewFilter method, with any body, and a specified content type
-func NewPreviewFilterRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewPreviewFilterRequestWithBody(server string, params *PreviewFilterParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5040,11 +5255,26 @@ func NewPreviewFilterRequestWithBody(server string, contentType string, body io.
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewDeleteSubscriptionRequest constructs an http.Request for the DeleteSubscription method
-func NewDeleteSubscriptionRequest(server string, id string) (*http.Request, error) {
+func NewDeleteSubscriptionRequest(server string, id string, params *DeleteSubscriptionParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5072,6 +5302,21 @@ func NewDeleteSubscriptionRequest(server string, id string) (*http.Request, erro
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -5343,21 +5588,21 @@ type ClientWithResponsesInterface interface {
 
 	// PassOverWithResponse Let the versions go on that a dead letter holds back
 	//
-	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
-	PassOverWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*PassOverResponse, error)
+	PassOverWithResponse(ctx context.Context, id string, params *PassOverParams, reqEditors ...RequestEditorFn) (*PassOverResponse, error)
 
 	// RedeliverWithResponse Send a delivery again, now
 	//
-	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
-	RedeliverWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RedeliverResponse, error)
+	RedeliverWithResponse(ctx context.Context, id string, params *RedeliverParams, reqEditors ...RequestEditorFn) (*RedeliverResponse, error)
 
 	// ListEventsWithResponse Read the events by cursor, oldest first
 	//
@@ -5442,12 +5687,12 @@ type ClientWithResponsesInterface interface {
 
 	// CancelJobWithResponse Cancel a job
 	//
-	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
-	CancelJobWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CancelJobResponse, error)
+	CancelJobWithResponse(ctx context.Context, id string, params *CancelJobParams, reqEditors ...RequestEditorFn) (*CancelJobResponse, error)
 
 	// GetExportWithResponse Read what a job of the kind export_events has found
 	//
@@ -5478,12 +5723,12 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeNoticeWithResponse Acknowledge a notice
 	//
-	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
-	AcknowledgeNoticeWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*AcknowledgeNoticeResponse, error)
+	AcknowledgeNoticeWithResponse(ctx context.Context, id string, params *AcknowledgeNoticeParams, reqEditors ...RequestEditorFn) (*AcknowledgeNoticeResponse, error)
 
 	// ReadyWithResponse Tell whether the service can work
 	//
@@ -5496,21 +5741,21 @@ type ClientWithResponsesInterface interface {
 
 	// RedactObjectWithBodyWithResponse Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /redactions (the `RedactObject` operationId).
-	RedactObjectWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error)
+	RedactObjectWithBodyWithResponse(ctx context.Context, params *RedactObjectParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error)
 
 	// RedactObjectWithResponse Remove the bodies of an object's events
 	//
-	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /redactions (the `RedactObject` operationId).
-	RedactObjectWithResponse(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error)
+	RedactObjectWithResponse(ctx context.Context, params *RedactObjectParams, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error)
 
 	// ListSubscribersWithResponse List subscribers, newest first
 	//
@@ -5550,7 +5795,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSubscriberWithResponse Delete a subscriber
 	//
-	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5586,48 +5831,48 @@ type ClientWithResponsesInterface interface {
 
 	// OpenPortalWithBodyWithResponse Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-	OpenPortalWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error)
+	OpenPortalWithBodyWithResponse(ctx context.Context, id string, params *OpenPortalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error)
 
 	// OpenPortalWithResponse Make a link to a subscriber's portal
 	//
-	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-	OpenPortalWithResponse(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error)
+	OpenPortalWithResponse(ctx context.Context, id string, params *OpenPortalParams, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error)
 
 	// RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 	//
-	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
-	RedactSubscriberWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RedactSubscriberResponse, error)
+	RedactSubscriberWithResponse(ctx context.Context, id string, params *RedactSubscriberParams, reqEditors ...RequestEditorFn) (*RedactSubscriberResponse, error)
 
 	// ActivateSecretWithResponse Sign with the new secret from now on
 	//
-	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
-	ActivateSecretWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ActivateSecretResponse, error)
+	ActivateSecretWithResponse(ctx context.Context, id string, params *ActivateSecretParams, reqEditors ...RequestEditorFn) (*ActivateSecretResponse, error)
 
 	// RetireSecretWithResponse End the previous secret now
 	//
-	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
-	RetireSecretWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RetireSecretResponse, error)
+	RetireSecretWithResponse(ctx context.Context, id string, params *RetireSecretParams, reqEditors ...RequestEditorFn) (*RetireSecretResponse, error)
 
 	// RotateSecretWithBodyWithResponse Replace the signing secret, with an overlap
 	//
@@ -5685,30 +5930,30 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewFilterWithBodyWithResponse Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-	PreviewFilterWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error)
+	PreviewFilterWithBodyWithResponse(ctx context.Context, params *PreviewFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error)
 
 	// PreviewFilterWithResponse Count which stored events a filter would pass
 	//
-	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-	PreviewFilterWithResponse(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error)
+	PreviewFilterWithResponse(ctx context.Context, params *PreviewFilterParams, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error)
 
 	// DeleteSubscriptionWithResponse Delete a subscription
 	//
-	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+	// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
-	DeleteSubscriptionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*DeleteSubscriptionResponse, error)
+	DeleteSubscriptionWithResponse(ctx context.Context, id string, params *DeleteSubscriptionParams, reqEditors ...RequestEditorFn) (*DeleteSubscriptionResponse, error)
 
 	// GetSubscriptionWithResponse Read a subscription
 	//
@@ -7981,6 +8226,8 @@ type AcknowledgeNoticeResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -8031,6 +8278,11 @@ func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r AcknowledgeNoticeResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -8238,6 +8490,8 @@ type RedactObjectResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -8288,6 +8542,11 @@ func (r RedactObjectResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r RedactObjectResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RedactObjectResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -9500,6 +9759,8 @@ type RedactSubscriberResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -9555,6 +9816,11 @@ func (r RedactSubscriberResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r RedactSubscriberResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RedactSubscriberResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -9649,6 +9915,8 @@ type ActivateSecretResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -9694,6 +9962,11 @@ func (r ActivateSecretResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r ActivateSecretResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r ActivateSecretResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -9788,6 +10061,8 @@ type RetireSecretResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -9833,6 +10108,11 @@ func (r RetireSecretResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r RetireSecretResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RetireSecretResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -10534,6 +10814,8 @@ type PreviewFilterResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -10584,6 +10866,11 @@ func (r PreviewFilterResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r PreviewFilterResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r PreviewFilterResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -10678,6 +10965,8 @@ type DeleteSubscriptionResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -10723,6 +11012,11 @@ func (r DeleteSubscriptionResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r DeleteSubscriptionResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r DeleteSubscriptionResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -11414,13 +11708,13 @@ func (c *ClientWithResponses) GetDeliveryWithResponse(ctx context.Context, id st
 
 // PassOverWithResponse Let the versions go on that a dead letter holds back
 //
-// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Lets the later versions of an object go on that a dead letter holds back, because its subscription has hold_dead. It stays a dead letter, and can still be sent again. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /deliveries/{id}/pass-over (the `PassOver` operationId).
-func (c *ClientWithResponses) PassOverWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*PassOverResponse, error) {
-	rsp, err := c.PassOver(ctx, id, reqEditors...)
+func (c *ClientWithResponses) PassOverWithResponse(ctx context.Context, id string, params *PassOverParams, reqEditors ...RequestEditorFn) (*PassOverResponse, error) {
+	rsp, err := c.PassOver(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11429,13 +11723,13 @@ func (c *ClientWithResponses) PassOverWithResponse(ctx context.Context, id strin
 
 // RedeliverWithResponse Send a delivery again, now
 //
-// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Sends a delivery again, with the same event id. One that is not delivered starts its schedule anew; of a delivered one it is a single attempt, whose failure leaves it delivered. A cancelled one is refused. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /deliveries/{id}/redeliver (the `Redeliver` operationId).
-func (c *ClientWithResponses) RedeliverWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RedeliverResponse, error) {
-	rsp, err := c.Redeliver(ctx, id, reqEditors...)
+func (c *ClientWithResponses) RedeliverWithResponse(ctx context.Context, id string, params *RedeliverParams, reqEditors ...RequestEditorFn) (*RedeliverResponse, error) {
+	rsp, err := c.Redeliver(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11579,13 +11873,13 @@ func (c *ClientWithResponses) GetJobWithResponse(ctx context.Context, id string,
 
 // CancelJobWithResponse Cancel a job
 //
-// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends a job that has not ended. Its work so far stays done. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /jobs/{id}/cancel (the `CancelJob` operationId).
-func (c *ClientWithResponses) CancelJobWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CancelJobResponse, error) {
-	rsp, err := c.CancelJob(ctx, id, reqEditors...)
+func (c *ClientWithResponses) CancelJobWithResponse(ctx context.Context, id string, params *CancelJobParams, reqEditors ...RequestEditorFn) (*CancelJobResponse, error) {
+	rsp, err := c.CancelJob(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11639,13 +11933,13 @@ func (c *ClientWithResponses) ListNoticesWithResponse(ctx context.Context, param
 
 // AcknowledgeNoticeWithResponse Acknowledge a notice
 //
-// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Marks a notice as read by somebody. It is removed some months later. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /notices/{id}/acknowledge (the `AcknowledgeNotice` operationId).
-func (c *ClientWithResponses) AcknowledgeNoticeWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*AcknowledgeNoticeResponse, error) {
-	rsp, err := c.AcknowledgeNotice(ctx, id, reqEditors...)
+func (c *ClientWithResponses) AcknowledgeNoticeWithResponse(ctx context.Context, id string, params *AcknowledgeNoticeParams, reqEditors ...RequestEditorFn) (*AcknowledgeNoticeResponse, error) {
+	rsp, err := c.AcknowledgeNotice(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11669,13 +11963,13 @@ func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, reqEditors 
 
 // RedactObjectWithBodyWithResponse Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /redactions (the `RedactObject` operationId).
-func (c *ClientWithResponses) RedactObjectWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error) {
-	rsp, err := c.RedactObjectWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) RedactObjectWithBodyWithResponse(ctx context.Context, params *RedactObjectParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error) {
+	rsp, err := c.RedactObjectWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11684,13 +11978,13 @@ func (c *ClientWithResponses) RedactObjectWithBodyWithResponse(ctx context.Conte
 
 // RedactObjectWithResponse Remove the bodies of an object's events
 //
-// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /redactions (the `RedactObject` operationId).
-func (c *ClientWithResponses) RedactObjectWithResponse(ctx context.Context, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error) {
-	rsp, err := c.RedactObject(ctx, body, reqEditors...)
+func (c *ClientWithResponses) RedactObjectWithResponse(ctx context.Context, params *RedactObjectParams, body RedactObjectJSONRequestBody, reqEditors ...RequestEditorFn) (*RedactObjectResponse, error) {
+	rsp, err := c.RedactObject(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11759,7 +12053,7 @@ func (c *ClientWithResponses) GetOperatorSecretWithResponse(ctx context.Context,
 
 // DeleteSubscriberWithResponse Delete a subscriber
 //
-// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Publishes subscriber.deleted and ends the subscriber, in one transaction. Its own subscriptions still get that event, and all that was answered before this call was made. An event that is published to it during the call is refused, or accepted and perhaps in the feed alone. Its token ends at once, and its id is never given out again. For the operator's token alone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11819,13 +12113,13 @@ func (c *ClientWithResponses) ChangeSubscriberWithResponse(ctx context.Context, 
 
 // OpenPortalWithBodyWithResponse Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-func (c *ClientWithResponses) OpenPortalWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error) {
-	rsp, err := c.OpenPortalWithBody(ctx, id, contentType, body, reqEditors...)
+func (c *ClientWithResponses) OpenPortalWithBodyWithResponse(ctx context.Context, id string, params *OpenPortalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error) {
+	rsp, err := c.OpenPortalWithBody(ctx, id, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11834,13 +12128,13 @@ func (c *ClientWithResponses) OpenPortalWithBodyWithResponse(ctx context.Context
 
 // OpenPortalWithResponse Make a link to a subscriber's portal
 //
-// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Makes a token that opens the subscriber's portal for some minutes. A session that was opened in time lasts two hours. For the operator's token alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscribers/{id}/portal (the `OpenPortal` operationId).
-func (c *ClientWithResponses) OpenPortalWithResponse(ctx context.Context, id string, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error) {
-	rsp, err := c.OpenPortal(ctx, id, body, reqEditors...)
+func (c *ClientWithResponses) OpenPortalWithResponse(ctx context.Context, id string, params *OpenPortalParams, body OpenPortalJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenPortalResponse, error) {
+	rsp, err := c.OpenPortal(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11849,13 +12143,13 @@ func (c *ClientWithResponses) OpenPortalWithResponse(ctx context.Context, id str
 
 // RedactSubscriberWithResponse Remove the bodies of a subscriber's events
 //
-// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Removes the bodies of all events that were addressed to a subscriber, which may be deleted, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed. For the operator's token alone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscribers/{id}/redact (the `RedactSubscriber` operationId).
-func (c *ClientWithResponses) RedactSubscriberWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RedactSubscriberResponse, error) {
-	rsp, err := c.RedactSubscriber(ctx, id, reqEditors...)
+func (c *ClientWithResponses) RedactSubscriberWithResponse(ctx context.Context, id string, params *RedactSubscriberParams, reqEditors ...RequestEditorFn) (*RedactSubscriberResponse, error) {
+	rsp, err := c.RedactSubscriber(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11864,13 +12158,13 @@ func (c *ClientWithResponses) RedactSubscriberWithResponse(ctx context.Context, 
 
 // ActivateSecretWithResponse Sign with the new secret from now on
 //
-// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends the wait of a rotation with sign_after_seconds: the new secret signs from now on. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscribers/{id}/secret/activate (the `ActivateSecret` operationId).
-func (c *ClientWithResponses) ActivateSecretWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ActivateSecretResponse, error) {
-	rsp, err := c.ActivateSecret(ctx, id, reqEditors...)
+func (c *ClientWithResponses) ActivateSecretWithResponse(ctx context.Context, id string, params *ActivateSecretParams, reqEditors ...RequestEditorFn) (*ActivateSecretResponse, error) {
+	rsp, err := c.ActivateSecret(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11879,13 +12173,13 @@ func (c *ClientWithResponses) ActivateSecretWithResponse(ctx context.Context, id
 
 // RetireSecretWithResponse End the previous secret now
 //
-// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends the previous secret before its overlap is over. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscribers/{id}/secret/retire (the `RetireSecret` operationId).
-func (c *ClientWithResponses) RetireSecretWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RetireSecretResponse, error) {
-	rsp, err := c.RetireSecret(ctx, id, reqEditors...)
+func (c *ClientWithResponses) RetireSecretWithResponse(ctx context.Context, id string, params *RetireSecretParams, reqEditors ...RequestEditorFn) (*RetireSecretResponse, error) {
+	rsp, err := c.RetireSecret(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11984,13 +12278,13 @@ func (c *ClientWithResponses) CreateSubscriptionWithResponse(ctx context.Context
 
 // PreviewFilterWithBodyWithResponse Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-func (c *ClientWithResponses) PreviewFilterWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error) {
-	rsp, err := c.PreviewFilterWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) PreviewFilterWithBodyWithResponse(ctx context.Context, params *PreviewFilterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error) {
+	rsp, err := c.PreviewFilterWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -11999,13 +12293,13 @@ func (c *ClientWithResponses) PreviewFilterWithBodyWithResponse(ctx context.Cont
 
 // PreviewFilterWithResponse Count which stored events a filter would pass
 //
-// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Counts how many of the newest stored events a filter would pass, before a subscription has it. It changes nothing, and looks at 200 events at most. For the operator, and for subscribers.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /subscriptions/preview (the `PreviewFilter` operationId).
-func (c *ClientWithResponses) PreviewFilterWithResponse(ctx context.Context, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error) {
-	rsp, err := c.PreviewFilter(ctx, body, reqEditors...)
+func (c *ClientWithResponses) PreviewFilterWithResponse(ctx context.Context, params *PreviewFilterParams, body PreviewFilterJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewFilterResponse, error) {
+	rsp, err := c.PreviewFilter(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12014,13 +12308,13 @@ func (c *ClientWithResponses) PreviewFilterWithResponse(ctx context.Context, bod
 
 // DeleteSubscriptionWithResponse Delete a subscription
 //
-// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404. It passes an Idempotency-Key over: a repeat is a call of its own.
+// Ends a subscription. Its pending deliveries are cancelled, and its records stay readable until they are pruned. For the operator, and for a subscriber about its own: another's answers 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /subscriptions/{id} (the `DeleteSubscription` operationId).
-func (c *ClientWithResponses) DeleteSubscriptionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*DeleteSubscriptionResponse, error) {
-	rsp, err := c.DeleteSubscription(ctx, id, reqEditors...)
+func (c *ClientWithResponses) DeleteSubscriptionWithResponse(ctx context.Context, id string, params *DeleteSubscriptionParams, reqEditors ...RequestEditorFn) (*DeleteSubscriptionResponse, error) {
+	rsp, err := c.DeleteSubscription(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14348,6 +14642,13 @@ func ParseAcknowledgeNoticeResponse(rsp *http.Response) (*AcknowledgeNoticeRespo
 		}
 		response.ApplicationproblemJSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14598,6 +14899,13 @@ func ParseRedactObjectResponse(rsp *http.Response) (*RedactObjectResponse, error
 			return nil, err
 		}
 		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
@@ -15890,6 +16198,13 @@ func ParseRedactSubscriberResponse(rsp *http.Response) (*RedactSubscriberRespons
 		}
 		response.ApplicationproblemJSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -16032,6 +16347,13 @@ func ParseActivateSecretResponse(rsp *http.Response) (*ActivateSecretResponse, e
 		}
 		response.ApplicationproblemJSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -16173,6 +16495,13 @@ func ParseRetireSecretResponse(rsp *http.Response) (*RetireSecretResponse, error
 			return nil, err
 		}
 		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
@@ -16928,6 +17257,13 @@ func ParsePreviewFilterResponse(rsp *http.Response) (*PreviewFilterResponse, err
 		}
 		response.ApplicationproblemJSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -17069,6 +17405,13 @@ func ParseDeleteSubscriptionResponse(rsp *http.Response) (*DeleteSubscriptionRes
 			return nil, err
 		}
 		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
