@@ -38,7 +38,10 @@ func TestNotMigrated(t *testing.T) {
 	require.NoError(t, err)
 	for _, db := range []*sql.DB{unmigrated(t), older} {
 		for _, call := range []func(tx *sql.Tx) error{
-			func(tx *sql.Tx) error { _, err := sqlite.New().ClaimTx(t.Context(), tx, "s", 10, time.Hour); return err },
+			func(tx *sql.Tx) error {
+				_, err := sqlite.New().ClaimTx(t.Context(), tx, "s", 10, time.Hour)
+				return err
+			},
 			func(tx *sql.Tx) error { _, err := sqlite.New().ClaimTx(t.Context(), tx, "", 10, time.Hour); return err },
 			func(tx *sql.Tx) error {
 				_, err := sqlite.New().RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: "a", Line: "a", Type: "t", Version: 1, Body: []byte("x")})
