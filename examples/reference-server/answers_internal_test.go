@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -82,7 +81,9 @@ func TestRepeatWaits(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	got := make(chan int, 2)
 	report := func(n int, err error) {
-		assert.NoError(t, err)
+		if err != nil {
+			t.Error(err)
+		}
 		got <- n
 	}
 	go func() {

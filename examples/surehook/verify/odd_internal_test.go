@@ -130,7 +130,7 @@ func FuzzBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { file.Close() })
+	f.Cleanup(func() { _ = file.Close() })
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if _, err := file.WriteAt(body, 0); err != nil {
 			t.Fatal(err)
