@@ -349,7 +349,8 @@ func TestServerThatSendsTooMuch(t *testing.T) {
 					require.ErrorIs(t, err, http2.ErrTooMuch)
 				}
 				require.Less(t, <-sent, most)
-				require.Less(t, lines.n.Swap(0), int64(500), "lines in the log: one read brings hundreds of frames")
+				// A read of 4 KiB has 292 frames. When a stream ends, another read may follow.
+				require.Less(t, lines.n.Swap(0), int64(1000), "lines in the log")
 			})
 		}
 	}
