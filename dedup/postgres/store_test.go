@@ -21,7 +21,6 @@ import (
 	"github.com/surehook/surehook/dedup/internal/niltest"
 	"github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/race"
 )
 
 // newSchema returns the config of a migrated schema.
@@ -105,9 +104,6 @@ func TestStore(t *testing.T) {
 		// The mode suits poolers.
 		"without prepared statements": {"default_query_exec_mode", "simple_protocol"},
 	} {
-		if race.Enabled && name != "serializable" {
-			continue // the race detector's findings do not depend on it
-		}
 		t.Run(name+", pgx", func(t *testing.T) {
 			t.Parallel()
 			cfg, inTx := newSchema(t), late(inPgx(openPool(t, settings...)))
