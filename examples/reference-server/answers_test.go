@@ -119,7 +119,7 @@ func TestEveryChangeHeedsItsKey(t *testing.T) {
 			require.JSONEq(t, `{"events":1}`, text)
 		}
 
-		// What was redacted since is not said again.
+		// A repeat does not say what was redacted since.
 		record := s.post(c.token, "/deliveries/"+sent+"/redeliver", nil, "Idempotency-Key", "k").is(http.StatusAccepted)
 		require.Empty(t, record["payload"])
 	})

@@ -228,7 +228,7 @@ func (s *server) act(ctx context.Context, c caller, in *keyedDelivery, do func(c
 	if err != nil {
 		return nil, err
 	}
-	if in.Key != "" { // what was redacted since the first request is not said to a repeat
+	if in.Key != "" { // a repeat does not say what was redacted since
 		if now, err := s.record(ctx, c, in.ID); err == nil && now.Payload == "" {
 			body = now
 		}

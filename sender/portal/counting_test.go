@@ -1,7 +1,6 @@
 package portal_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -10,29 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/sender/memory"
+	"github.com/surehook/surehook/sender/internal/bedtest"
 	"github.com/surehook/surehook/sender/portal"
 	"github.com/surehook/surehook/sender/replay"
 )
-
-// slowCounts is a store whose counts end when the test lets them.
-type slowCounts struct {
-	*memory.Store
-	begun, end chan struct{}
-}
-
-func (s *slowCounts) PreviewReplay(ctx context.Context, f replay.Filter, most int) (replay.Preview, error) {
-	s.begun <- struct{}{}
-	<-s.end
-	return s.Store.PreviewReplay(ctx, f, most)
-}
 
 // However many pages of a customer count at once, the database counts for one of them. Others
 // wait, and too many are refused.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	slow := &slowCounts{b.store, make(chan struct{}, 100), make(chan struct{})}
+	slow := &bedtest.SlowCounts{Store: b.store, Begun: make(chan struct{}, 100), End: make(chan struct{})}
 	var err error
 	b.replays, err = replay.New(slow, &replay.Config{Now: b.clock})
 	require.NoError(t, err)
@@ -42,7 +29,7 @@ func TestCountsAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	b.server = httptest.NewServer(http.StripPrefix(prefix, b.portal))
 	t.Cleanup(b.server.Close)
-	end := sync.OnceFunc(func() { close(slow.end) })
+	end := sync.OnceFunc(func() { close(slow.End) })
 	defer end()
 
 	const asked, kept = 12, 4
@@ -58,21 +45,21 @@ func TestCountsAreBounded(t *testing.T) {
 	for range asked {
 		preview(ada)
 	}
-	<-slow.begun
+	<-slow.Begun
 	for range asked - kept { // they are answered before any count has ended
 		select {
 		case p := <-pages:
 			require.Equal(t, http.StatusTooManyRequests, p.status, p.text)
 			require.Equal(t, "5", p.header.Get("Retry-After"))
 			p.has(t, "Some of your pages are counting")
-		case <-slow.begun:
+		case <-slow.Begun:
 			t.Fatal("the database counts twice at a time for one customer")
 		}
 	}
 	require.Equal(t, http.StatusTooManyRequests, ada.post("/endpoints/new/preview", "types", "*", "filter", `{"data.a": 1}`).status)
 	require.Equal(t, http.StatusTooManyRequests, ada.post("/replays").status)
 	preview(bob)
-	<-slow.begun // another customer has a turn beside them
+	<-slow.Begun // another customer has a turn beside them
 	require.Equal(t, http.StatusOK, ada.get("/deliveries").status, "all else is answered")
 	end()
 	for range kept + 1 {
