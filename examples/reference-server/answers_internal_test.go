@@ -58,6 +58,7 @@ func TestOnceApart(t *testing.T) {
 	defer cancel()
 	_, err = ask(impatient, "lost", time.Minute, work)
 	require.Error(t, err)
+	require.NotErrorIs(t, err, errUnderWay, "it waits for as long as its client does")
 	require.Equal(t, 2, done)
 	_, err = s.db.sql.ExecContext(t.Context(), "UPDATE server_answers SET created_at = created_at - ?", (3 * time.Minute).Microseconds())
 	require.NoError(t, err)
