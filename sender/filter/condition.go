@@ -8,7 +8,7 @@ import (
 
 // condition is an operator with its value.
 type condition struct {
-	op       string
+	op       operator
 	literals []literal
 
 	// The values of "in", so that a long list costs no more than a short one:
@@ -16,6 +16,23 @@ type condition struct {
 	numbers []number // in their order
 	others  []shape
 }
+
+// operator is what a condition asks; its String is how it is written.
+type operator byte
+
+const (
+	eq operator = iota
+	in
+	prefix
+	lt
+	lte
+	gt
+	gte
+)
+
+var operatorNames = [...]string{eq: "eq", in: "in", prefix: "prefix", lt: "lt", lte: "lte", gt: "gt", gte: "gte"}
+
+func (o operator) String() string { return operatorNames[o] }
 
 // shape is the type of a value; true and false are types of their own.
 type shape byte
@@ -60,31 +77,32 @@ func (c *condition) index() {
 }
 
 func (c *condition) holds(v *scalar) bool {
-	switch c.op {
-	case "in":
+	if c.op == in {
 		return c.has(v)
-	case "prefix":
-		return v.shape == isString && len(v.text) >= len(c.literals[0].text) && string(v.text[:len(c.literals[0].text)]) == c.literals[0].text
 	}
 	l := &c.literals[0]
 	if l.shape != v.shape {
 		return false
 	}
 	n := 0
-	switch v.shape {
-	case isString:
+	switch {
+	case v.shape == isString && c.op == eq:
+		return string(v.text) == l.text
+	case v.shape == isString && c.op == prefix:
+		return len(v.text) >= len(l.text) && string(v.text[:len(l.text)]) == l.text
+	case v.shape == isString:
 		n = compareText(v.text, l.text)
-	case isNumber:
+	case v.shape == isNumber:
 		n = v.number.compare(&l.number)
 	}
 	switch c.op {
-	case "lt":
+	case lt:
 		return n < 0
-	case "lte":
+	case lte:
 		return n <= 0
-	case "gt":
+	case gt:
 		return n > 0
-	case "gte":
+	case gte:
 		return n >= 0
 	}
 	return n == 0
@@ -126,7 +144,7 @@ func compareText(a []byte, b string) int {
 
 // value appends what stands behind the operator.
 func (c *condition) value(b *bytes.Buffer) {
-	if c.op != "in" {
+	if c.op != in {
 		b.WriteString(c.literals[0].json)
 		return
 	}
@@ -144,6 +162,6 @@ func (c *condition) value(b *bytes.Buffer) {
 func (c *condition) words() string {
 	var b bytes.Buffer
 	c.value(&b)
-	word := map[string]string{"eq": "=", "in": "in", "prefix": "begins with", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}[c.op]
+	word := [...]string{eq: "=", in: "in", prefix: "begins with", lt: "<", lte: "<=", gt: ">", gte: ">="}[c.op]
 	return word + " " + strings.TrimSpace(b.String())
 }

@@ -206,7 +206,7 @@ func writeList(b *bytes.Buffer, name string, parts []*clause) {
 }
 
 func writeConditions(b *bytes.Buffer, conditions []condition) {
-	if len(conditions) == 1 && conditions[0].op == "eq" {
+	if len(conditions) == 1 && conditions[0].op == eq {
 		b.WriteString(conditions[0].literals[0].json)
 		return
 	}
@@ -215,7 +215,7 @@ func writeConditions(b *bytes.Buffer, conditions []condition) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		writeString(b, conditions[i].op)
+		writeString(b, conditions[i].op.String())
 		b.WriteByte(':')
 		conditions[i].value(b)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,11 +36,13 @@ func Parse(text []byte) (*Filter, error) {
 	var b bytes.Buffer
 	root.object(&b)
 	f.text = b.String()
-	// The written form can be a little longer or deeper than the given one: it must keep
-	// the bounds, too.
-	again := parser{}
-	if again.parse(b.Bytes()); len(again.errs) > 0 {
-		return nil, errors.Join(again.errs...)
+	if f.text != string(text) {
+		// The written form can be a little longer or deeper than the given one: it must keep
+		// the bounds, too.
+		again := parser{}
+		if again.parse(b.Bytes()); len(again.errs) > 0 {
+			return nil, errors.Join(again.errs...)
+		}
 	}
 	f.place(root)
 	return f, nil
@@ -243,7 +246,7 @@ func (p *parser) operators(at string, of path) *clause {
 		if !ok {
 			return nil
 		}
-		return &clause{kind: values, path: of, conditions: []condition{{op: "eq", literals: []literal{l}}}}
+		return &clause{kind: values, path: of, conditions: []condition{{op: eq, literals: []literal{l}}}}
 	}
 	c := &clause{kind: values, path: of}
 	seen := map[string]bool{}
@@ -301,7 +304,7 @@ func (p *parser) operator(at, op string, c *clause) {
 	case op != "eq" && op != "prefix" && l.shape != isString && l.shape != isNumber:
 		p.wrong(at, "it must be a number or a string: nothing else is less or greater")
 	}
-	c.conditions = append(c.conditions, condition{op: op, literals: []literal{l}})
+	c.conditions = append(c.conditions, condition{op: operator(slices.Index(operatorNames[:], op)), literals: []literal{l}})
 }
 
 func (p *parser) in(at string, c *clause) {
@@ -310,19 +313,19 @@ func (p *parser) in(at string, c *clause) {
 		p.wrong(at, `it must be a list of values, such as ["paid", "settled"]`)
 		return
 	}
-	in := condition{op: "in"}
+	list := condition{op: in}
 	n := 0
 	for ; p.dec.More(); n++ {
 		if l, ok := p.literal(fmt.Sprintf("%s[%d]", at, n), p.token()); ok {
-			in.literals = append(in.literals, l)
+			list.literals = append(list.literals, l)
 		}
 	}
 	p.token()
 	if n == 0 {
 		p.wrong(at, "the list is empty, so nothing would match: give one value or more")
 	}
-	in.index()
-	c.conditions = append(c.conditions, in)
+	list.index()
+	c.conditions = append(c.conditions, list)
 }
 
 // instead says how to write what a customer of other languages may have meant.

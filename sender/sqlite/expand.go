@@ -185,6 +185,9 @@ func (e *expansion) decide(events []*newEvent) error {
 	plan.Share()
 	e.x.More = plan.More || len(e.all) < len(events)
 	e.made = make([]any, 0, len(e.all)*newPending.columns)
+	if err := e.readBodies(plan.Makes); err != nil {
+		return err
+	}
 	for _, m := range plan.Makes {
 		if err := e.expandOne(e.all[m.At], m.Most); err != nil {
 			return err

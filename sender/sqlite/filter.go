@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/internal/fanout"
 	"github.com/surehook/surehook/sender/rules"
 )
 
 // Filters are asked about bodies. A small body is read while others wait for the write
 // lock, as in a claim. It is read with its event if filters asked for most of them lately,
-// since a statement for each costs several times what a filter does. Otherwise it is read
-// when it is needed. Large bodies are read before a step takes the lock. An expansion that
+// else with all that an expansion needs: a statement for each costs several times what a
+// filter does. Large bodies are read before a step takes the lock. An expansion that
 // comes to an event with a large body, and to subscriptions with filters, stops there, and
 // leaves it with those behind it to the next step. It also stops at a subscription with a
 // filter that gets an older payload version, which is made before a step takes the lock,
@@ -163,6 +164,29 @@ func (e *expansion) wants(ev *newEvent, subscription int64) (bool, error) {
 		return false, err
 	}
 	return ev.content.Wants(sub.asked, false), nil
+}
+
+// readBodies reads the bodies that filters will be asked about, unless they are there.
+func (e *expansion) readBodies(makes []fanout.Make) error {
+	needed := map[int64]*newEvent{}
+	for _, m := range makes {
+		ev := e.all[m.At]
+		if ev.body == nil && ev.content == nil && e.ahead[ev.seq] == nil && slices.ContainsFunc(ev.found[:m.Most], func(a match) bool { return a.filtered }) {
+			needed[ev.seq] = ev
+		}
+	}
+	if len(needed) == 0 {
+		return nil
+	}
+	return e.each(func(rows *sql.Rows) (bool, error) {
+		var seq int64
+		var body sql.RawBytes
+		err := rows.Scan(numberOf(&seq), &body)
+		if err == nil {
+			needed[seq].body = e.batch.read.copyOf(body)
+		}
+		return true, err
+	}, selectBodies, list(slices.Sorted(maps.Keys(needed))))
 }
 
 // readContent reads what filters are asked about, unless it is there.
