@@ -15,8 +15,9 @@ type storedSettings Settings
 // ReadSettings returns settings as json.Marshal has encoded them. Stores call it with the
 // bytes of a row, which another release may have written, or a hand. Members that this
 // release does not know are kept, so that it does not lose them when it writes the
-// settings back. Settings that cannot be read are empty, except for Unreadable: nothing is
-// posted with them, and nobody else's deliveries wait for them.
+// settings back. Settings that cannot be read are empty, except for Unreadable and Order:
+// nothing is posted with them, nobody else's deliveries wait for them, and what is expanded
+// meanwhile is in OrderObject, from which each order can be made again.
 func ReadSettings(stored []byte) Settings {
 	var s storedSettings
 	var all map[string]json.RawMessage
@@ -25,7 +26,7 @@ func ReadSettings(stored []byte) Settings {
 		err = json.Unmarshal(stored, &all)
 	}
 	if err != nil {
-		return Settings{unread: bytes.Clone(stored), unreadable: fmt.Errorf("sender: the stored settings cannot be read by this release: give the subscription new ones, or run the release that wrote them: %w", err)}
+		return Settings{Order: OrderObject, unread: bytes.Clone(stored), unreadable: fmt.Errorf("sender: the stored settings cannot be read by this release: give the subscription new ones, or run the release that wrote them: %w", err)}
 	}
 	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return settingsFields[strings.ToLower(name)] })
 	if len(all) > 0 {

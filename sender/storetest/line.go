@@ -30,6 +30,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"latest, held", "A held backlog of the latest order is bounded by its objects.", lineLatestHeld[Tx]},
 		{"latest, sent again", "What is superseded can be redelivered and replayed, and is superseded again if a newer version waits.", lineLatestAgain[Tx]},
 		{"another order", "A change of the order is for what is expanded from then on; what waits behind others still comes to its end.", lineChanged[Tx]},
+		{"settings that cannot be read", "What is expanded while the settings of a subscription cannot be read keeps the order of its objects.", lineUnreadable[Tx]},
 		{"changed to the latest", "Under the latest order nothing but the newest version comes out of a line, and ends those before it, which came under another order; dead letters among them hold nothing back, and stay as they are.", lineChangedToLatest[Tx]},
 		{"cancelled, not superseded", "What is cancelled while it waits for others stays cancelled, also if its subscription has come to want the latest alone.", lineCancelled[Tx]},
 		{"skipped in part", "What a resume skips is cancelled, also if a newer version is taken and its subscription has come to want the latest alone.", lineSkippedInPart[Tx]},
@@ -143,6 +144,17 @@ func lineBounds[Tx any](w *world[Tx]) {
 		e := w.versions(owner, sub, "a")
 		w.record(result(w.claims("at first", e...)[0], sender.ClassNone))
 		w.equal([]any{live.HoldTries, live.HoldFor}, []any{set.HoldTries, set.HoldFor}, "bounds at the decision, order %q", set.Order)
+	}
+}
+
+func lineUnreadable[Tx any](w *world[Tx]) {
+	for _, set := range []sender.Settings{byObject, {Order: sender.OrderLatest}} {
+		owner, sub := w.ordered(set)
+		w.set(sub, sender.ReadSettings([]byte(`[]`)))
+		e := w.versions(owner, sub, "a", "a")
+		w.set(sub, set)
+		w.record(result(w.claims("of order "+string(set.Order), e[0])[0], sender.ClassNone))
+		w.record(result(w.claims("after its success", e[1])[0], sender.ClassNone))
 	}
 }
 
