@@ -186,6 +186,8 @@ func (r *Receiver[Tx]) applyIf(ctx context.Context, tx Tx, newer bool, ev Event,
 // serialization failure that is wrapped in Permanent is not permanent.
 func failApply(ctx context.Context, rest Reason, err error) *Error {
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fail(ReasonTimeout, fmt.Errorf("the handler did not end within Config.Timeout: %w", err))
 	case ctx.Err() == nil && calledPermanent(err):
 		return fail(rest, err)
 	case dberr.Classify(err) == dberr.Unavailable:

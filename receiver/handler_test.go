@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -113,6 +114,33 @@ func TestInWorkHere(t *testing.T) {
 	close(leave)
 	require.Equal(t, receiver.Applied, (<-first).Result)
 	require.Equal(t, receiver.Duplicate, snd.Request(ev).Serve(h).Result)
+}
+
+// The log says what an event is about that is not applied, and who was too slow.
+func TestFailuresAreLogged(t *testing.T) {
+	b := onMemory()
+	var log buffer
+	handler := func(timeout time.Duration, work receiver.HandlerFunc[*memory.Tx]) http.Handler {
+		return b.receiver(t, &receiver.Config{Logger: log.logger(), Timeout: timeout}).Handler(receiver.Fact(work))
+	}
+	about := func(message string) string {
+		return `msg="receiver: event ` + message + `".* object_type=subscriber object_id=sub_1 version=1 .*`
+	}
+	snd := newSender(t)
+	post := func(h http.Handler) int {
+		return snd.Request(receivertest.NewEvent("subscriber", "sub_1", 1)).Serve(h).Status
+	}
+	require.Equal(t, 500, post(handler(0, func(context.Context, *memory.Tx, receiver.Event) error { return errors.New("no such shelf") })))
+	require.Regexp(t, about("not applied")+`error="no such shelf"`, log.String())
+	require.Equal(t, 200, post(handler(0, func(context.Context, *memory.Tx, receiver.Event) error {
+		return receiver.Permanent(errors.New("never"))
+	})))
+	require.Regexp(t, about("set aside as a dead letter")+`error=never`, log.String())
+	require.Equal(t, 503, post(handler(10*time.Millisecond, func(ctx context.Context, _ *memory.Tx, _ receiver.Event) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})))
+	require.Regexp(t, about("not applied")+`reason=timeout .*error="the handler did not end within Config.Timeout: context deadline exceeded"`, log.String())
 }
 
 // At-least-once delivery does its worst here, in parallel.

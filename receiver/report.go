@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/surehook/surehook/dedup"
 )
 
 // begin calls the start hook. A hook that returns no context, or that panics,
@@ -31,7 +33,7 @@ func (r *Receiver[Tx]) rejected(ctx context.Context, err *Error) {
 
 func (r *Receiver[Tx]) failed(ctx context.Context, ev Event, err *Error) {
 	r.counts.add(&r.counts.Failed)
-	r.log().LogAttrs(ctx, err.level(), "receiver: event not applied", append(eventAttrs(ev), failureAttrs(err)...)...)
+	r.log().LogAttrs(ctx, err.level(), "receiver: event not applied", append(objectAttrs(ev), failureAttrs(err)...)...)
 	if hook := r.cfg.Hooks.Failed; hook != nil {
 		r.hook(ctx, func() { hook(ctx, ev, err) })
 	}
@@ -40,7 +42,7 @@ func (r *Receiver[Tx]) failed(ctx context.Context, ev Event, err *Error) {
 func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause error) {
 	r.counts.add(r.counts.of(res))
 	if res == DeadLettered {
-		r.log().LogAttrs(ctx, slog.LevelError, "receiver: event set aside as a dead letter", append(eventAttrs(ev), slog.Any("error", cause))...)
+		r.log().LogAttrs(ctx, slog.LevelError, "receiver: event set aside as a dead letter", append(objectAttrs(ev), slog.Any("error", cause))...)
 		if hook := r.cfg.Hooks.DeadLettered; hook != nil {
 			r.hook(ctx, func() { hook(ctx, ev, cause) })
 		}
@@ -77,7 +79,7 @@ func (r *Receiver[Tx]) logTaken(ctx context.Context, ev Event, res Result) {
 	case !log.Enabled(ctx, level):
 	case res == Stale:
 		log.LogAttrs(ctx, level, "receiver: stale event skipped: its handler did not run, because its object's version or a newer one had been applied",
-			append(eventAttrs(ev), slog.String("object_type", ev.Object.Type), slog.String("object_id", ev.Object.ID), slog.Int64("version", ev.Version))...)
+			objectAttrs(ev)...)
 	default:
 		log.LogAttrs(ctx, level, "receiver: event taken", append(eventAttrs(ev), slog.String("result", string(res)))...)
 	}
@@ -98,6 +100,14 @@ func eventAttrs(ev Event) []slog.Attr {
 		slog.String("event_id", ev.ID), slog.String("event_type", ev.Type),
 		slog.String("scope", ev.Scope), slog.String("key_id", ev.Verified.KeyID),
 	}
+}
+
+// objectAttrs also say what the event is about: whoever looks for the cause begins there.
+func objectAttrs(ev Event) []slog.Attr {
+	if ev.Object == (dedup.Object{}) {
+		return eventAttrs(ev)
+	}
+	return append(eventAttrs(ev), slog.String("object_type", ev.Object.Type), slog.String("object_id", ev.Object.ID), slog.Int64("version", ev.Version))
 }
 
 // level is Error for a fault on this side, and Info for an event that somebody else is

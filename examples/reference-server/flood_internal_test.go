@@ -51,7 +51,7 @@ func TestUnflooded(t *testing.T) {
 		require.Equal(t, 8, lines())
 
 		for i := range 5 {
-			log.Warn("a notice: it is not attempted any more", "notice_id", i)
+			log.Warn("a delivery is a dead letter: it is not attempted any more", "notice_id", i)
 		}
 		require.Equal(t, 13, lines(), "each notice is logged")
 	})

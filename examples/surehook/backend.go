@@ -17,6 +17,14 @@ type backend interface {
 	deliveries(ctx context.Context, f filter, cursor string, limit int) (page, error)
 	delivery(ctx context.Context, id string) (record, error)
 	redeliver(ctx context.Context, id string, force bool) error
+	// event tells whose event it is; "": everybody's who asks for its type.
+	event(ctx context.Context, id string) (e eventInfo, subscriber string, err error)
+
+	// whyOf says why an event has no delivery to a subscription, or nothing if it is for others.
+	whyOf(ctx context.Context, event, subscription string) (string, error)
+
+	subscriptions(ctx context.Context, status, subscriber, cursor string) (subscriptionPage, error)
+	resume(ctx context.Context, id string, which resumption) (subscription, error)
 
 	preview(ctx context.Context, f filter) (matched, error)
 	replay(ctx context.Context, f filter, rate float64, force bool) (id string, err error)
@@ -34,6 +42,7 @@ type filter struct {
 	status, subscription, subscriber, event, eventType, class string
 	code                                                      int // 0: any
 	since, until                                              moment
+	object                                                    object // "": any
 }
 
 func (f *filter) flags(set *flag.FlagSet, statuses string) {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 func deliveriesCommand() command {
@@ -20,6 +22,7 @@ func deliveriesCommand() command {
 			o.flags(f)
 			which.flags(f, "pending, awaiting_retry, held, delivered, dead_lettered, cancelled or superseded")
 			f.StringVar(&which.event, "event", "", "the `id` of an event")
+			f.Var(&which.object, "object", "with -database: the `TYPE/ID` of what the events are about")
 			f.IntVar(&limit, "limit", 50, "how many are listed at most")
 			f.StringVar(&cursor, "cursor", "", "the `cursor` that the list before has ended with")
 			return func(ctx context.Context, t *terminal, _ []string) error {
@@ -39,10 +42,31 @@ func deliveriesCommand() command {
 					return t.encode(p)
 				}
 				printDeliveries(t, p)
+				if len(p.Data) == 0 && which.event != "" {
+					t.say("surehook why %s says why, if there is such an event", which.event)
+				}
 				return nil
 			}
 		},
 	}
+}
+
+// String implements flag.Value.
+func (o *object) String() string {
+	if o == nil || *o == (object{}) {
+		return ""
+	}
+	return o.Type + "/" + o.ID
+}
+
+// Set implements flag.Value.
+func (o *object) Set(text string) error {
+	about, id, ok := strings.Cut(text, "/")
+	if !ok || about == "" || id == "" {
+		return errors.New("it must be like invoice/in_1")
+	}
+	*o = object{about, id}
+	return nil
 }
 
 // gather reads pages until it has as many as are asked for. A page can be short before the

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // examine checks a database.
@@ -22,11 +25,14 @@ func examine(ctx context.Context, t *terminal, b *stored, o *doctorOptions, foun
 		return err
 	}
 	d := b.db
-	sending := checkTables(ctx, d, found)
+	sending, receiving := checkTables(ctx, d, found)
 	if d.postgres() {
 		checkPostgres(ctx, d, found)
 	} else {
 		checkSQLite(ctx, d, found)
+	}
+	if receiving {
+		checkSetAside(ctx, d, found)
 	}
 	if !sending {
 		return nil
@@ -41,12 +47,12 @@ func examine(ctx context.Context, t *terminal, b *stored, o *doctorOptions, foun
 	return nil
 }
 
-// checkTables returns whether the sender's tables are there and current.
-func checkTables(ctx context.Context, d *database, found *findings) (sending bool) {
+// checkTables returns whether the sender's tables are there and current, and a receiver's.
+func checkTables(ctx context.Context, d *database, found *findings) (sending, receiving bool) {
 	all, err := d.states(ctx)
 	if err != nil {
 		found.failed("tables", err)
-		return false
+		return false, false
 	}
 	if present(all) == "" {
 		do := "make them with surehook migrate up -sets sender (to send) or -sets dedup (to receive)"
@@ -54,7 +60,7 @@ func checkTables(ctx context.Context, d *database, found *findings) (sending boo
 			do += "; if they are in a schema, give -schema"
 		}
 		found.add("tables", fail, "the library has none in this database", do)
-		return false
+		return false, false
 	}
 	for _, s := range all {
 		switch {
@@ -65,10 +71,27 @@ func checkTables(ctx context.Context, d *database, found *findings) (sending boo
 			found.add("tables", fail, fmt.Sprintf("%s is at version %d of %d: %s is missing", s.Set, s.Version, s.Known, strings.Join(s.Missing, ", ")), "surehook migrate up")
 		default:
 			found.add("tables", ok, fmt.Sprintf("%s is at version %d", s.Set, s.Version), "")
-			sending = sending || s.Set == "sender"
+			sending, receiving = sending || s.Set == "sender", receiving || s.Set == "dedup"
 		}
 	}
-	return sending
+	return sending, receiving
+}
+
+// checkSetAside counts the dead letters of a receiver. For its sender they are delivered.
+func checkSetAside(ctx context.Context, d *database, found *findings) {
+	table := "surehook_dedup_dead_letters"
+	if d.schema != "" {
+		table = pgx.Identifier{d.schema, table}.Sanitize()
+	}
+	var n int64
+	if err := d.sql.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+		found.failed("set aside", err)
+		return
+	}
+	if n > 0 {
+		found.add("set aside", warn, counted(n, "received event was set aside as a dead letter, and is not applied", "received events were set aside as dead letters, and are not applied"),
+			"read why by ListDeadLetters of the store of package dedup, mend the handler, then Receiver.ApplyDeadLetter")
+	}
 }
 
 // sealingKeys reads the keys, newest first.
@@ -174,10 +197,17 @@ func checkWork(ctx context.Context, b *stored, found *findings) {
 		found.failed("work", err)
 		return
 	}
-	judgeWork(&c, found)
+	var again replay.Preview
+	if c.DeadLettered > 0 {
+		if again, err = b.replays.Preview(ctx, replay.Filter{Status: sender.StatusDeadLettered}); err != nil {
+			found.failed("dead letters", err)
+		}
+	}
+	judgeWork(&c, again.Count, found)
 }
 
-func judgeWork(c *history.Counts, found *findings) {
+// judgeWork is given how many of the dead letters a replay would send, counted up to a bound.
+func judgeWork(c *history.Counts, again int64, found *findings) {
 	waits := time.Duration(0)
 	if !c.OldestDue.IsZero() {
 		waits = max(0, c.At.Sub(c.OldestDue)).Round(time.Second)
@@ -190,10 +220,31 @@ func judgeWork(c *history.Counts, found *findings) {
 	default:
 		found.add("work", ok, fmt.Sprintf("%s live, %d held, %d dead-lettered", counted(c.Live, "delivery", "deliveries"), c.Held, c.DeadLettered), "")
 	}
-	if c.DeadLettered > 0 {
-		found.add("dead letters", warn, counted(c.DeadLettered, "delivery was given up", "deliveries were given up"), "surehook deliveries -status dead_lettered, then surehook replay")
+	if disabled, paused := c.Subscriptions[sender.SubscriptionDisabled], c.Subscriptions[sender.SubscriptionPaused]; disabled+paused > 0 {
+		found.add("held", warn, fmt.Sprintf("%s disabled, and %d paused: %s for a resume", counted(disabled, "subscription is", "subscriptions are"), paused, counted(c.Held, "delivery waits", "deliveries wait")),
+			"surehook subscriptions says why; once an endpoint answers, surehook resume ID sends what is held")
 	}
+	judgeDead(c.DeadLettered, again, found)
 	if c.Notices > 0 {
-		found.add("notices", warn, counted(c.Notices, "is not acknowledged", "are not acknowledged"), "read them in the console, or by History.Notices")
+		number := counted(c.Notices, "is not acknowledged", "are not acknowledged")
+		if c.Notices >= history.MaxCountedNotices {
+			number = fmt.Sprintf("%d or more are not acknowledged", c.Notices)
+		}
+		found.add("notices", warn, number, "read them in the console, or by History.Notices")
 	}
 }
+
+func judgeDead(dead, again int64, found *findings) {
+	given := counted(dead, "delivery was given up", "deliveries were given up")
+	switch {
+	case dead == 0:
+	case again == 0:
+		found.add("dead letters", ok, given+", and none can be sent again: the subscriptions are gone, or the bodies, or the events are too old", "")
+	case again < min(dead, replay.MaxCounted):
+		found.add("dead letters", warn, fmt.Sprintf("%s; %d can be sent again, and of the others the subscription is gone, or the body, or the event is too old", given, again), deadDo)
+	default:
+		found.add("dead letters", warn, given, deadDo)
+	}
+}
+
+const deadDo = "surehook deliveries -status dead_lettered, then surehook replay"

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 // A forgotten transaction is found also while it is idle, and after the first phase of its
@@ -46,17 +48,42 @@ func TestOldestTransaction(t *testing.T) {
 func TestJudgeWork(t *testing.T) {
 	now := time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
 	found := &findings{}
-	judgeWork(&history.Counts{At: now, OldestDue: now.Add(-6 * time.Minute), Live: 1}, found)
+	judgeWork(&history.Counts{At: now, OldestDue: now.Add(-6 * time.Minute), Live: 1}, 0, found)
 	require.Equal(t, []finding{{
 		"work", warn, "a delivery has been due for 6m0s: no dispatcher runs, or its endpoint hangs",
 		"surehook deliveries -status pending, or -status awaiting_retry, and surehook why ID",
 	}}, found.all)
 
-	found = &findings{}
-	judgeWork(&history.Counts{At: now, Live: 1, DeadLettered: 1, Notices: 1}, found)
-	var said []string
-	for _, f := range found.all {
-		said = append(said, f.Detail)
+	said := func(c history.Counts, again int64) (all []string) {
+		found := &findings{}
+		c.At = now
+		judgeWork(&c, again, found)
+		for _, f := range found.all {
+			all = append(all, f.Status+": "+f.Detail)
+		}
+		return all
 	}
-	require.Equal(t, []string{"1 delivery live, 0 held, 1 dead-lettered", "1 delivery was given up", "1 is not acknowledged"}, said)
+	require.Equal(t, []string{
+		"ok: 1 delivery live, 0 held, 1 dead-lettered", "warn: 1 delivery was given up", "warn: 1 is not acknowledged",
+	}, said(history.Counts{Live: 1, DeadLettered: 1, Notices: 1}, 1))
+	require.Equal(t, []string{
+		"ok: 0 deliveries live, 2 held, 3 dead-lettered", "warn: 1 subscription is disabled, and 0 paused: 2 deliveries wait for a resume",
+		"warn: 3 deliveries were given up; 1 can be sent again, and of the others the subscription is gone, or the body, or the event is too old", "warn: 1000 or more are not acknowledged",
+	}, said(history.Counts{
+		Held: 2, DeadLettered: 3, Notices: history.MaxCountedNotices, Subscriptions: map[sender.SubscriptionStatus]int64{sender.SubscriptionDisabled: 1},
+	}, 1))
+	require.Contains(t, said(history.Counts{DeadLettered: 3}, 0), "ok: 3 deliveries were given up, and none can be sent again: the subscriptions are gone, or the bodies, or the events are too old")
+	require.Contains(t, said(history.Counts{DeadLettered: 90_000}, replay.MaxCounted), "warn: 90000 deliveries were given up", "no more are counted")
+}
+
+// A warning comes while there are still some.
+func TestJudgeConnections(t *testing.T) {
+	for _, c := range []struct {
+		used, most int64
+		status     string
+	}{{7, 97, ok}, {87, 97, ok}, {88, 97, warn}, {97, 97, warn}, {3, 12, ok}, {8, 12, warn}} {
+		found := &findings{}
+		judgeConnections(c.used, c.most, found)
+		require.Equal(t, c.status, found.all[0].Status, "%v", c)
+	}
 }

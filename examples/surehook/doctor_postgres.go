@@ -14,6 +14,7 @@ func checkPostgres(ctx context.Context, d *database, found *findings) {
 	checkPooler(ctx, d.pool, found)
 	checkClock(ctx, d.sql, found)
 	checkTransactions(ctx, d.sql, found)
+	checkConnections(ctx, d.sql, found)
 	var size string
 	if err := d.sql.QueryRowContext(ctx, "SELECT pg_size_pretty(pg_database_size(current_database()))").Scan(&size); err != nil {
 		found.failed("disk space", err)
@@ -128,4 +129,33 @@ func oldestTransaction(ctx context.Context, db *sql.DB) (time.Duration, error) {
 			WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 		UNION ALL SELECT prepared FROM pg_prepared_xacts) AS open`).Scan(&seconds)
 	return time.Duration(seconds * float64(time.Second)), err
+}
+
+// checkConnections tells how many more connections the role can have: the server, the database
+// and the role each have a limit. A process that dispatches has five beside its pool.
+func checkConnections(ctx context.Context, db *sql.DB, found *findings) {
+	var used, most int64
+	err := db.QueryRowContext(ctx, `SELECT used, most FROM (
+		SELECT count(*) AS used, current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint AS most
+			FROM pg_stat_activity WHERE backend_type = 'client backend'
+		UNION ALL SELECT count(*), datconnlimit FROM pg_stat_activity a, pg_database d
+			WHERE d.datname = current_database() AND a.datid = d.oid AND datconnlimit >= 0 GROUP BY datconnlimit
+		UNION ALL SELECT count(*), rolconnlimit FROM pg_stat_activity a, pg_roles r
+			WHERE r.rolname = current_user AND a.usesysid = r.oid AND rolconnlimit >= 0 GROUP BY rolconnlimit
+		) AS limits ORDER BY most - used LIMIT 1`).Scan(&used, &most)
+	if err != nil {
+		found.failed("connections", err)
+		return
+	}
+	judgeConnections(used, most, found)
+}
+
+func judgeConnections(used, most int64, found *findings) {
+	detail := fmt.Sprintf("%d of %d are in use", used, most)
+	if most-used < 10 && most-used < most/2 {
+		found.add("connections", warn, detail+": a process that dispatches needs five, beside its pool",
+			"raise max_connections, or the limit of the role or the database (ALTER ROLE, ALTER DATABASE … CONNECTION LIMIT), or make the pools smaller")
+		return
+	}
+	found.add("connections", ok, detail, "")
 }

@@ -50,6 +50,7 @@ func TestDoctor(t *testing.T) {
 		for _, check := range []string{"durability", "clock", "disk space", "dispatcher", "sealing key", "retention"} {
 			require.Equal(t, "ok", e.of(check), "%s: %v", check, e)
 		}
+		require.Equal(t, map[bool]string{true: "ok"}[p.open(t) != nil && strings.HasPrefix(p.flag, "postgres")], e.of("connections"))
 		require.Equal(t, "warn", u.doctor(at...).of("sealing key"))
 		e = u.doctor(append(at, "-secret-key-file", "wrong")...)
 		require.Equal(t, "fail", e.of("sealing key"), "%v", e)
@@ -98,4 +99,12 @@ func TestDoctorOfAFile(t *testing.T) {
 	e = u.doctor("-database", "receiver.db")
 	require.True(t, e.OK, "a receiver's database has no sender: %v", e)
 	require.Empty(t, e.of("dispatcher"))
+	require.Empty(t, e.of("set aside"))
+
+	db, err = sql.Open("sqlite", "file:"+filepath.Join(u.dir, "receiver.db"))
+	require.NoError(t, err)
+	_, err = db.Exec("INSERT INTO surehook_dedup_dead_letters VALUES ('billing', 'evt_1', 'a.b', '', '', 0, x'', 'it can never be applied', 0)")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	require.Equal(t, "warn", u.doctor("-database", "receiver.db").of("set aside"), "its sender takes it for delivered")
 }

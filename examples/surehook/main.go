@@ -79,6 +79,7 @@ func commands() []command {
 	return []command{
 		listenCommand(), triggerCommand(), verifyCommand(),
 		deliveriesCommand(), whyCommand(), redeliverCommand(), replayCommand(),
+		subscriptionsCommand(), resumeCommand(),
 		migrateCommand(), restoredCommand(), doctorCommand(), catalogueCommand(), versionCommand(),
 	}
 }
@@ -114,7 +115,7 @@ func program(ctx context.Context, args []string, t *terminal) int {
 func help(out io.Writer) {
 	fmt.Fprint(out, "usage: surehook COMMAND [flags]\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(out, "  %-11s %s\n", c.name, c.summary)
+		fmt.Fprintf(out, "  %-13s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(out, `
 surehook COMMAND -h says more, with an example. With -json every command prints JSON.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 )
@@ -32,7 +33,11 @@ anew; one that is delivered gets a single attempt.`,
 						return fmt.Errorf("%s is not sent again: %w", id, err)
 					}
 					failed = failed || err != nil
-					if err := redelivered(t, id, err); err != nil {
+					held, err2 := "", error(nil)
+					if err == nil {
+						held, err2 = holds(ctx, b, id)
+					}
+					if err := errors.Join(err2, redelivered(t, id, held, err)); err != nil {
 						return err
 					}
 				}
@@ -45,9 +50,21 @@ anew; one that is delivered gets a single attempt.`,
 	}
 }
 
-func redelivered(t *terminal, id string, err error) error {
+// holds says why a delivery is held although somebody wants it sent, or nothing.
+func holds(ctx context.Context, b backend, id string) (string, error) {
+	r, err := b.delivery(ctx, id)
+	if err != nil || r.Status != "held" {
+		return "", err
+	}
+	return r.Why, nil
+}
+
+func redelivered(t *terminal, id, held string, err error) error {
 	if t.json {
 		line := map[string]any{"id": id, "redelivered": err == nil}
+		if held != "" {
+			line["held"] = held
+		}
 		if err != nil {
 			line["error"] = err.Error()
 		}
@@ -55,6 +72,10 @@ func redelivered(t *terminal, id string, err error) error {
 	}
 	if err != nil {
 		t.note("%s is not sent again: %v", id, err)
+		return nil
+	}
+	if held != "" {
+		t.say("%s is not sent yet. %s", id, held)
 		return nil
 	}
 	t.say("%s is due again: surehook why %s shows what comes of it", id, id)

@@ -108,6 +108,7 @@ func printMatched(t *terminal, m *matched, status string) error {
 	if t.json {
 		return t.encode(m)
 	}
+	delivered := status == "delivered"
 	status = strings.ReplaceAll(status, "_", "-")
 	t.say("%s", counted(m.Count, status+" delivery matches", status+" deliveries match"))
 	if m.Oldest != nil && m.Newest != nil {
@@ -115,6 +116,9 @@ func printMatched(t *terminal, m *matched, status string) error {
 	}
 	for _, s := range m.Subscriptions {
 		t.say("  %6d  %s", s.Count, s.ID)
+	}
+	if delivered && m.Count > 0 {
+		t.say("a receiver that remembers these events takes them for duplicates, and applies none of them again unless it was told to (Receiver.Reapply)")
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/receiver/catchup"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 )
 
 // server is the backend that is a reference server. It shows what the owner of its token
@@ -206,6 +207,9 @@ func (s *server) deliveries(ctx context.Context, f filter, cursor string, limit 
 			q.Set(name, value)
 		}
 	}
+	if f.object.Type != "" {
+		return p, errObject
+	}
 	if f.code != 0 {
 		q.Set("status_code", strconv.Itoa(f.code))
 	}
@@ -213,6 +217,50 @@ func (s *server) deliveries(ctx context.Context, f filter, cursor string, limit 
 		return p, err
 	}
 	return p, nil
+}
+
+// event cannot tell the subscriber, and the time is that of OccurredAt: a server says no more.
+func (s *server) event(ctx context.Context, id string) (e eventInfo, subscriber string, err error) {
+	var found struct {
+		eventInfo
+		OccurredAt time.Time `json:"occurred_at"`
+	}
+	err = s.call(ctx, http.MethodGet, "/events/"+url.PathEscape(id), nil, &found)
+	found.CreatedAt = found.OccurredAt
+	return found.eventInfo, "", err
+}
+
+func (s *server) whyOf(ctx context.Context, event, subscription string) (string, error) {
+	var out struct{ Why, Reason string }
+	err := s.call(ctx, http.MethodGet, "/subscriptions/"+url.PathEscape(subscription)+"/why?event_id="+url.QueryEscape(event), nil, &out)
+	if out.Reason == string(history.WhyNotAddressed) {
+		return "", nil
+	}
+	return out.Why, err
+}
+
+func (s *server) subscriptions(ctx context.Context, status, subscriber, cursor string) (p subscriptionPage, err error) {
+	q := url.Values{"limit": {"200"}, "implicit": {"true"}}
+	for name, value := range map[string]string{"status": status, "subscriber_id": subscriber, "cursor": cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return p, s.call(ctx, http.MethodGet, "/subscriptions?"+q.Encode(), nil, &p)
+}
+
+func (s *server) resume(ctx context.Context, id string, which resumption) (one subscription, err error) {
+	if which.force {
+		return one, errForce
+	}
+	change := map[string]string{"status": "active"}
+	switch {
+	case which.none:
+		change["resume"] = "none"
+	case !which.since.IsZero():
+		change["resume"] = which.since.String()
+	}
+	return one, s.call(ctx, http.MethodPatch, "/subscriptions/"+url.PathEscape(id), change, &one)
 }
 
 func (s *server) delivery(ctx context.Context, id string) (r record, err error) {
@@ -225,6 +273,8 @@ func (s *server) redeliver(ctx context.Context, id string, force bool) error {
 	}
 	return s.call(ctx, http.MethodPost, "/deliveries/"+url.PathEscape(id)+"/redeliver", nil, nil)
 }
+
+var errObject = errors.New("-object is for a -database: a server does not look for deliveries by it")
 
 var errForce = errors.New("-force is for the operator with the database: give -database")
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -71,7 +72,7 @@ func answered(err error) error {
 func (s *stored) deliveries(ctx context.Context, f filter, cursor string, limit int) (page, error) {
 	found, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{
 		Status: sender.Status(f.status), Subscription: f.subscription, Subscriber: f.subscriber, Event: f.event, EventType: f.eventType,
-		Since: f.since.Time, Until: f.until.Time, Class: sender.Class(f.class), StatusCode: f.code, Cursor: cursor, Limit: limit,
+		Object: sender.Object(f.object), Since: f.since.Time, Until: f.until.Time, Class: sender.Class(f.class), StatusCode: f.code, Cursor: cursor, Limit: limit,
 	})
 	if err != nil {
 		return page{}, answered(err)
@@ -117,6 +118,65 @@ func (s *stored) redeliver(ctx context.Context, id string, force bool) error {
 		return ofDelivery(id, s.history.RedeliverForced(ctx, id))
 	}
 	return ofDelivery(id, s.history.Redeliver(ctx, id))
+}
+
+func (s *stored) event(ctx context.Context, id string) (eventInfo, string, error) {
+	e, err := s.history.Event(ctx, id)
+	if errors.Is(err, sender.ErrNotFound) {
+		return eventInfo{}, "", no("there is no such event: %s", id)
+	}
+	return viewEvent(e.EventInfo, e.Version), e.Subscriber, answered(err)
+}
+
+func (s *stored) whyOf(ctx context.Context, event, subscription string) (string, error) {
+	why, err := s.history.WhyOf(ctx, event, subscription)
+	if why.Reason == history.WhyNotAddressed {
+		return "", nil
+	}
+	return why.Sentence, answered(err)
+}
+
+func (s *stored) subscriptions(ctx context.Context, status, subscriber, cursor string) (subscriptionPage, error) {
+	found, next, err := s.history.Subscriptions(ctx, sender.SubscriptionQuery{
+		Status: sender.SubscriptionStatus(status), Subscriber: subscriber, Implicit: true, Cursor: cursor, Limit: 200,
+	})
+	if err != nil {
+		return subscriptionPage{}, answered(err)
+	}
+	p := subscriptionPage{Data: []subscription{}, NextCursor: orNull(next)}
+	for _, one := range found {
+		p.Data = append(p.Data, viewSubscription(one))
+	}
+	return p, nil
+}
+
+func (s *stored) resume(ctx context.Context, id string, which resumption) (subscription, error) {
+	take := sender.Resume{None: which.none, Since: which.since.Time}
+	if !which.force {
+		take.NotBefore = sender.Retention{}.WithDefaults().NotBefore(time.Now())
+	}
+	err := s.db.store.InTx(ctx, func(tx *sql.Tx) error { return s.db.store.ResumeSubscriptionTx(ctx, tx, id, take) })
+	if err != nil {
+		return subscription{}, answered(err)
+	}
+	found, _, err := s.history.Subscriptions(ctx, sender.SubscriptionQuery{ID: id, Implicit: true})
+	if err != nil || len(found) == 0 {
+		return subscription{ID: id, Status: string(sender.SubscriptionActive)}, answered(err)
+	}
+	return viewSubscription(found[0]), nil
+}
+
+func viewSubscription(s sender.Subscription) subscription {
+	return subscription{
+		ID: s.ID, SubscriberID: s.Subscriber, URL: s.URL, EventTypes: s.EventTypes, Status: string(s.Status),
+		FailingSince: timeOrNull(s.Health.FailingSince), DisabledAt: timeOrNull(s.DisabledAt), DisabledReason: orNull(s.DisabledReason),
+		LastSuccessAt: timeOrNull(s.Health.LastSuccess), LastFailureAt: timeOrNull(s.Health.LastFailure),
+		Backlog: s.Backlog, DeadLettered: s.DeadLettered,
+	}
+}
+
+func viewEvent(e sender.EventInfo, version int64) eventInfo {
+	return eventInfo{e.ID, e.Type, object(e.Object), version, e.CreatedAt.UTC()}
 }
 
 func (f *filter) replay() replay.Filter {
@@ -196,7 +256,7 @@ func (s *storedFeed) Page(ctx context.Context, after string, limit int, wait tim
 func viewDelivery(d sender.Delivery) delivery {
 	return delivery{
 		ID: d.ID, SubscriptionID: d.Subscription, SubscriberID: d.Subscriber, URL: d.URL,
-		Event:  eventInfo{d.Event.ID, d.Event.Type, object(d.Event.Object), d.Version, d.Event.CreatedAt.UTC()},
+		Event:  viewEvent(d.Event, d.Version),
 		Status: string(d.Status), AttemptCount: d.AttemptCount, NextAttemptAt: timeOrNull(d.NextAttemptAt), LastErrorClass: string(d.LastErrorClass),
 	}
 }

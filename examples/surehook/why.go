@@ -4,14 +4,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 )
 
 func whyCommand() command {
 	return command{
-		name: "why", summary: "say why a delivery has not arrived, or when it did",
+		name: "why", summary: "say why a delivery or an event has not arrived, or when it did",
 		args: "ID", arguments: [2]int{1, 1},
-		about:   "Says in a sentence what a delivery waits for, and shows its attempts. ID is a delivery's, as surehook deliveries lists them.",
+		about: `Says in a sentence what a delivery waits for, and shows its attempts. ID is a delivery's, as
+surehook deliveries lists them, or an event's: then each of its deliveries is explained, or
+why there is none.`,
 		example: "surehook why dlv_06h0…",
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			var o target
@@ -26,6 +29,9 @@ func whyCommand() command {
 				}
 				defer b.close()
 				r, err := b.delivery(ctx, args[0])
+				if isNo(err) && !strings.HasPrefix(args[0], "dlv_") {
+					return whyEvent(ctx, t, b, args[0])
+				}
 				if err != nil {
 					return err
 				}
@@ -59,9 +65,24 @@ func printRecord(t *terminal, r *record, body bool) {
 		}
 		t.table(rows)
 	}
-	if body {
+	switch {
+	case body && r.Payload == "":
+		t.say("\nthe body was removed: see the redactions of the service, and how long it keeps events")
+	case body:
 		t.say("\n%s", r.Payload)
 	}
+}
+
+func whyEvent(ctx context.Context, t *terminal, b backend, id string) error {
+	r, err := reportEvent(ctx, b, id)
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.encode(r)
+	}
+	printEvent(t, &r)
+	return nil
 }
 
 func printHeaders(t *terminal, r *record) {

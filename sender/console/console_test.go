@@ -17,6 +17,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/console"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/signing"
 )
 
 func TestNewNeedsWhatItShowsAndWhoMaySeeIt(t *testing.T) {
@@ -110,9 +111,11 @@ func TestPagesTell(t *testing.T) {
 	b := newBed(t)
 	dead := b.deliveries(b.dead)[1:] // the first one awaits its retry
 	failing := b.deliveries(b.bad)[0]
+	secret, err := signing.ParseSecret(b.secret)
+	require.NoError(t, err)
 	for path, words := range map[string][]string{
 		"/": {
-			`<dt>Dead letters</dt><dd class="big"><a href="./dead-letters">2</a>`, `<a href="./deliveries?status=held">1 held</a>`,
+			`<dt>Dead letters</dt><dd class="big"><a href="./dead-letters">2</a>`, `<a href="./deliveries?status=held">1 held</a>`, `<dt>Backlog</dt><dd class="big"><a href="./deliveries?status=pending">`,
 			"off.example.com", "2 dead letters at dead.example.com", `<dd class="big">33.3<small>%</small></dd>`, `data-now="2026-03-04t20:00:00z"`, `<bdi class="clip">grace</bdi>`,
 		},
 		"/subscriptions":                                {"good.example.com", "bad.example.com", "dead.example.com", "off.example.com", "invoice.*"},
@@ -126,7 +129,7 @@ func TestPagesTell(t *testing.T) {
 		"/events/" + failing.Event.ID:                   {"invoice.paid", "good.example.com", "whoever asks for its type", "&lt;/pre&gt;&lt;script&gt;"},
 		"/replays/new?preview=1&subscription=" + b.dead: {`<dd class="huge">2</dd>`, "Replay 2</button>", "2 are for endpoints that fail"},
 		"/notices":                                      {"2 dead letters at dead.example.com", "Acknowledge all of these"},
-		"/customers/sub_ada":                            {"<h1>Ada &amp; Sons", "in trouble", "In use", "&lt;script&gt;"},
+		"/customers/sub_ada":                            {"<h1>Ada &amp; Sons", "in trouble", "In use", ">" + secret.Fingerprint() + "<", "&lt;script&gt;"},
 		"/customers":                                    {"Ada &amp; Sons", "/customers/sub_ada"},
 		"/jobs":                                         {"export", "Ada &amp; Sons", "3 of 4"},
 	} {

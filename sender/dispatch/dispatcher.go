@@ -329,8 +329,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err := d.becomeReady(ctx); err != nil || ctx.Err() != nil {
 		return d.refused(ctx, err)
 	}
-	d.logStart(ctx)
 	p := newPump(d)
+	d.logStart(ctx, p.present.process)
 	var notifying sync.WaitGroup
 	if d.cfg.Notifier != nil {
 		notifying.Go(func() { d.notifying(ctx, p.noticed) })

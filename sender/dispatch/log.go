@@ -17,8 +17,9 @@ func (d *Dispatcher) refused(ctx context.Context, err error) error {
 	return err
 }
 
-func (d *Dispatcher) logStart(ctx context.Context) {
-	d.cfg.Logger.InfoContext(ctx, "the dispatcher has started", "store", fmt.Sprintf("%T", d.store), "slots", d.cfg.Slots,
+// logStart names the process by the number that others log if it is gone.
+func (d *Dispatcher) logStart(ctx context.Context, process int64) {
+	d.cfg.Logger.InfoContext(ctx, "the dispatcher has started", "process", process, "store", fmt.Sprintf("%T", d.store), "slots", d.cfg.Slots,
 		"timeout", d.cfg.Timeout, "lease", d.cfg.Lease, "drain_timeout", d.cfg.DrainTimeout)
 }
 
@@ -29,6 +30,25 @@ func (d *Dispatcher) logEnd(ctx context.Context, err error) error {
 	}
 	d.cfg.Logger.InfoContext(ctx, "the dispatcher has stopped")
 	return nil
+}
+
+// noticeWords say what has happened. A notice's detail says why.
+func noticeWords(n sender.Notice) string {
+	switch n.Kind {
+	case sender.NoticeDeadLettered:
+		return "a delivery is a dead letter"
+	case sender.NoticeFailing:
+		return "a subscription is failing"
+	case sender.NoticeDisabled:
+		return "a subscription was disabled, and its deliveries are held until it is resumed"
+	case sender.NoticeNetwork:
+		return "our own network or machine fails"
+	case sender.NoticeProxy:
+		return "a proxy is failing"
+	case sender.NoticeReplayFinished:
+		return "a replay has come to its end"
+	}
+	return "a notice"
 }
 
 // logFailure logs an attempt that failed. The event and the subscription name the delivery.

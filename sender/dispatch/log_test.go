@@ -108,6 +108,7 @@ func TestRunLogsItsStartAndItsEnd(t *testing.T) {
 		started := log.of(t, "the dispatcher has started")
 		require.Len(t, started, 1)
 		require.Equal(t, "INFO", started[0]["level"])
+		require.NotZero(t, started[0]["process"], "others name it so if it is gone")
 		require.Equal(t, "*memory.Store", started[0]["store"])
 		require.EqualValues(t, 16, started[0]["slots"])
 		require.EqualValues(t, 3*time.Second, started[0]["timeout"])
@@ -161,11 +162,27 @@ func TestADeadLetterIsLoggedOnce(t *testing.T) {
 		b.Publish("sub_a")
 		time.Sleep(time.Hour)
 		require.NoError(t, stop())
-		notices := log.of(t, "a notice: it is not attempted any more")
+		notices := log.of(t, "a delivery is a dead letter: it is not attempted any more")
 		require.Len(t, notices, 1)
 		own := log.of(t, "a delivery of a notice was dead-lettered")
 		require.Len(t, own, 1)
 		require.Equal(t, s.ID, own[0]["subscription_id"])
 		require.Len(t, log.of(t, ""), 2+len(log.of(t, "a subscription's endpoint begins to fail")), "nothing else")
+	})
+}
+
+// A line of the log says what has happened to a subscription, and not only for how long.
+func TestADisabledSubscriptionIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, log := bedtest.New(t), &logged{}
+		b.Subscribe("sub_a", "http://dead/")
+		stop := b.Start(b.Dispatcher(dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: dispatch.Policy{DisableAfter: time.Hour}, Logger: log.logger(slog.LevelWarn),
+		}))
+		b.Publish("sub_a")
+		time.Sleep(24 * time.Hour)
+		require.NoError(t, stop())
+		require.NotEmpty(t, log.of(t, "a subscription is failing: it has been failing for"))
+		require.Len(t, log.of(t, "a subscription was disabled, and its deliveries are held until it is resumed: it has been failing for"), 1)
 	})
 }

@@ -430,7 +430,7 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 
 // notice reports a notice that was stored.
 func (p *pump) notice(ctx context.Context, n sender.Notice) {
-	p.d.cfg.Logger.WarnContext(ctx, "a notice: "+n.Detail, "notice_id", n.ID, "kind", string(n.Kind), "subscriber_id", n.Subscriber,
+	p.d.cfg.Logger.WarnContext(ctx, noticeWords(n)+": "+n.Detail, "notice_id", n.ID, "kind", string(n.Kind), "subscriber_id", n.Subscriber,
 		"subscription_id", n.Subscription, "delivery_id", n.Delivery)
 	if hook := p.d.cfg.Hooks.Noticed; hook != nil {
 		p.d.guarded(ctx, "Noticed", func() { hook(ctx, n) })

@@ -1,0 +1,75 @@
+package main
+
+import "context"
+
+// eventReport is what became of an event: its deliveries, or why there are none.
+type eventReport struct {
+	Event      eventInfo `json:"event"`
+	Deliveries []record  `json:"deliveries"`
+	NoDelivery []reason  `json:"no_delivery"` // why the subscriptions that could have got it have not
+}
+
+type reason struct {
+	SubscriptionID string `json:"subscription_id"`
+	URL            string `json:"url"`
+	Why            string `json:"why"`
+}
+
+// shownOfEvent is how many deliveries of an event, or subscriptions without one, are explained.
+const shownOfEvent = 20
+
+// reportEvent says what became of an event, whose id is what a customer knows.
+func reportEvent(ctx context.Context, b backend, id string) (eventReport, error) {
+	e, owner, err := b.event(ctx, id)
+	if err != nil {
+		return eventReport{}, err
+	}
+	r := eventReport{Event: e, Deliveries: []record{}, NoDelivery: []reason{}}
+	found, err := b.deliveries(ctx, filter{event: id}, "", shownOfEvent)
+	if err != nil {
+		return r, err
+	}
+	for _, d := range found.Data {
+		one, err := b.delivery(ctx, d.ID)
+		if err != nil {
+			return r, err
+		}
+		r.Deliveries = append(r.Deliveries, one)
+	}
+	if len(found.Data) > 0 {
+		return r, nil
+	}
+	could, err := b.subscriptions(ctx, "", owner, "")
+	if err != nil {
+		return r, err
+	}
+	for _, s := range could.Data[:min(shownOfEvent, len(could.Data))] {
+		why, err := b.whyOf(ctx, id, s.ID)
+		if err != nil {
+			return r, err
+		}
+		if why != "" {
+			r.NoDelivery = append(r.NoDelivery, reason{s.ID, s.URL, why})
+		}
+	}
+	return r, nil
+}
+
+func printEvent(t *terminal, r *eventReport) {
+	t.say("event %s: %s %s/%s, version %d, published %s UTC", r.Event.ID, r.Event.Type, r.Event.Object.Type, r.Event.Object.ID, r.Event.Version, clock(r.Event.CreatedAt))
+	for _, d := range r.Deliveries {
+		t.say("\n%s to %s of %s", d.ID, d.URL, d.SubscriberID)
+		t.say("  %s: %s", d.Status, d.Why)
+	}
+	switch {
+	case len(r.Deliveries) > 0:
+		t.say("\nsurehook why with the id of a delivery shows its attempts")
+	case len(r.NoDelivery) == 0:
+		t.say("it has no delivery: nobody whom it is for has a subscription")
+	default:
+		t.say("it has no delivery")
+	}
+	for _, n := range r.NoDelivery {
+		t.say("\n%s to %s\n  %s", n.SubscriptionID, n.URL, n.Why)
+	}
+}
