@@ -132,12 +132,13 @@ func oldestTransaction(ctx context.Context, db *sql.DB) (time.Duration, error) {
 }
 
 // checkConnections tells how many more connections the role can have: the server, the database
-// and the role each have a limit. A process that dispatches has five beside its pool.
+// and the role each have a limit. Of the sessions of others, a role sees little more than that
+// they are there, and in which database. A process that dispatches has five beside its pool.
 func checkConnections(ctx context.Context, db *sql.DB, found *findings) {
 	var used, most int64
 	err := db.QueryRowContext(ctx, `SELECT used, most FROM (
 		SELECT count(*) AS used, current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint AS most
-			FROM pg_stat_activity WHERE backend_type = 'client backend'
+			FROM pg_stat_activity WHERE datid IS NOT NULL
 		UNION ALL SELECT count(*), datconnlimit FROM pg_stat_activity a, pg_database d
 			WHERE d.datname = current_database() AND a.datid = d.oid AND datconnlimit >= 0 GROUP BY datconnlimit
 		UNION ALL SELECT count(*), rolconnlimit FROM pg_stat_activity a, pg_roles r
