@@ -233,10 +233,12 @@ func delivered(d *sender.Delivery) string {
 }
 
 func (f *Facts) cancelled() string {
-	if f.Status == "" {
+	switch deleted := f.Status == ""; {
+	case deleted && f.Delivery.Redacted:
+		return "Cancelled: its event was redacted, or its subscription was deleted, before it was delivered."
+	case deleted:
 		return "Cancelled: its subscription was deleted before it was delivered."
-	}
-	if f.Delivery.Redacted {
+	case f.Delivery.Redacted:
 		return "Cancelled: its event was redacted, or its subscription was resumed without it before."
 	}
 	return "Cancelled: its subscription was resumed without it."

@@ -160,6 +160,11 @@ func TestExplain(t *testing.T) {
 			reason:   WhyCancelled,
 			sentence: "Cancelled: its subscription was deleted before it was delivered.",
 		},
+		"cancelled with its subscription or by a redaction": {
+			facts:    Facts{Delivery: sender.Delivery{Status: sender.StatusCancelled, Redacted: true}},
+			reason:   WhyCancelled,
+			sentence: "Cancelled: its event was redacted, or its subscription was deleted, before it was delivered.",
+		},
 		"cancelled by a redaction": {
 			facts:    Facts{Status: sender.SubscriptionActive, Delivery: sender.Delivery{Status: sender.StatusCancelled, Redacted: true}},
 			reason:   WhyCancelled,
