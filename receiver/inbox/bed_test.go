@@ -117,11 +117,20 @@ func onPostgresSQL(t testing.TB) base[*sql.Tx] {
 type hastyOnce[Tx any] struct {
 	inbox.Store[Tx]
 	claimed *atomic.Bool
+	// begun is closed once the first attempt is under way: nothing else is claimed before.
+	// Nil: a later attempt may be faster.
+	begun <-chan struct{}
 }
 
 func (h hastyOnce[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 	if !h.claimed.Load() {
 		lease = time.Millisecond
+	} else if h.begun != nil {
+		select {
+		case <-h.begun:
+		default:
+			return nil, nil
+		}
 	}
 	claims, err := h.Store.ClaimTx(ctx, tx, scope, limit, lease)
 	if len(claims) > 0 {

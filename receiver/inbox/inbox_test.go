@@ -343,7 +343,7 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 	calls, lost := 0, 0
 	var mu sync.Mutex
 	stolen := make(chan struct{}, 8)
-	open.store = hastyOnce[Tx]{open.store, new(atomic.Bool)}
+	open.store = hastyOnce[Tx]{Store: open.store, claimed: new(atomic.Bool)}
 	b = newBed(t, open, func(ctx context.Context, tx Tx, ev receiver.Event) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -374,13 +374,14 @@ func leaseEnds[Tx any](t *testing.T, open base[Tx]) {
 // again, and no warning is logged.
 func TestEventInWork(t *testing.T) {
 	open := onSQLite(t)
-	open.store = hastyOnce[*sql.Tx]{open.store, new(atomic.Bool)}
+	begun, refused := make(chan struct{}), make(chan struct{})
+	open.store = hastyOnce[*sql.Tx]{open.store, new(atomic.Bool), begun}
 	ev := receivertest.NewEvent("thing", "a", 1)
 	var log bytes.Buffer
-	var once sync.Once
-	refused := make(chan struct{})
+	var first, once sync.Once
 	b := newBedOf(t, open, receiver.Config{}, receiver.Thin(
 		func(ctx context.Context, ev receiver.Event) (receiver.Snapshot[string], error) { // outside of transactions: SQLite has one writer
+			first.Do(func() { close(begun) })
 			select {
 			case <-refused:
 			case <-ctx.Done():
