@@ -31,6 +31,11 @@ func bounded(next http.Handler, within time.Duration) http.Handler {
 			return
 		}
 		r.URL.RawQuery = r.URL.Query().Encode() // huma takes a name alone for one with the value true
+		for _, list := range []string{"If-Match", "If-None-Match"} {
+			if lines := r.Header.Values(list); len(lines) > 1 { // one list (RFC 9110, section 5.3), and huma reads the first line alone
+				r.Header.Set(list, strings.Join(lines, ", "))
+			}
+		}
 		body, p := read(w, r, within)
 		if p != nil {
 			p.write(w)

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +60,7 @@ func TestChallenge(t *testing.T) {
 		require.Equal(t, 3, asked)
 		require.Equal(t, made, s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated))
 		require.Len(t, own.received(), asked, "a repeat asks nobody")
+		describesChallenge(s, own.received()[0])
 
 		// A repeat is what it is when it comes, and nobody decides it again when its answer may
 		// be forgotten: whoever writes waits here for the test.
@@ -79,4 +82,33 @@ func TestChallenge(t *testing.T) {
 		require.NotEqual(t, made, s.post(c.token, "/subscriptions", object{"url": own.URL + "/a"}, "Idempotency-Key", "1").is(http.StatusCreated))
 		require.Len(t, own.received(), asked+1, "what is forgotten is no repeat")
 	})
+}
+
+// describesChallenge holds the OpenAPI document to a challenge: who has nothing else can answer
+// one by it.
+func describesChallenge(s *process, got post) {
+	webhooks := s.get("", "/openapi.json").is(http.StatusOK)["webhooks"].(object)
+	require.Contains(s.t, webhooks, "challenge")
+	described := webhooks["challenge"].(object)["post"].(object)
+	var names []string
+	for _, p := range described["parameters"].([]any) {
+		names = append(names, p.(object)["name"].(string))
+	}
+	for _, name := range names {
+		require.Len(s.t, got.header.Values(name), 1, name)
+	}
+	require.Contains(s.t, names, "Webhook-Signature")
+	var body object
+	require.NoError(s.t, json.Unmarshal(got.body, &body))
+	sent := described["requestBody"].(object)["content"].(object)["application/json"].(object)
+	for _, of := range []object{sent["schema"].(object)["properties"].(object), sent["example"].(object)} {
+		require.ElementsMatch(s.t, slices.Collect(maps.Keys(body)), slices.Collect(maps.Keys(of)))
+	}
+	fields := sent["schema"].(object)["properties"].(object)
+	require.Equal(s.t, []any{body["type"]}, fields["type"].(object)["enum"])
+	token := fields["data"].(object)["properties"]
+	require.ElementsMatch(s.t, slices.Collect(maps.Keys(body["data"].(object))), slices.Collect(maps.Keys(token.(object))))
+	answers := described["responses"].(object)["2XX"].(object)["content"].(object)
+	require.Contains(s.t, answers, "application/json")
+	require.Contains(s.t, answers, "text/plain")
 }

@@ -20,6 +20,7 @@ const (
 	anyDelivery     = "dlv_06h0gtek9tf30mc99r8jipb6c_1"
 	anyJob          = "job_06h0gtelnlptul63ff7tq7rst"
 	anyNotice       = "ntc_06h0gtemohs33breifag1nrvs"
+	anyChallenge    = "bvZjm8sEC1CXcBDLiVAVvES4g9A-EF60so-yD1ROq-4"
 	anySecret       = "whsec_bm90IGEgc2VjcmV0LCBhbiBleGFtcGxlIG9mIG9uZQ==" //nolint:gosec // of nobody
 )
 
@@ -127,9 +128,10 @@ func aboutEvents() map[string]words {
 			"Lists the events that the caller may see, in the order in which they became visible: the operator all, a subscriber those that are addressed to it or to nobody in particular. Keep next_cursor: nothing that was committed is ever skipped. after=now begins at the end, with a page that is empty and has a cursor. wait holds an empty answer open.",
 			nil, EventPage{Data: []Event{anEvent()}, NextCursor: "f1.1001"},
 		},
-		"get-event":     {"Reads an event and what became of it.", nil, EventRecord{Event: anEvent(), Deliveries: []Delivery{aDelivery()}}},
-		"redact-object": {"Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", NewRedaction{Object{"order", "1001"}}, Redacted{Events: 3}},
-		"receive-event": {"", Posted{ID: anyEvent, Type: "order.paid", OccurredAt: moment(0), Object: Object{"order", "1001"}, Version: 3, Data: json.RawMessage(`{"total":"12.50"}`)}, nil},
+		"get-event":         {"Reads an event and what became of it.", nil, EventRecord{Event: anEvent(), Deliveries: []Delivery{aDelivery()}}},
+		"redact-object":     {"Removes the bodies of all events about an object, the headers of their attempts, and what endpoints answered to them. Events, versions and deliveries stay on record; none of these deliveries can be sent again. Results of exports that were made before keep what they have until they are removed.", NewRedaction{Object{"order", "1001"}}, Redacted{Events: 3}},
+		"receive-event":     {"", Posted{ID: anyEvent, Type: "order.paid", OccurredAt: moment(0), Object: Object{"order", "1001"}, Version: 3, Data: json.RawMessage(`{"total":"12.50"}`)}, nil},
+		"receive-challenge": {"", Posted{ID: anyEvent, Type: "webhook.challenge", OccurredAt: moment(0), Object: Object{"subscription", anySubscription}, Version: 1, Data: json.RawMessage(`{"token":"` + anyChallenge + `"}`)}, nil},
 	}
 }
 

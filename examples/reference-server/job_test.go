@@ -120,6 +120,11 @@ func TestJobRefusals(t *testing.T) {
 			{c.token, object{}, 422, "body.kind"},
 			{c.token, object{"kind": "sleep", "input": object{}}, 422, "body.kind"},
 			{c.token, object{"kind": "export_events", "input": object{}, "url": "x"}, 422, "body.url"},
+			// Null counts as left out, and is no empty input: that of a replay means everything.
+			{c.token, object{"kind": "export_events", "input": nil}, 422, "body.input"},
+			{c.token, object{"kind": "replay", "input": nil}, 422, "body.input"},
+			{operatorToken, object{"kind": "import_subscribers", "input": nil}, 422, "body.input"},
+			{c.token, object{"kind": "replay"}, 422, "body.input"},
 			{c.token, object{"kind": "export_events", "input": object{"sinec": "x"}}, 422, "body.input.sinec"},
 			{c.token, object{"kind": "export_events", "input": object{"since": "x"}}, 422, "body.input.since"},
 			{c.token, object{"kind": "export_events", "input": []int{1}}, 422, "body.input"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -57,13 +56,12 @@ func (s *server) admit(c caller, n NewJob) (json.RawMessage, error) {
 	if k.operatorOnly && !c.operator() {
 		return nil, problem(http.StatusForbidden, "this kind of job is for the operator's token alone")
 	}
-	input := n.Input
-	if len(input) == 0 || bytes.Equal(input, []byte("null")) {
-		input = []byte("{}")
-	}
 	var parsed any
-	if err := json.Unmarshal(input, &parsed); err != nil {
+	if err := json.Unmarshal(n.Input, &parsed); err != nil {
 		return nil, err // the body was JSON, so its part is
+	}
+	if parsed == nil { // its schema lets null pass
+		return nil, invalid("body.input", "it is required")
 	}
 	schemas := s.api.OpenAPI().Components.Schemas
 	at, found := huma.NewPathBuffer(nil, 0), huma.ValidateResult{}
@@ -73,7 +71,7 @@ func (s *server) admit(c caller, n NewJob) (json.RawMessage, error) {
 	if len(found.Errors) > 0 {
 		return nil, fromHuma(http.StatusUnprocessableEntity, "the input is not one of this kind", found.Errors...).(*Problem)
 	}
-	return input, nil
+	return n.Input, nil
 }
 
 // checked is what a kind checks beyond its schema. It may be otherwise when a request is

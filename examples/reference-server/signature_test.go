@@ -122,7 +122,7 @@ func TestWhatIsPosted(t *testing.T) {
 			names = append(names, p.(object)["name"].(string))
 		}
 		for name := range third.header {
-			if strings.HasPrefix(name, "Webhook-") {
+			if strings.HasPrefix(name, "Webhook-") || name == "User-Agent" {
 				sent = append(sent, name)
 			}
 		}

@@ -608,6 +608,21 @@ func (e ListSubscriptionsParamsStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReceiveChallengeJSONBodyType.
+const (
+	WebhookChallenge ReceiveChallengeJSONBodyType = "webhook.challenge"
+)
+
+// Valid indicates whether the value is a known member of the ReceiveChallengeJSONBodyType enum.
+func (e ReceiveChallengeJSONBodyType) Valid() bool {
+	switch e {
+	case WebhookChallenge:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	// DurationMs From the dial to the end of the answer, in milliseconds.
@@ -1824,6 +1839,43 @@ type WhyEventParams struct {
 	EventId string `form:"event_id" json:"event_id"`
 }
 
+// ReceiveChallengeJSONBody defines parameters for ReceiveChallenge.
+type ReceiveChallengeJSONBody struct {
+	// Data What the answer must have.
+	Data struct {
+		// Token The challenge's token.
+		Token string `json:"token"`
+	} `json:"data"`
+
+	// Id Every repetition has the same: deduplicate by it.
+	Id string `json:"id"`
+
+	// Object What the event is about.
+	Object Object `json:"object"`
+
+	// OccurredAt When it happened.
+	OccurredAt time.Time `json:"occurred_at"`
+
+	// Type By it a challenge is told from an event.
+	Type ReceiveChallengeJSONBodyType `json:"type"`
+
+	// Version It is higher with each change of the object.
+	Version int64 `json:"version"`
+}
+
+// ReceiveChallengeParams defines parameters for ReceiveChallenge.
+type ReceiveChallengeParams struct {
+	UserAgent         string `json:"User-Agent"`
+	WebhookId         string `json:"Webhook-Id"`
+	WebhookTimestamp  int    `json:"Webhook-Timestamp"`
+	WebhookHmacSha256 string `json:"Webhook-Hmac-Sha256"`
+	WebhookSignature  string `json:"Webhook-Signature"`
+	WebhookAttempt    int    `json:"Webhook-Attempt"`
+}
+
+// ReceiveChallengeJSONBodyType defines parameters for ReceiveChallenge.
+type ReceiveChallengeJSONBodyType string
+
 // ReceiveEventJSONBody defines parameters for ReceiveEvent.
 type ReceiveEventJSONBody struct {
 	// Data What the producer has added. Without it the event is thin: read the object's state.
@@ -1852,6 +1904,7 @@ type ReceiveEventJSONBody struct {
 
 // ReceiveEventParams defines parameters for ReceiveEvent.
 type ReceiveEventParams struct {
+	UserAgent         string `json:"User-Agent"`
 	WebhookId         string `json:"Webhook-Id"`
 	WebhookTimestamp  int    `json:"Webhook-Timestamp"`
 	WebhookHmacSha256 string `json:"Webhook-Hmac-Sha256"`
@@ -1888,6 +1941,9 @@ type PreviewFilterJSONRequestBody = NewPreview
 
 // ChangeSubscriptionJSONRequestBody defines body for ChangeSubscription for application/json ContentType.
 type ChangeSubscriptionJSONRequestBody = SubscriptionChange
+
+// ReceiveChallengeJSONRequestBody defines body for ReceiveChallenge for application/json ContentType.
+type ReceiveChallengeJSONRequestBody ReceiveChallengeJSONBody
 
 // ReceiveEventJSONRequestBody defines body for ReceiveEvent for application/json ContentType.
 type ReceiveEventJSONRequestBody ReceiveEventJSONBody
@@ -18167,10 +18223,39 @@ func (p *WebhookInitiator) applyWebhookEditors(ctx context.Context, req *http.Re
 
 // WebhookInitiatorInterface is the interface specification for the webhook initiator.
 type WebhookInitiatorInterface interface {
+	// ReceiveChallengeWithBody fires the challenge webhook with any body
+	ReceiveChallengeWithBody(ctx context.Context, targetURL string, params *ReceiveChallengeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveChallenge(ctx context.Context, targetURL string, params *ReceiveChallengeParams, body ReceiveChallengeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReceiveEventWithBody fires the event webhook with any body
 	ReceiveEventWithBody(ctx context.Context, targetURL string, params *ReceiveEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	ReceiveEvent(ctx context.Context, targetURL string, params *ReceiveEventParams, body ReceiveEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+func (p *WebhookInitiator) ReceiveChallengeWithBody(ctx context.Context, targetURL string, params *ReceiveChallengeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveChallengeWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveChallenge(ctx context.Context, targetURL string, params *ReceiveChallengeParams, body ReceiveChallengeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveChallengeWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
 }
 
 func (p *WebhookInitiator) ReceiveEventWithBody(ctx context.Context, targetURL string, params *ReceiveEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -18195,6 +18280,94 @@ func (p *WebhookInitiator) ReceiveEvent(ctx context.Context, targetURL string, p
 		return nil, err
 	}
 	return p.Client.Do(req)
+}
+
+// NewReceiveChallengeWebhookRequest builds a application/json POST request for the challenge webhook
+func NewReceiveChallengeWebhookRequest(targetURL string, params *ReceiveChallengeParams, body ReceiveChallengeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveChallengeWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveChallengeWebhookRequestWithBody builds a POST request for the challenge webhook with any body
+func NewReceiveChallengeWebhookRequestWithBody(targetURL string, params *ReceiveChallengeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "User-Agent", params.UserAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("User-Agent", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Id", params.WebhookId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Webhook-Id", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Webhook-Timestamp", headerParam2)
+
+		var headerParam3 string
+
+		headerParam3, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Hmac-Sha256", params.WebhookHmacSha256, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Webhook-Hmac-Sha256", headerParam3)
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Webhook-Signature", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Attempt", params.WebhookAttempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Webhook-Attempt", headerParam5)
+
+	}
+	return req, nil
 }
 
 // NewReceiveEventWebhookRequest builds a application/json POST request for the event webhook
@@ -18229,48 +18402,57 @@ func NewReceiveEventWebhookRequestWithBody(targetURL string, params *ReceiveEven
 
 		var headerParam0 string
 
-		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Id", params.WebhookId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "User-Agent", params.UserAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 		if err != nil {
 			return nil, err
 		}
 
-		req.Header.Set("Webhook-Id", headerParam0)
+		req.Header.Set("User-Agent", headerParam0)
 
 		var headerParam1 string
 
-		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Id", params.WebhookId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 		if err != nil {
 			return nil, err
 		}
 
-		req.Header.Set("Webhook-Timestamp", headerParam1)
+		req.Header.Set("Webhook-Id", headerParam1)
 
 		var headerParam2 string
 
-		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Hmac-Sha256", params.WebhookHmacSha256, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
 		if err != nil {
 			return nil, err
 		}
 
-		req.Header.Set("Webhook-Hmac-Sha256", headerParam2)
+		req.Header.Set("Webhook-Timestamp", headerParam2)
 
 		var headerParam3 string
 
-		headerParam3, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		headerParam3, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Hmac-Sha256", params.WebhookHmacSha256, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 		if err != nil {
 			return nil, err
 		}
 
-		req.Header.Set("Webhook-Signature", headerParam3)
+		req.Header.Set("Webhook-Hmac-Sha256", headerParam3)
 
 		var headerParam4 string
 
-		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Attempt", params.WebhookAttempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 		if err != nil {
 			return nil, err
 		}
 
-		req.Header.Set("Webhook-Attempt", headerParam4)
+		req.Header.Set("Webhook-Signature", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "Webhook-Attempt", params.WebhookAttempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Webhook-Attempt", headerParam5)
 
 	}
 	return req, nil
