@@ -39,9 +39,6 @@ func (s *scan) value(at *step) {
 			depth--
 		case ',':
 			s.at++
-			if depth > 0 {
-				continue
-			}
 		default:
 			s.one(at)
 			if s.at == from { // no JSON

@@ -35,6 +35,8 @@ func TestBytesAgain(t *testing.T) {
 	require.True(t, b.Again(5).Take(2, 5))
 	require.False(t, b.Over())
 	require.False(t, b.Take(1, 1), "what was counted before is not counted any more")
+	require.True(t, b.Again(0).Take(1, 1))
+	require.True(t, b.Take(2, 1), "without a bound")
 }
 
 func TestNoBoundOfBytes(t *testing.T) {

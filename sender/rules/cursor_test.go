@@ -22,11 +22,17 @@ func TestLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 		require.Equal(t, dispatch.DeliveryKey{Event: 8}, key)
+		n, since, no, err := rules.Failing(asked, "")
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+		require.Equal(t, []int64{0, 0}, []int64{since, no})
 	}
 	for _, asked := range []int{-1, 201} {
 		_, _, err := rules.Number(asked, rules.NumberCursor(1), 0)
 		require.ErrorIs(t, err, sender.ErrInvalid)
 		_, _, err = rules.Delivery(asked, "", dispatch.DeliveryKey{})
+		require.ErrorIs(t, err, sender.ErrInvalid)
+		_, _, _, err = rules.Failing(asked, rules.FailingCursor(1, 1))
 		require.ErrorIs(t, err, sender.ErrInvalid)
 	}
 }
@@ -46,6 +52,8 @@ func TestNoCursor(t *testing.T) {
 	}
 	for _, text := range append(wrong(delivery), number, rules.DeliveryCursor(dispatch.DeliveryKey{Event: 1}), rules.DeliveryCursor(dispatch.DeliveryKey{Subscription: 1})) {
 		_, _, err := rules.Delivery(0, text, dispatch.DeliveryKey{})
+		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
+		_, _, _, err = rules.Failing(0, text)
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}
 }

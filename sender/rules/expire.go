@@ -69,7 +69,10 @@ func ExpireNotice(subscriber string, held []Held, ends []sender.Status) (n sende
 	n = sender.Notice{Kind: sender.NoticeDeadLettered, Subscriber: subscriber, Detail: fmt.Sprintf(
 		"it is not attempted any more: an earlier version of its object, a dead letter, held it back for so long that its receiver may have forgotten its event, which was published at %s",
 		held[at].Published.UTC().Format(time.RFC3339))}
-	if all > 1 {
+	switch {
+	case all == 2:
+		n.Detail += "; so is one later version"
+	case all > 2:
 		n.Detail += fmt.Sprintf("; so are %d later versions", all-1)
 	}
 	n.Detail += ". It can be sent again by force"

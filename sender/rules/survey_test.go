@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -74,6 +75,13 @@ func TestPropertySurveyGoesRound(t *testing.T) {
 			require.False(t, p.More)
 		}
 	})
+}
+
+func TestSurveyThatCannotRead(t *testing.T) {
+	away := errors.New("the database is away")
+	part := 3
+	_, err := rules.TakeSurvey([]*int{&part}, 0, func([]*int, int, *rules.Survey) ([]int, error) { return nil, away })
+	require.ErrorIs(t, err, away)
 }
 
 func TestSurveyOfWhatIsTooOld(t *testing.T) {
