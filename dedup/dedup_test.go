@@ -219,6 +219,47 @@ func TestPrunePauses(t *testing.T) {
 	})
 }
 
+// refusing is a store whose every event is due, unless a call fails.
+type refusing struct {
+	dedup.Store[int]
+	dedup.Reapplies[int]
+	dedup.DeadLetters[int]
+	take, discard, advance error
+}
+
+func (r refusing) TakeReapply(context.Context, int, string, string, dedup.Object) (bool, error) {
+	return r.take == nil, r.take
+}
+
+func (r refusing) Discard(context.Context, int, string, string) error { return r.discard }
+
+func (r refusing) AdvanceAgain(context.Context, int, string, dedup.Object, int64) (bool, error) {
+	return r.advance == nil, r.advance
+}
+
+// Whoever applied an event after an error would apply what is not due, or keep what is in no
+// transaction any more.
+func TestTakeAgainFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		store   refusing
+		version int64
+		err     error
+	}{
+		"nothing":               {version: 3},
+		"no dead letter":        {store: refusing{discard: dedup.ErrNotFound}, version: 3},
+		"TakeReapply":           {store: refusing{take: broken}, version: 3, err: broken},
+		"Discard":               {store: refusing{discard: broken}, version: 3, err: broken},
+		"Discard, of no object": {store: refusing{discard: broken}, err: broken},
+		"AdvanceAgain":          {store: refusing{advance: broken}, version: 3, err: broken},
+		"the version":           {version: -1, err: dedup.ErrInvalid},
+	} {
+		due, current, err := dedup.TakeAgain(t.Context(), c.store, 0, "s", "a", dedup.Object{Type: "x", ID: "1"}, c.version)
+		require.ErrorIs(t, err, c.err, name)
+		require.Equal(t, []bool{c.err == nil, c.err == nil}, []bool{due, current}, name)
+	}
+}
+
 type wrapped struct{ inner *memory.Tx }
 
 func TestAdapt(t *testing.T) {

@@ -231,6 +231,9 @@ func TestForeignRefused(t *testing.T) {
 			return nil
 		}), 400},
 		{"no id", "", stripeBody, reading(func(ev *receiver.Event) error { ev.ID = ""; return nil }), 400},
+		{"Slack, no form", form, "command=%zz", receiver.SlackEnvelope(), 400},
+		{"Slack, a payload that is no JSON", form, "payload=hello", receiver.SlackEnvelope(), 400},
+		{"Slack, a payload without a type", form, "payload=%7B%7D", receiver.SlackEnvelope(), 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, _ := onSQLite(t)

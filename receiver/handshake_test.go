@@ -71,6 +71,7 @@ func TestHandshakes(t *testing.T) {
 		"Meta, markup":             {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=<script>", 401, ""},
 		"Meta, challenge twice":    {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=1&hub.challenge=2", 401, ""},
 		"Meta, long":               {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=" + strings.Repeat("1", 257), 401, ""},
+		"Meta, longest":            {receiver.Handshake{VerifyToken: verifyToken[:16]}, "hub.mode=subscribe&hub.verify_token=" + url.QueryEscape(verifyToken[:16]) + "&hub.challenge=" + strings.Repeat("1", 256), 200, strings.Repeat("1", 256)},
 		"Meta, very long":          {receiver.Handshake{VerifyToken: verifyToken}, token + "&hub.challenge=" + strings.Repeat("1", 3000), 405, ""},
 		"Meta, not set":            {receiver.Handshake{EchoChallenge: true}, token + "&hub.challenge=1", 405, ""},
 		"Dropbox":                  {receiver.Handshake{EchoChallenge: true}, "challenge=aB3_-.~", 200, "aB3_-.~"},
@@ -83,6 +84,9 @@ func TestHandshakes(t *testing.T) {
 		"X, a number to be signed": {receiver.Handshake{CRC: foreignSecret}, "crc_token=1601", 401, ""},
 		"X, null":                  {receiver.Handshake{CRC: foreignSecret}, "crc_token=null", 401, ""},
 		"X, a form to be signed":   {receiver.Handshake{CRC: foreignSecret}, "crc_token=a%26b", 401, ""},
+		"X, empty":                 {receiver.Handshake{CRC: foreignSecret}, "crc_token=", 401, ""},
+		"X, long":                  {receiver.Handshake{CRC: foreignSecret}, "crc_token=" + strings.Repeat("a", 257), 401, ""},
+		"X, twice":                 {receiver.Handshake{CRC: foreignSecret}, "crc_token=a&crc_token=b", 401, ""},
 		"X, not set":               {receiver.Handshake{EchoChallenge: true}, "crc_token=a", 405, ""},
 		"no question":              {receiver.Handshake{VerifyToken: verifyToken}, "", 405, ""},
 		"no query":                 {receiver.Handshake{EchoChallenge: true}, "challenge=%zz", 405, ""},
@@ -160,6 +164,7 @@ func TestHandshakesByMethodAndHeader(t *testing.T) {
 		"CloudEvents":                {events, "OPTIONS", "", origin("eventemitter.example.com", "120"), 200, "", http.Header{"Webhook-Allowed-Origin": {"eventemitter.example.com"}, "Webhook-Allowed-Rate": {"100"}, "Allow": {"POST"}}},
 		"CloudEvents, slow":          {events, "OPTIONS", "", origin("A.example.com", "7"), 200, "", http.Header{"Webhook-Allowed-Origin": {"a.example.com"}, "Webhook-Allowed-Rate": {"7"}}},
 		"CloudEvents, no rate":       {events, "OPTIONS", "", origin("a.example.com"), 200, "", http.Header{"Webhook-Allowed-Rate": {"100"}}},
+		"CloudEvents, one a minute":  {receiver.Handshake{Origins: []string{"*"}, Rate: 1}, "OPTIONS", "", origin("x.example.org"), 200, "", http.Header{"Webhook-Allowed-Rate": {"1"}}},
 		"CloudEvents, anyone":        {anyone, "OPTIONS", "", origin("x.example.org"), 200, "", http.Header{"Webhook-Allowed-Origin": {"*"}, "Webhook-Allowed-Rate": {"*"}}},
 		"CloudEvents, anyone's rate": {anyone, "OPTIONS", "", origin("x.example.org", "5"), 200, "", http.Header{"Webhook-Allowed-Rate": {"5"}}},
 		"CloudEvents, a stranger":    {events, "OPTIONS", "", origin("x.example.org", "1"), 401, "", nil},
@@ -251,8 +256,8 @@ func TestHookSecret(t *testing.T) {
 
 func TestHandshakeIsChecked(t *testing.T) {
 	b, _ := onSQLite(t)
-	_, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &receiver.Handshake{VerifyToken: "short", CRC: foreignSecret, EchoChallenge: true}})
-	require.ErrorContains(t, err, "VerifyToken has 5 bytes")
+	_, err := receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &receiver.Handshake{VerifyToken: verifyToken[:15], CRC: foreignSecret, EchoChallenge: true}})
+	require.ErrorContains(t, err, "VerifyToken has 15 bytes")
 	require.ErrorContains(t, err, "set one")
 	_, err = receiver.New(githubVerifier(t), b.inTx, b.store, "x", &receiver.Config{Handshake: &receiver.Handshake{Origins: []string{"a.example.com", "a b", ""}, Rate: -1}})
 	require.ErrorContains(t, err, `Origins has "a b"`)

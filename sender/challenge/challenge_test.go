@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -88,6 +90,7 @@ func TestChallengeAnswered(t *testing.T) {
 			require.Equal(t, "POST /hook", p.Method+" "+p.URL.Path)
 			require.Equal(t, "k", p.Header.Get("X-Api-Key"), "with the settings that it is to have")
 			require.Equal(t, "me", p.Header.Get("User-Agent"))
+			require.Equal(t, "1", p.Header.Get("Webhook-Attempt"))
 			var event map[string]any
 			require.NoError(t, json.Unmarshal(p.Body, &event))
 			require.Equal(t, p.Header.Get("Webhook-Id"), event["id"])
@@ -205,6 +208,37 @@ func TestChallengeThroughProxyThatFails(t *testing.T) {
 	}
 }
 
+// While a proxy is failing, a few at a time find out whether it still does. It is told of, and
+// not the endpoint.
+func TestChallengeThroughProxyThatIsProbed(t *testing.T) {
+	var conns atomic.Int32
+	reached, end := make(chan struct{}), make(chan struct{})
+	at, stop := bedtest.Listen(t, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 4096))
+		if conns.Add(1) > 2 {
+			reached <- struct{}{}
+			<-end
+		}
+	})
+	defer stop()
+	c, err := challenge.New(&challenge.Config{Network: bedtest.Private, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at}}})
+	require.NoError(t, err)
+	ask := challengeOf(t, "http://127.0.0.1:9/", sender.Settings{Proxy: "eu", Timeout: 30 * time.Second})
+	for range 2 {
+		require.ErrorIs(t, c.Challenge(t.Context(), ask), sender.ErrProxy)
+	}
+	var probes sync.WaitGroup
+	defer probes.Wait()
+	defer close(end)
+	for range 4 {
+		probes.Go(func() { _ = c.Challenge(t.Context(), ask) })
+		<-reached
+	}
+	err = c.Challenge(t.Context(), ask)
+	require.ErrorIs(t, err, sender.ErrProxy)
+	require.ErrorContains(t, err, "4 attempts at a time find out")
+}
+
 // A challenge shows the certificate that the subscription will have.
 func TestChallengeWithClientCertificate(t *testing.T) {
 	a := bedtest.NewAuthority(t)
@@ -275,6 +309,11 @@ func TestChallengeGivenUpByTheCaller(t *testing.T) {
 		_, err := reg.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, sender.ErrChallenge)
+		challenger, err := challenge.New(&challenge.Config{Network: bedtest.Private, UnguardedTransport: sendertest.NewRoundTripper(sendertest.Hang())})
+		require.NoError(t, err)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, challenger.Challenge(ctx, challengeOf(t, "http://endpoint/", sender.Settings{})), context.DeadlineExceeded, "nobody has proved anything")
 
 		began := time.Now()
 		_, err = reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Settings: sender.Settings{Timeout: 3 * time.Second}})
@@ -293,9 +332,36 @@ func TestChallengeWithoutResources(t *testing.T) {
 	require.NotErrorIs(t, err, sender.ErrChallenge)
 }
 
+// An endpoint may close a connection in the moment in which it is used again. That would fail
+// a challenge, and it is not made again.
+func TestEachChallengeHasAConnectionOfItsOwn(t *testing.T) {
+	ep := sendertest.NewEndpoint(t, sendertest.Status(204), sendertest.Status(204))
+	c, err := challenge.New(&challenge.Config{Network: bedtest.Private})
+	require.NoError(t, err)
+	opened := 0
+	c.Dial(nil, func(string) error { opened++; return nil })
+	for n := range 2 {
+		require.ErrorIs(t, c.Challenge(t.Context(), challengeOf(t, ep.URL(), sender.Settings{})), sender.ErrChallenge)
+		require.Equal(t, n+1, opened)
+	}
+}
+
+// Whose event cannot be made is not challenged, and has proved nothing.
+func TestChallengeWithoutAnEvent(t *testing.T) {
+	rt := sendertest.NewRoundTripper()
+	c, err := challenge.New(&challenge.Config{Network: bedtest.Private, UnguardedTransport: rt})
+	require.NoError(t, err)
+	ask := challengeOf(t, "http://endpoint/", sender.Settings{})
+	ask.Subscription = "a\n"
+	require.ErrorIs(t, c.Challenge(t.Context(), ask), sender.ErrInvalidEvent)
+	require.Empty(t, rt.Requests())
+}
+
 func TestNewChallengerRefuses(t *testing.T) {
-	_, err := challenge.New(&challenge.Config{Timeout: 31 * time.Second, Schemes: []signing.Scheme{}, UserAgent: "acme\n"})
-	for _, part := range []string{`Config.UserAgent is "acme\n"`, "Timeout is 31s", "Schemes is empty"} {
+	_, err := challenge.New(&challenge.Config{Timeout: 31 * time.Second, Schemes: []signing.Scheme{}, UserAgent: "acme\n", Network: sender.Network{Deny: []netip.Prefix{{}}}})
+	for _, part := range []string{`Config.UserAgent is "acme\n"`, "Timeout is 31s", "Schemes is empty", "Config.Network: "} {
 		require.ErrorContains(t, err, part)
 	}
+	_, err = challenge.New(&challenge.Config{Timeout: 30 * time.Second})
+	require.NoError(t, err)
 }

@@ -24,7 +24,7 @@ const body = `{"id":"evt_1","type":"invoice.paid","object":{"type":"invoice","id
 	"status":"paid", "amount":120.50, "big":9007199254740993, "tiny":-1e-400, "huge":1e99999999999999999999, "zero":-0.0, "null":null, "yes":true, "no":false, "empty":[],
 	"customer":{"country":"DE","name":"J\u00f6rg \ud83d\ude00","a.b":1,"c\\d":2},
 	"tags":["a",["b",["c"]],7], "items":[{"sku":"X","n":1},{"sku":"Y","n":20},{"other":1},5], "twice":1, "twice":2,
-	"paid\u005fat":"2026-07-01T10:00:00Z", "status ":"other"}}`
+	"paid\u005fat":"2026-07-01T10:00:00Z", "status ":"other", "quoted":"a\"b\\", "q\"n":3}}`
 
 func TestMatch(t *testing.T) {
 	for name, all := range map[string]struct{ hold, fail []string }{
@@ -39,11 +39,11 @@ func TestMatch(t *testing.T) {
 		},
 		"strings": {
 			hold: []string{`{"data.customer.name":"Jörg 😀"}`, `{"data.customer.name":"J\u00f6rg \ud83d\ude00"}`, `{"data.customer.name":{"prefix":"Jö"}}`, `{"data.status":{"prefix":""}}`, `{"data.status":{"gt":"pai","lt":"paie"}}`,
-				`{"data.paid_at":{"gte":"2026-07-01T00:00:00Z"}}`, `{"data.status":{"in":["open","paid"]}}`, `{"data.status":{"prefix":"paid"}}`},
+				`{"data.paid_at":{"gte":"2026-07-01T00:00:00Z"}}`, `{"data.status":{"in":["open","paid"]}}`, `{"data.status":{"prefix":"paid"}}`, `{"data.quoted":"a\"b\\"}`},
 			fail: []string{`{"data.customer.name":{"prefix":"Jo"}}`, `{"data.amount":{"prefix":"1"}}`, `{"data.status":{"lt":"paid"}}`, `{"data.status":{"gt":"paid"}}`, `{"data.status":{"in":["open"]}}`},
 		},
 		"names": {
-			hold: []string{`{"data.customer.a\\.b":1}`, `{"data.customer.c\\\\d":2}`, `{"data.status ":"other"}`, `{"data.paid_at":{"exists":true}}`},
+			hold: []string{`{"data.customer.a\\.b":1}`, `{"data.customer.c\\\\d":2}`, `{"data.status ":"other"}`, `{"data.paid_at":{"exists":true}}`, `{"data.q\"n":3}`},
 			fail: []string{`{"data.customer.a.b":1}`, `{"data.status.x":"paid"}`, `{"data.":1}`}[:2],
 		},
 		"missing": {

@@ -26,6 +26,9 @@ func TestLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 		require.Equal(t, []int64{0, 0}, []int64{since, no})
+		_, since, no, err = rules.Failing(asked, rules.FailingCursor(1, 1))
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, 1}, []int64{since, no})
 	}
 	for _, asked := range []int{-1, 201} {
 		_, _, err := rules.Number(asked, rules.NumberCursor(1), 0)

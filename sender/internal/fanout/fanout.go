@@ -112,7 +112,7 @@ func (p *Plan) Share() {
 	some := p.large[:min(len(p.large), Begun)]
 	remaining := max(p.p.Part-p.made, (p.p.Part+minimum-1)/minimum)
 	p.Waiting += len(p.large) - len(some)
-	p.More = p.More || p.Waiting > 0 || len(p.large) > 0
+	p.More = p.More || len(p.large) > 0 // all that wait do so for a large one
 	for n, m := range some {
 		if m.Most = min(m.Most, rules.Share(remaining, len(some)-n)); m.Most == 0 {
 			p.Waiting++

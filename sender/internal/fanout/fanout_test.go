@@ -48,6 +48,7 @@ func TestPlan(t *testing.T) {
 		"a large one":         {p: p, all: []*fanout.Candidate{event(100, "a")}, want: makes{{0, 8}}, more: true},
 		"beside small ones":   {p: p, all: []*fanout.Candidate{event(100, "a"), event(3, "b"), event(1, "c")}, want: makes{{0, 4}, {1, 3}, {2, 1}}, more: true},
 		"at least a quarter":  {p: p, all: []*fanout.Candidate{event(5, "b"), event(5, "c"), event(100, "a")}, want: makes{{0, 5}, {1, 5}, {2, 2}}, more: true},
+		"a quarter, rounded":  {p: dispatch.ExpandParams{Events: 10, Deliveries: 20, Whole: 5, Part: 5}, all: []*fanout.Candidate{event(5, "b"), event(100, "a")}, want: makes{{0, 5}, {1, 2}}, more: true},
 		"the same object":     {p: p, all: []*fanout.Candidate{event(100, "a"), event(1, "a"), event(1, "b")}, want: makes{{0, 7}, {2, 1}}, waiting: 1, more: true},
 		"a share each":        {p: p, all: []*fanout.Candidate{event(6, "a"), event(100, "b"), event(100, "a")}, want: makes{{0, 4}, {1, 4}}, waiting: 1, more: true},
 		"what one leaves":     {p: dispatch.ExpandParams{Deliveries: 20, Events: 9, Whole: 1, Part: 8}, all: []*fanout.Candidate{event(2, "a"), event(100, "b")}, want: makes{{0, 2}, {1, 6}}, more: true},
