@@ -158,6 +158,27 @@ func TestHoldAndResume(t *testing.T) {
 	})
 }
 
+// A call that has found nothing says so, and does not pass for one that has done something.
+func TestNoSuchSubscription(t *testing.T) {
+	b := bedtest.New(t)
+	for name, call := range map[string]func(id string) error{
+		"Subscription": func(id string) error { _, err := b.Registry.Subscription(t.Context(), id); return err },
+		"Pause":        func(id string) error { return b.Registry.Pause(t.Context(), id) },
+		"Disable":      func(id string) error { return b.Registry.Disable(t.Context(), id, "spam") },
+		"Resume":       func(id string) error { return b.Registry.Resume(t.Context(), id, sender.Resume{}) },
+		"Close":        func(id string) error { return b.Registry.Close(t.Context(), id) },
+		"Unsubscribe":  func(id string) error { return b.Registry.Unsubscribe(t.Context(), id) },
+		"SendTest":     func(id string) error { _, err := b.Registry.SendTest(t.Context(), id); return err },
+		"SendSecretTest": func(id string) error {
+			_, err := b.Registry.SendSecretTest(t.Context(), id)
+			return err
+		},
+		"DeleteSubscriber": func(id string) error { return b.Registry.DeleteSubscriber(t.Context(), id) },
+	} {
+		require.ErrorIs(t, call("wsub_none"), sender.ErrNotFound, name)
+	}
+}
+
 // A customer leaves: the last event that it gets says so.
 func TestDeleteSubscriber(t *testing.T) {
 	b := bedtest.New(t)

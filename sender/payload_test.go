@@ -175,6 +175,14 @@ func TestSplitBody(t *testing.T) {
 	}
 }
 
+// The data of a body that does not say a date cannot be converted.
+func TestSplitBodyWithoutAVersion(t *testing.T) {
+	for _, body := range []string{"", "{}", `{"id":"evt_1","payload_version":"yesterday","data":{}}`, `{"id":"evt_1","payload_version":"2026-11-2`, `{"id":"evt_1","payload_version":"2026-11-25`} {
+		_, _, ok := sender.SplitBody([]byte(body))
+		require.False(t, ok, body)
+	}
+}
+
 // A body is never made of what no body may hold.
 func TestConvertMustMakeJSON(t *testing.T) {
 	e := event()

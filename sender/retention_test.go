@@ -23,6 +23,16 @@ import (
 
 const day = 24 * time.Hour
 
+// docs/defaults.md says these.
+func TestRetentionDefaults(t *testing.T) {
+	require.Equal(t, sender.Retention{
+		Reach: 28 * day, Receivers: 32 * day, Delivered: 30 * day, Events: 30 * day, DeadLetters: 365 * day,
+		Notices: 90 * day, Rollups: 90 * day, SubscriptionRollups: 35 * day,
+	}, sender.Retention{}.WithDefaults())
+	own := sender.Retention{Reach: 1, Receivers: 2, Delivered: 3, Events: 4, DeadLetters: 5, Notices: 6, Rollups: 7, SubscriptionRollups: 8}
+	require.Equal(t, own, own.WithDefaults())
+}
+
 // The error lists all invalid values at once, with valid ones.
 func TestRetentionProblems(t *testing.T) {
 	for name, c := range map[string]struct {

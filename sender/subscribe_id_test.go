@@ -103,3 +103,42 @@ func TestSubscribeWithID(t *testing.T) {
 	require.NoError(t, reg.DeleteSubscriber(t.Context(), "sub_a"))
 	refused(closing, sender.ErrNotFound)
 }
+
+// A subscription whose subscriber's secret cannot be opened has proved nothing, and is not
+// registered.
+func TestSubscribeWithoutASealingKey(t *testing.T) {
+	t.Parallel()
+	b := bedtest.New(t)
+	_, _, err := b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	challenger := &countedChallenger{}
+	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2"), &sender.RegistryConfig{Network: bedtest.Private, Challenger: challenger})
+	require.NoError(t, err)
+	_, err = reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
+	require.Error(t, err)
+	require.Zero(t, challenger.calls)
+	list, err := reg.Subscriptions(t.Context(), "", "", 0)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// unreadable is a store that does not read subscriptions.
+type unreadable struct {
+	sender.Store[*memory.Tx]
+	err error
+}
+
+func (s unreadable) SubscriptionTx(context.Context, *memory.Tx, sender.SubscriptionKey) (sender.Subscription, error) {
+	return sender.Subscription{}, s.err
+}
+
+func TestSubscribeAgainWithADatabaseThatFails(t *testing.T) {
+	t.Parallel()
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_a", "http://endpoint/")
+	away := errors.New("the database is away")
+	reg, err := sender.NewRegistry(unreadable{b.Store, away}, b.Keys, &sender.RegistryConfig{Network: bedtest.Private})
+	require.NoError(t, err)
+	_, err = reg.Subscribe(t.Context(), sender.NewSubscription{ID: s.ID, Subscriber: "sub_a", URL: "http://endpoint/"})
+	require.ErrorIs(t, err, away)
+}

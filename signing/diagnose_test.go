@@ -262,6 +262,7 @@ func TestDiagnoseHeaders(t *testing.T) {
 		{func(h http.Header) { h.Set("Webhook-Timestamp", h.Get("Webhook-Timestamp")+" ") }, "white space around"},
 		{func(h http.Header) { h.Set("Webhook-Hmac-Sha256", strings.ToUpper(h.Get("Webhook-Hmac-Sha256"))) }, "upper case"},
 		{func(h http.Header) { h.Set("Webhook-Hmac-Sha256", "sha256="+h.Get("Webhook-Hmac-Sha256")) }, `"name=value"`},
+		{func(h http.Header) { h.Set("Webhook-Hmac-Sha256", "dGhpcyBpcyBub3QgaGV4dGhpcyBpcyBub3QgaGV4dGk=") }, ""},
 		{func(h http.Header) { h.Del("Webhook-Timestamp") }, ""},
 	} {
 		m := signedWith(time.Now(), diagnosedSecret, "{}")

@@ -111,7 +111,7 @@ func TestNoKeyIsValid(t *testing.T) {
 	s := signing.GenerateSecret()
 	ended := ring(t, signing.Key{Secret: s, NotAfter: now.Add(-1)})
 	future := ring(t, signing.Key{Secret: s, NotBefore: now.Add(1)})
-	for _, scheme := range signing.DefaultSchemes() {
+	for _, scheme := range append(signing.DefaultSchemes(), signing.GitHub()) {
 		m := signed(t, scheme, ring(t, signing.Key{Secret: s}), now)
 		for _, keys := range []*signing.Keyring{ended, nil, {}} {
 			_, err := scheme.Verify(m, keys, now, tolerance)

@@ -32,7 +32,7 @@ func TestCursor(t *testing.T) {
 
 func TestNoCursor(t *testing.T) {
 	other := base64.RawURLEncoding.EncodeToString([]byte{2, 0, 0, 0, 0, 0, 0})
-	for _, text := range []string{"", "0", "1", " ", "null", "=", "AQ", other, strings.Repeat("A", 1<<20), "\x00", "🔑", cursor{}.text() + "=", cursor{}.text() + "\n"} {
+	for _, text := range []string{"", "0", "1", " ", "null", "=", "AQ", other, strings.Repeat("A", 1<<20), "\x00", "🔑", cursor{}.text() + "=", cursor{}.text() + "\n", cursor{-1, 0}.text(), cursor{0, -1}.text()} {
 		_, err := parseCursor(text)
 		require.ErrorIs(t, err, sender.ErrInvalid)
 	}

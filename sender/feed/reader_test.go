@@ -151,6 +151,9 @@ func TestEvent(t *testing.T) {
 	require.Contains(t, string(e.Body), id)
 	_, err = b.reader.Event(t.Context(), "sub_b", id)
 	require.ErrorIs(t, err, sender.ErrNotFound)
+	e, err = b.reader.Event(t.Context(), sender.Operator, id)
+	require.NoError(t, err, "the operator sees all")
+	require.Equal(t, id, e.ID)
 	everyones := b.publish("")
 	for viewer, want := range map[string]error{"sub_b": nil, "sub_unknown": sender.ErrNotFound, "": sender.ErrInvalid} {
 		_, err = b.reader.Event(t.Context(), viewer, everyones)
