@@ -47,19 +47,20 @@ func TestSignedTexts(t *testing.T) {
 	unix := seconds(now)
 	const url = "https://example.com/hooks/7?a=b"
 	for signed, text := range map[string]string{
-		"{body}{timestamp}":                                    string(body) + unix,
-		"{body}.{timestamp}":                                   string(body) + "." + unix,
-		"{body}.{header:X-Nonce}.{timestamp}":                  string(body) + ".n-1." + unix,
-		"{timestamp}.{body}.{id}":                              unix + "." + string(body) + "." + eventID,
-		"{body}{url}{timestamp}":                               string(body) + url + unix,
-		"{method}{url}{body}{timestamp}":                       "POST" + url + string(body) + unix,
-		"{method}\n{path}\n{timestamp}\n{body}":                "POST\n/hooks/7?a=b\n" + unix + "\n" + string(body),
-		"{timestamp}.{header:x-nonce}.{header:X-Empty};{body}": unix + ".n-1.;" + string(body),
-		"{timestamp}|{digest:sha256:hex}":                      unix + "|" + hex.EncodeToString(sum[:]),
-		"{digest:sha256:base64}{timestamp}":                    base64.StdEncoding.EncodeToString(sum[:]) + unix,
-		"{timestamp}.{field:id}.{field:type}|{body}":           unix + "." + eventID + ".subscriber.updated|" + string(body),
-		"{body}|{field:type}{timestamp}":                       string(body) + "|subscriber.updated" + unix,
-		"{timestamp}.{body} end":                               unix + "." + string(body) + " end",
+		"{body}{timestamp}":                                     string(body) + unix,
+		"{body}.{timestamp}":                                    string(body) + "." + unix,
+		"{body}.{header:X-Nonce}.{timestamp}":                   string(body) + ".n-1." + unix,
+		"{body}.{header:X-Empty}.{header:X-Spaced}.{timestamp}": string(body) + "..a b." + unix,
+		"{timestamp}.{body}.{id}":                               unix + "." + string(body) + "." + eventID,
+		"{body}{url}{timestamp}":                                string(body) + url + unix,
+		"{method}{url}{body}{timestamp}":                        "POST" + url + string(body) + unix,
+		"{method}\n{path}\n{timestamp}\n{body}":                 "POST\n/hooks/7?a=b\n" + unix + "\n" + string(body),
+		"{timestamp}.{header:x-nonce}.{header:X-Empty};{body}":  unix + ".n-1.;" + string(body),
+		"{timestamp}|{digest:sha256:hex}":                       unix + "|" + hex.EncodeToString(sum[:]),
+		"{digest:sha256:base64}{timestamp}":                     base64.StdEncoding.EncodeToString(sum[:]) + unix,
+		"{timestamp}.{field:id}.{field:type}|{body}":            unix + "." + eventID + ".subscriber.updated|" + string(body),
+		"{body}|{field:type}{timestamp}":                        string(body) + "|subscriber.updated" + unix,
+		"{timestamp}.{body} end":                                unix + "." + string(body) + " end",
 	} {
 		d := signing.Description{Signed: signed, TimestampHeader: "X-Time"}
 		if strings.Contains(signed, "{id}") {
@@ -70,13 +71,13 @@ func TestSignedTexts(t *testing.T) {
 		}
 		s := described(t, d)
 		keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
-		h := http.Header{"X-Time": {unix}, "X-Nonce": {"n-1"}, "X-Empty": {""}, "X-Id": {eventID}, "X-Sig": {hex.EncodeToString(macOf(secretA, text))}}
+		h := http.Header{"X-Time": {unix}, "X-Nonce": {"n-1"}, "X-Empty": {""}, "X-Spaced": {"a b"}, "X-Id": {eventID}, "X-Sig": {hex.EncodeToString(macOf(secretA, text))}}
 		m := signing.Message{Method: http.MethodPost, Header: h, Body: body}
 		_, err := s.Verify(m, keys, now, tolerance)
 		require.NoError(t, err, "%s: %q", signed, text)
 		require.NoError(t, s.Precheck(h, now, tolerance), signed)
 
-		again := http.Header{"X-Nonce": {"n-1"}, "X-Empty": {""}}
+		again := http.Header{"X-Nonce": {"n-1"}, "X-Empty": {""}, "X-Spaced": {"a b"}}
 		require.NoError(t, s.Sign(again, eventID, now, body, keys), signed)
 		require.Equal(t, h["X-Sig"], again["X-Sig"], signed)
 

@@ -36,6 +36,8 @@ func TestFacts(t *testing.T) {
 		{signing.Zendesk(), `{"id":"2b24ef10","type":"zen:event-type:user.active_changed","time":"2024-03-20T10:07:35.590857Z","event":{"id":1}}`, signing.Facts{ID: "2b24ef10", Type: "zen:event-type:user.active_changed", Time: day}},
 		{signing.TimestampBody{}, `{"id":"evt_1","type":"subscriber.updated","occurred_at":"2024-03-20T12:07:35.590857+02:00"}`, signing.Facts{ID: "evt_1", Type: "subscriber.updated", Time: day}},
 		{signing.TimestampBody{}, `{"id":"evt_1","occurred_at":99999999999999}`, signing.Facts{ID: "evt_1", Time: time.Date(5138, time.November, 16, 9, 46, 39, 999_000_000, time.UTC)}},
+		{described(t, signing.Description{Signed: "{timestamp}.{header:X-Github-Event}.{body}", TimestampHeader: "X-Time", TypeHeader: "X-GitHub-Event"}), `{}`, signing.Facts{Type: "push"}},
+		{described(t, signing.Description{Signed: "{timestamp}.{header:X-Github-Event}.{body}", TimestampHeader: "X-Time", TypeHeader: "X-GitHub-Event", TypeField: "type"}), `{"type":"a"}`, signing.Facts{Type: "a"}},
 		{signing.Hook0Body(), `{}`, signing.Facts{UnsignedID: "guid-4"}},
 	} {
 		got := c.scheme.Facts(signing.Message{Header: unsigned, Body: []byte(c.body)}, signing.Verified{})
@@ -132,6 +134,8 @@ func TestFactsOfASchemeOfOnesOwn(t *testing.T) {
 			require.Equal(t, want, v.BodyFacts(b).DedupKey(), "%s, by the body alone", name)
 		}
 	}
+	silent := struct{ signing.Scheme }{signing.TimestampBody{}} // it reads no facts
+	require.Equal(t, eventID, verifier(t, keys, silent, signing.TimestampBody{}).BodyFacts(body).ID, "the next scheme's are taken")
 	require.Empty(t, signing.Facts{Type: "made"}.DedupKey(), "of no message at all")
 	require.Equal(t, fmt.Sprintf("sha256-%x", sha256.Sum256(nil)), signing.Facts{}.Of(signing.Message{}).DedupKey(), "an empty body is one")
 

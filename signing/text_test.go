@@ -89,6 +89,11 @@ func TestTexts(t *testing.T) {
 	for a, id := range ids {
 		text := &signing.Text{Algorithm: a, KeyID: id, Bytes: message}
 		require.True(t, keys.Suits(text))
+		require.True(t, keys.Suits(&signing.Text{Algorithm: a}), "whichever key it is")
+		require.False(t, keys.Suits(&signing.Text{Algorithm: a, KeyID: "none"}))
+		for other, otherID := range ids {
+			require.Equal(t, otherID == id, keys.Suits(&signing.Text{Algorithm: other, KeyID: id}), "%v with %s", other, id)
+		}
 		for b, signature := range signatures {
 			text.Algorithm = b
 			got, err := keys.VerifyText(text, signature, now)
@@ -114,6 +119,14 @@ func TestTexts(t *testing.T) {
 	_, err = keys.VerifyText(&signing.Text{Algorithm: signing.RSASHA256, KeyID: "rsa", Bytes: message}, signatures[signing.RSAPSSSHA512], now)
 	require.ErrorIs(t, err, signing.ErrSignatureMismatch)
 	require.False(t, (*signing.Keyring)(nil).Suits(&signing.Text{}))
-	_, err = (*signing.Keyring)(nil).VerifyText(&signing.Text{}, nil, now)
+	for _, id := range []string{"", "mac"} {
+		_, err = (*signing.Keyring)(nil).VerifyText(&signing.Text{KeyID: id}, nil, now)
+		require.ErrorIs(t, err, signing.ErrNoValidKey)
+	}
+	unknown := &signing.Text{Algorithm: 99, Bytes: message}
+	require.False(t, keys.Suits(unknown))
+	_, err = keys.VerifyText(unknown, signatures[signing.HMACSHA256], now)
 	require.ErrorIs(t, err, signing.ErrNoValidKey)
+	_, _, err = keys.SignText(unknown, now)
+	require.ErrorIs(t, err, signing.ErrSecretUnsuited)
 }

@@ -38,6 +38,7 @@ func TestTwilioForms(t *testing.T) {
 	}
 
 	require.ErrorContains(t, s.Sign(h, eventID, now, []byte("A=%zz"), keys), "well-formed")
+	require.ErrorContains(t, new(signing.Twilio).Sign(http.Header{}, eventID, now, nil, keys), "has no URL")
 
 	many := []byte(strings.Repeat("A=1&", 1000))
 	require.NoError(t, s.Sign(h, eventID, now, many, keys))
@@ -55,6 +56,7 @@ func TestTwilioHashedBodies(t *testing.T) {
 		h := http.Header{"Content-Type": {"application/json"}}
 		require.NoError(t, s.Sign(h, eventID, now, body, keys))
 		target := s.HashURL(body)
+		require.True(t, strings.HasPrefix(target, url), target)
 		_, err := s.Verify(signing.Message{URL: target, Header: h, Body: body}, keys, now, tolerance)
 		require.NoError(t, err)
 		for what, m := range map[string]signing.Message{
