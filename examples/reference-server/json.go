@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -44,10 +45,8 @@ func wellFormed(body []byte) *Problem {
 			}
 			return malformed(location(of), "it holds half of a character: a surrogate, from \\ud800 to \\udfff, without the other one of its pair (RFC 8259, section 8.2)")
 		}
-		if n, is := token.(json.Number); is {
-			if _, err := n.Float64(); err != nil {
-				return invalid(location(open), "the number is too large: its magnitude may be up to 1.7976931348623157e308 (RFC 8259, section 6)")
-			}
+		if p := beyondReaders(token, open); p != nil {
+			return p
 		}
 		if isName {
 			name := token.(string) // what else could be there is not valid
@@ -73,6 +72,26 @@ func wellFormed(body []byte) *Problem {
 			open[in].index++
 		}
 	}
+}
+
+// maxDepth is what readers of JSON take that have a limit by default: 512 is PHP's, and 10,000
+// is Go's. The pages of GET /events have two levels more than the body of an event had.
+const maxDepth = 500
+
+// beyondReaders refuses what is well-formed, and what many that read it later would fail at:
+// one such event would end the feed for them.
+func beyondReaders(token json.Token, open []container) *Problem {
+	switch token := token.(type) {
+	case json.Number:
+		if _, err := token.Float64(); err != nil {
+			return invalid(location(open), "the number is too large: its magnitude may be up to 1.7976931348623157e308 (RFC 8259, section 6)")
+		}
+	case json.Delim:
+		if len(open) == maxDepth && (token == '{' || token == '[') {
+			return invalid(location(open[:1]), fmt.Sprintf("it is nested too deep: a body may have %d arrays and objects within each other (RFC 8259, section 9)", maxDepth))
+		}
+	}
+	return nil
 }
 
 // halfCharacter tells whether a string's text escapes a surrogate that is not one of a

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,6 +64,8 @@ func TestManners(t *testing.T) {
 		}
 		require.Equal(t, s.get(operatorToken, "/subscribers").data(), s.get(operatorToken, "/subscribers?name&cursor").data())
 		s.patch(operatorToken, at, object{}, "If-Match", "*").is(http.StatusOK)
+		nested := strings.Repeat("[", 499) + strings.Repeat("]", 499)
+		s.post(operatorToken, "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"data":`+nested+`}`).is(http.StatusCreated)
 
 		// A list may stand in several lines (RFC 9110, section 5.3).
 		tag := s.get(operatorToken, at).header.Get("ETag")

@@ -106,6 +106,9 @@ func TestRefusals(t *testing.T) {
 			// No database takes such a number as one.
 			{op, "POST", "/subscribers", `{"name":"x","attributes":{"a":[1,{"b":1e999}]}}`, 422, "body.attributes.a[1].b", nil},
 			{op, "POST", "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"data":-1e400}`, 422, "body.data", nil},
+			// A page wraps it in more, and its readers may not take so much.
+			{op, "POST", "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"data":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`, 422, "body.data", nil},
+			{op, "POST", "/subscribers", `{"name":"x","attributes":` + strings.Repeat(`{"a":`, 500) + "1" + strings.Repeat("}", 501), 422, "body.attributes", nil},
 			{op, "POST", "/subscribers", "{\"name\":\"\xff\"}", 400, "body", nil},
 			{op, "POST", "/subscribers", "[]", 422, "body", nil},
 			{op, "POST", "/subscribers", "name=x", 415, "", []string{"Content-Type", "application/x-www-form-urlencoded"}},
