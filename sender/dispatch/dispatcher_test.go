@@ -77,7 +77,7 @@ func TestAttemptClasses(t *testing.T) {
 		snippet string
 		posts   int
 	}{
-		{"200", sendertest.Status(200), sender.ClassNone, 200, "", 1},
+		{"200", sendertest.Answer(200, nil, "thank you"), sender.ClassNone, 200, "", 1},
 		{"204", sendertest.Status(204), sender.ClassNone, 204, "", 1},
 		{"299", sendertest.Status(299), sender.ClassNone, 299, "", 1},
 		{"300", sendertest.Status(300), sender.ClassRedirect, 300, "", 1},
@@ -118,6 +118,9 @@ func TestAttemptClasses(t *testing.T) {
 			}
 			require.Equal(t, c.status, a.StatusCode)
 			require.Contains(t, string(a.Snippet), c.snippet)
+			if c.status/100 == 2 {
+				require.Empty(t, a.Snippet, "an answer of 2xx is not kept")
+			}
 			require.Len(t, ep.Requests(), c.posts)
 			if c.class == sender.ClassNone {
 				require.Equal(t, sender.StatusDelivered, d.Status)

@@ -126,3 +126,16 @@ func tunnelTo(w http.ResponseWriter, r *http.Request) {
 	defer out.Close()
 	_, _ = io.Copy(out, rest)
 }
+
+// A proxy has the port of its URL, or that of its scheme.
+func TestProxyPort(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://proxy.example": "proxy.example:80", "https://proxy.example": "proxy.example:443", "https://proxy.example:8443/": "proxy.example:8443", "http://[::1]": "[::1]:80",
+	} {
+		u, err := url.Parse(text)
+		require.NoError(t, err)
+		p := newProxy("eu", u, guard.Policy{}, time.Second, nil, nil)
+		require.Equal(t, want, p.address)
+		require.Equal(t, u.Scheme == "https", p.tls != nil, text)
+	}
+}
