@@ -87,6 +87,10 @@ func TestRunNeedsTables(t *testing.T) {
 	defer cancel()
 	require.ErrorContains(t, b.in.Run(ctx), "call Migrate before")
 	rename("away", "surehook_inbox_lines")
+	rename("surehook_inbox_events", "away")
+	_, err := b.in.Status(ctx)
+	require.Error(t, err, "that is not an empty inbox")
+	rename("away", "surehook_inbox_events")
 
 	b.post(receivertest.NewEvent("thing", "a", 1))
 	gone := false
