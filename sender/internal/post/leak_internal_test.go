@@ -154,7 +154,7 @@ func TestFailingAttemptsLeaveNothing(t *testing.T) {
 			p.CloseIdle()
 			// The servers take a moment to end their connections, too.
 			g, d := runtime.NumGoroutine(), openFiles()
-			for deadline := time.Now().Add(20 * time.Second); (g > goroutines || d > descriptors) && time.Now().Before(deadline); runtime.Gosched() {
+			for deadline := time.Now().Add(time.Minute); (g > goroutines || d > descriptors) && time.Now().Before(deadline); runtime.Gosched() {
 				g, d = runtime.NumGoroutine(), openFiles()
 			}
 			require.LessOrEqual(t, g, goroutines, "goroutines")

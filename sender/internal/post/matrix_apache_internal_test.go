@@ -23,12 +23,13 @@ func apacheRows(m *matrix) {
 	for _, name := range []string{"ok", "small", "asks"} {
 		s.Write("documents/"+name, "{}", nil)
 	}
+	const keeping = "Header always set Keep-Alive timeout=60" // see keeps; it does keep them that long
 	clear, tls12, tls13, short, few := s.Port(), s.Port(), s.Port(), s.Port(), s.Port()
 	s.Write("apache.conf", m.file("apache.conf"), map[string]any{
 		"Folder": s.Folder, "Modules": "/usr/lib/apache2/modules",
 		"Servers": []webServer{
-			{clear, "", ""}, {tls12, "TLSv1.2", ""}, {tls13, "TLSv1.3", ""},
-			{short, "", "KeepAliveTimeout 1"}, {few, "TLSv1.3", "MaxKeepAliveRequests 3"},
+			{clear, "", keeping}, {tls12, "TLSv1.2", keeping}, {tls13, "TLSv1.3", keeping},
+			{short, "", "KeepAliveTimeout 1"}, {few, "TLSv1.3", keeping + "\nMaxKeepAliveRequests 3"},
 		},
 	})
 	s.Start("-d", s.Folder, "-f", "apache.conf", "-DFOREGROUND")

@@ -3,6 +3,7 @@
 package post
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net/http"
@@ -24,8 +25,17 @@ import (
 type way struct {
 	proxy       *url.URL
 	certificate bool          // a client certificate is given
-	timeout     time.Duration // of an attempt; 0: 10 s
+	timeout     time.Duration // of an attempt; 0: patient
+	peerTimeout time.Duration // of one of net/http's; 0: as ours
 }
+
+// patient is the time of an attempt that is answered, on a busy machine.
+const patient = 2 * time.Minute
+
+// keeps has an answer promise that its server keeps an unused connection. A server that
+// promises nothing is posted to anew after a second, which a busy machine may let pass between
+// two posts.
+func keeps(w http.ResponseWriter) { w.Header().Set("Keep-Alive", "timeout=60") }
 
 // caller makes attempts as a Dispatcher does.
 type caller struct {
@@ -41,9 +51,7 @@ type caller struct {
 // nothing else.
 func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, peer *caller) {
 	t.Helper()
-	if w.timeout == 0 {
-		w.timeout = 10 * time.Second
-	}
+	w.timeout = cmp.Or(w.timeout, patient)
 	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
 	require.NoError(t, err)
 	config := Config{
@@ -87,7 +95,7 @@ func newCallers(t *testing.T, authority *servertest.Authority, w way) (ours, pee
 	if w.certificate {
 		std.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	config.Unguarded, config.Proxies = std, nil
+	config.Unguarded, config.Proxies, config.Timeout = std, nil, cmp.Or(w.peerTimeout, w.timeout)
 	theirs := New(config)
 	std.DialContext = bounded(theirs.transports.dialer.DialContext)
 	peer = newCaller("net-http", theirs, plain)

@@ -27,10 +27,11 @@ func haproxyRows(m *matrix) {
 		w.WriteHeader(status)
 	}))
 	m.Cleanup(backend.Close)
+	const keeping = "http-after-response set-header Keep-Alive timeout=60" // see keeps
 	clear, tls13, short, second := s.Port(), s.Port(), s.Port(), s.Port()
 	s.Write("haproxy.cfg", m.file("haproxy.cfg"), map[string]any{
 		"Backend": strings.TrimPrefix(backend.URL, "http://"),
-		"Servers": []webServer{{clear, "", ""}, {tls13, "ssl crt server.pem", ""}, {second, "ssl crt server.pem alpn h2", ""}, {short, "", "timeout http-keep-alive 1s"}},
+		"Servers": []webServer{{clear, "", keeping}, {tls13, "ssl crt server.pem", keeping}, {second, "ssl crt server.pem alpn h2", keeping}, {short, "", "timeout http-keep-alive 1s"}},
 	})
 	s.Start("-db", "-f", "haproxy.cfg")
 	var answered record = s.Log

@@ -72,7 +72,7 @@ func http2Rows(m *matrix) {
 		"RST_STREAM for reasons of its own": {frame: frameReset, at: frameHeaders, code: 2},
 	} {
 		m.Run(name, func(t *testing.T) {
-			ours, peer := newCallers(t, m.authority, way{timeout: 5 * time.Second})
+			ours, peer := newCallers(t, m.authority, way{})
 			for _, c := range []*caller{ours, peer} {
 				base, streams := refuse.serve(t, m.authority.Pair())
 				to, err := url.Parse(base)

@@ -37,7 +37,7 @@ func rawRows(m *matrix) {
 				var reached ledger
 				base := serveRaw(m.T, config, func(c net.Conn, r *bufio.Reader) { answerTwice(c, r, status, &reached) })
 				m.exact(row{name: of(fmt.Sprintf("%d and an unasked 200%s", status, what)), url: base, record: reached.read, posts: 4, pause: pause,
-					way: way{timeout: 2 * time.Second}, status: status, class: class, connections: 4, peerRaces: true})
+					way: way{peerTimeout: 2 * time.Second}, status: status, class: class, connections: 4, peerRaces: true})
 			}
 		}
 		m.exact(row{name: of("101"), status: 101, class: sender.ClassStatus, connections: 3, url: serveRaw(m.T, config, func(c net.Conn, r *bufio.Reader) {
@@ -158,9 +158,10 @@ func serveRaw(t *testing.T, config *tls.Config, serve func(net.Conn, *bufio.Read
 func certificateRows(m *matrix) {
 	for name, version := range map[string]uint16{"TLS 1.2": tls.VersionTLS12, "TLS 1.3": tls.VersionTLS13} {
 		var reached ledger
-		asks := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asks := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			reached.add(r.Header.Get("Webhook-Id"), http.StatusOK)
+			keeps(w)
 		}))
 		asks.Config.ErrorLog = log.New(io.Discard, "", 0)
 		asks.TLS = &tls.Config{Certificates: []tls.Certificate{m.authority.Pair()}, MinVersion: version, MaxVersion: version,
@@ -187,9 +188,10 @@ func familyRows(m *matrix) {
 		l, err := net.Listen("tcp", address)
 		require.NoError(m, err)
 		var reached ledger
-		server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			reached.add(r.Header.Get("Webhook-Id"), http.StatusOK)
+			keeps(w)
 		})}
 		go func() { _ = server.Serve(l) }()
 		m.Cleanup(func() { _ = server.Close() })

@@ -29,9 +29,10 @@ func squidRows(m *matrix) {
 	s.Start("-N", "-n", fmt.Sprintf("matrix%d", os.Getpid()), "-f", "squid.conf")
 
 	var reached ledger
-	target := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	target := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		reached.add(r.Header.Get("Webhook-Id"), http.StatusOK)
+		keeps(w)
 	})
 	clear, secure := httptest.NewServer(target), httptest.NewUnstartedServer(target)
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{m.authority.Pair()}}

@@ -48,11 +48,17 @@ function handle (req, res) {
   })
 }
 
-http.createServer(handle).listen(config.http, '127.0.0.1')
-https.createServer(tls, handle).listen(config.https, '127.0.0.1')
+// patient has a server keep an unused connection for longer than it does by itself, and say so.
+function patient (server) {
+  server.keepAliveTimeout = 60000
+  return server
+}
+
+patient(http.createServer(handle)).listen(config.http, '127.0.0.1')
+patient(https.createServer(tls, handle)).listen(config.https, '127.0.0.1')
 const short = http.createServer(handle)
 short.keepAliveTimeout = config.keepAliveTimeout
 short.listen(config.short, '127.0.0.1')
-http2.createSecureServer({ ...tls, allowHTTP1: true }, handle).listen(config.both, '127.0.0.1')
+patient(http2.createSecureServer({ ...tls, allowHTTP1: true }, handle)).listen(config.both, '127.0.0.1')
 http2.createSecureServer(tls, handle).listen(config.http2, '127.0.0.1')
 http2.createServer(handle).listen(config.h2c, '127.0.0.1')

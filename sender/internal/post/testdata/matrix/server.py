@@ -21,6 +21,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(length))
         if close:
             self.send_header("Connection", "close")
+        self.send_header("Keep-Alive", "timeout=60")
         self.end_headers()
         for part in parts:  # each with a write of its own
             self.wfile.write(part)
