@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"io"
@@ -44,7 +45,7 @@ type base[Tx any] struct {
 }
 
 func openSQLite(t require.TestingT, path string) base[*sql.Tx] {
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(20000)")
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(60000)")
 	require.NoError(t, err)
 	require.NoError(t, dedupSQLite.Migrate(context.Background(), db))
 	require.NoError(t, sqlite.Migrate(context.Background(), db))
@@ -191,6 +192,10 @@ func newBed[Tx any](t testing.TB, b base[Tx], h receiver.HandlerFunc[Tx], cfg in
 	return newBedUnder(t, b, receiver.Config{}, h, cfg)
 }
 
+// patient is the time of a request on a busy machine, below an inbox's Lease. Who waits for
+// SQLite's write lock polls for it, so that one of many can wait for long.
+const patient = 50 * time.Second
+
 // newBedUnder has a receiver with these settings.
 func newBedUnder[Tx any](t testing.TB, b base[Tx], under receiver.Config, h receiver.HandlerFunc[Tx], cfg inbox.Config) *bed[Tx] {
 	t.Helper()
@@ -209,6 +214,7 @@ func newBedIn[Tx any](t testing.TB, b base[Tx], scope string, under receiver.Con
 	t.Helper()
 	e := &ends{counts: map[receiver.Result]int{}, change: make(chan struct{}, 1)}
 	secret := signing.GenerateSecret()
+	under.Timeout = cmp.Or(under.Timeout, patient)
 	if cfg.Policy.Schedule == nil {
 		cfg.Policy = at1ms
 	}
