@@ -17,6 +17,10 @@ import (
 	"github.com/surehook/surehook/sender/sendertest"
 )
 
+// unhurried is what an endpoint of this process may take on a busy machine and be fast. One that
+// is not would wait behind the hanging ones on probation, as it should.
+const unhurried = 5 * time.Second
+
 // The same holds over real sockets: a healthy subscription's events arrive while three
 // hundred connections hang. The bound is the attempts' timeout: if healthy attempts waited
 // for hanging ones, they would wait that long.
@@ -30,7 +34,7 @@ func TestHangingEndpointsOverTheWire(t *testing.T) {
 	for i := range hanging {
 		b.Subscribe(fmt.Sprintf("sub_%d", i%30), hang.URL())
 	}
-	b.Start(b.Dispatcher(dispatch.Config{Timeout: timeout}))
+	b.Start(b.Dispatcher(dispatch.Config{Timeout: timeout, Policy: dispatch.Policy{FastAnswer: unhurried}}))
 	for i := range 30 {
 		b.Publish(fmt.Sprintf("sub_%d", i))
 	}
@@ -73,7 +77,7 @@ func TestBadEndpointsOverTheWire(t *testing.T) {
 		}
 	}
 	var ended, delivered atomic.Int64 // of attempts at the endpoints that hang and crawl; of attempts at the healthy one
-	stop := b.Start(b.Dispatcher(dispatch.Config{Timeout: 30 * time.Second, DrainTimeout: time.Minute, Hooks: dispatch.Hooks{
+	stop := b.Start(b.Dispatcher(dispatch.Config{Timeout: 30 * time.Second, DrainTimeout: time.Minute, Policy: dispatch.Policy{FastAnswer: unhurried}, Hooks: dispatch.Hooks{
 		AttemptEnd: func(_ context.Context, c *dispatch.Claimed, r *dispatch.Result) {
 			switch {
 			case c.Target.Subscriber == "sub_healthy" && r.Class == sender.ClassNone:
