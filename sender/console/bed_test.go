@@ -131,7 +131,7 @@ func newEmptyBed(t *testing.T) *bed {
 	types, err := shop.New()
 	require.NoError(t, err)
 	pages, err := console.New(b.backend(), b.authorize, &console.Config{
-		Name: "Test bed", Catalogue: types, SignOut: prefix + "/logout", Now: b.clock, Timeout: 5 * time.Second, DisableAfter: 5 * 24 * time.Hour, Portal: b.portal, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
+		Name: "Test bed", Catalogue: types, SignOut: prefix + "/logout", Now: b.clock, Timeout: time.Minute, DisableAfter: 5 * 24 * time.Hour, Portal: b.portal, FirstSteps: console.FirstSteps{Endpoint: "register an endpoint with this"}, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
@@ -140,7 +140,7 @@ func newEmptyBed(t *testing.T) *bed {
 	t.Cleanup(b.server.Close)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	b.client = &http.Client{Jar: jar, Timeout: 20 * time.Second}
+	b.client = &http.Client{Jar: jar, Timeout: 2 * time.Minute}
 	_, secret, err := b.reg.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_ada"})
 	require.NoError(t, err)
 	b.secret = secret.Reveal()

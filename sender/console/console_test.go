@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"html"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -270,10 +272,13 @@ func TestProblems(t *testing.T) {
 		pages.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, nil))
 		require.Equal(t, http.StatusNotFound, w.Code, path)
 	}
+	hasty, err := console.New(b.backend(), b.authorize, &console.Config{Timeout: time.Second, Logger: slog.New(slog.NewTextHandler(b, nil))})
+	require.NoError(t, err)
 	b.locked(func() {
-		p := b.get("/")
-		require.Equal(t, http.StatusServiceUnavailable, p.status)
-		require.Contains(t, p.text, "given up after 5s")
+		w := httptest.NewRecorder()
+		hasty.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://h/", nil))
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Contains(t, w.Body.String(), "given up after 1s")
 	})
 	require.Contains(t, b.logged(), "level=ERROR")
 	require.Equal(t, http.StatusOK, b.get("/").status)

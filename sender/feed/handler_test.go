@@ -19,7 +19,7 @@ import (
 )
 
 // mount serves a feed at /events. A token is the viewer's id.
-func mount(t *testing.T, b *bed) *httptest.Server {
+func mount(t *testing.T, b *bed, writeTimeout time.Duration) *httptest.Server {
 	t.Helper()
 	h, err := feed.NewHandler(b.reader, func(r *http.Request) (string, error) {
 		switch token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); token {
@@ -40,7 +40,7 @@ func mount(t *testing.T, b *bed) *httptest.Server {
 	mux.Handle("/events", h)
 	mux.Handle("/events/{id}", h)
 	server := httptest.NewUnstartedServer(mux)
-	server.Config.WriteTimeout = 900 * time.Millisecond // shorter than a wait
+	server.Config.WriteTimeout = writeTimeout
 	server.Start()
 	t.Cleanup(server.Close)
 	return server
@@ -86,9 +86,9 @@ func page(t *testing.T, server *httptest.Server, path, token string) document {
 
 func TestOverHTTP(t *testing.T) {
 	b := newBed(t, nil, "sub_a", "sub_b")
-	server := mount(t, b)
-	empty := page(t, server, "/events?wait=1", "sub_a") // longer than the server's WriteTimeout
+	empty := page(t, mount(t, b, 900*time.Millisecond), "/events?wait=1", "sub_a") // longer than the server's WriteTimeout
 	require.Empty(t, empty.Data)
+	server := mount(t, b, 0)
 	id, other := b.publish("sub_a"), b.publish("sub_b")
 	stored, err := b.store.Event(t.Context(), id)
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestOverHTTP(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	b := newBed(t, nil, "sub_a")
-	server := mount(t, b)
+	server := mount(t, b, 0)
 	old := page(t, server, "/events", "sub_a").NextCursor
 	b.publish("")
 	b.prune()

@@ -93,7 +93,7 @@ func (b *bed) config() *portal.Config {
 	return &portal.Config{
 		Name: "Meridian Pay", Accent: "#0b7468", AccentDark: "#4fcdbc", Logo: logo, Return: "https://app.example.com/webhooks",
 		Catalogue: types, DisableAfter: 120 * time.Hour,
-		Now: b.clock, Timeout: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(b, nil)),
+		Now: b.clock, Timeout: time.Minute, Logger: slog.New(slog.NewTextHandler(b, nil)),
 	}
 }
 
@@ -282,7 +282,7 @@ func (b *bed) browser() *visitor {
 	b.t.Helper()
 	jar, err := cookiejar.New(nil)
 	require.NoError(b.t, err)
-	return &visitor{bed: b, client: &http.Client{Timeout: 20 * time.Second, Jar: insecure{jar}}}
+	return &visitor{bed: b, client: &http.Client{Timeout: 2 * time.Minute, Jar: insecure{jar}}}
 }
 
 // insecure keeps cookies for https in a test's http, as browsers do on localhost.

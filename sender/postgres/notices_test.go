@@ -50,7 +50,7 @@ func TestNoticesMeetNoLockOfACaller(t *testing.T) {
 		}),
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stats, err := d.RunOnce(ctx)
 	require.NoError(t, err)

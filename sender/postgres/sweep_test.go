@@ -57,7 +57,7 @@ func TestSweepWaitsForNobody(t *testing.T) {
 			require.NoError(t, err)
 			_, err = tx.Exec(t.Context(), lock)
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err = f.Sweep(ctx, dispatch.SweepParams{Limit: 10})
 			require.NoError(t, err)

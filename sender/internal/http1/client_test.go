@@ -134,7 +134,7 @@ func TestKeptConnectionThatIsClosedOrSpokenOnIsGivenUp(t *testing.T) {
 			require.NoError(t, err)
 			close(go1)
 			<-sent
-			require.Eventually(t, func() bool { return !c.Alive() }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !c.Alive() }, time.Minute, time.Millisecond)
 			answer, text, err := post(t.Context(), c, s.url(), small)
 			require.NoError(t, err)
 			require.Equal(t, 200, answer.StatusCode)
@@ -367,7 +367,7 @@ func TestTLS(t *testing.T) {
 	mu.Unlock()
 
 	server.CloseClientConnections()
-	require.Eventually(t, func() bool { return !c.Alive() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !c.Alive() }, time.Minute, time.Millisecond)
 	_, _, err := post(t.Context(), c, "https://example.com/", small)
 	require.NoError(t, err)
 

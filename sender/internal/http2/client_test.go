@@ -239,7 +239,7 @@ func TestClosedIdle(t *testing.T) {
 	_, _, err = post(t.Context(), s.client, s.URL, small)
 	require.NoError(t, err)
 	s.CloseClientConnections()
-	require.Eventually(t, func() bool { return !s.client.Usable() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !s.client.Usable() }, time.Minute, time.Millisecond)
 	_, _, err = post(t.Context(), s.client, s.URL, small)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, s.opened.Load())
@@ -255,7 +255,7 @@ func TestConnectionEndsBeforeItsRequest(t *testing.T) {
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		if reused = append(reused, got.Reused); got.Reused {
 			s.CloseClientConnections()
-			require.Eventually(t, func() bool { return !s.client.Usable() }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !s.client.Usable() }, time.Minute, time.Millisecond)
 		}
 	}})
 	_, text, err := post(ctx, s.client, s.URL, small)
@@ -275,7 +275,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	s.client.IdleTimeout = time.Millisecond
 	_, _, err = post(t.Context(), s.client, s.URL, small)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.client.Kept() == 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.client.Kept() == 0 }, time.Minute, 10*time.Millisecond)
 	s.client.IdleTimeout = time.Hour
 	s.client.MaxAge = time.Nanosecond
 	opened := s.opened.Load()
