@@ -47,7 +47,7 @@ type Event struct {
 	// json.RawMessage is JSON already, and its bytes are sent as they are. A []byte is
 	// refused, since it could be JSON, or bytes to be sent in base64. Nil, or a nil
 	// json.RawMessage, is no data. Then the event is thin: the consumer reads the current
-	// state from the service.
+	// state from the service. Objects and arrays may be nested up to 500 deep.
 	Data any
 
 	// PayloadVersion is the version of Data, as a date: 2026-11-25. It stands in the body, as
@@ -214,7 +214,40 @@ func (e *Event) data() (json.RawMessage, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("%w: data is not valid UTF-8", ErrInvalidEvent)
 	}
+	if nestedTooDeep(data) {
+		return nil, fmt.Errorf("%w: data has more than %d objects and arrays within each other, which many parsers do not take: make it flatter, or send it as a string", ErrInvalidEvent, maxDepth)
+	}
 	return data, nil
+}
+
+// maxDepth bounds the objects and arrays within each other. Parsers have bounds by default: 512
+// is PHP's, and 10,000 is Go's. The body of an event has one level more than its data, and a page
+// of the feed two more. A page that a reader cannot parse would end the feed for it.
+const maxDepth = 500
+
+// nestedTooDeep tells whether valid JSON has more than maxDepth objects and arrays within each
+// other.
+func nestedTooDeep(data []byte) bool {
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
+		return false
+	}
+	depth, text := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 func (e *Event) validate() error {

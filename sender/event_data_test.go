@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,11 @@ func dataOf(t *testing.T, data any) (string, error) {
 		require.NoError(t, json.Unmarshal(d.Body(1), &body))
 	}
 	return string(body.Data), err
+}
+
+// nested is an array in an object, and so on, so many deep.
+func nested(depth int) string {
+	return strings.Repeat(`{"a":[`, depth/2) + strings.Repeat("]}", depth/2)
 }
 
 type invoice struct {
@@ -49,17 +55,19 @@ func TestEventDataIsAnyValueThatMarshals(t *testing.T) {
 		data any
 		want string
 	}{
-		"none":             {nil, ""},
-		"nil RawMessage":   {json.RawMessage(nil), ""},
-		"RawMessage":       {json.RawMessage(` {"b": 1.0e2, "a":"<é>"} `), `{"b": 1.0e2, "a":"<é>"}`},
-		"struct":           {invoice{"7", 4200}, `{"number":"7","cents":4200}`},
-		"pointer":          {&invoice{"7", 4200}, `{"number":"7","cents":4200}`},
-		"nil pointer":      {(*invoice)(nil), "null"},
-		"map":              {map[string]any{"b": 1, "a": nil}, `{"a":null,"b":1}`},
-		"text":             {"é", `"é"`},
-		"number":           {1.5, "1.5"},
-		"its own JSON":     {counting{&asked}, "\"\\u003c\\u0026\\u003e\""},
-		"a list of nobody": {[]string{}, "[]"},
+		"none":              {nil, ""},
+		"nil RawMessage":    {json.RawMessage(nil), ""},
+		"RawMessage":        {json.RawMessage(` {"b": 1.0e2, "a":"<é>"} `), `{"b": 1.0e2, "a":"<é>"}`},
+		"struct":            {invoice{"7", 4200}, `{"number":"7","cents":4200}`},
+		"pointer":           {&invoice{"7", 4200}, `{"number":"7","cents":4200}`},
+		"nil pointer":       {(*invoice)(nil), "null"},
+		"map":               {map[string]any{"b": 1, "a": nil}, `{"a":null,"b":1}`},
+		"text":              {"é", `"é"`},
+		"number":            {1.5, "1.5"},
+		"its own JSON":      {counting{&asked}, "\"\\u003c\\u0026\\u003e\""},
+		"a list of nobody":  {[]string{}, "[]"},
+		"as deep as may be": {json.RawMessage(nested(500)), nested(500)},
+		"long, not deep":    {json.RawMessage(`["` + strings.Repeat(`\"[{\\`, 600) + `"` + strings.Repeat(`,[{}]`, 600) + "]"), `["` + strings.Repeat(`\"[{\\`, 600) + `"` + strings.Repeat(`,[{}]`, 600) + "]"},
 	} {
 		got, err := dataOf(t, c.data)
 		require.NoError(t, err, name)
@@ -81,6 +89,7 @@ func TestEventDataRefused(t *testing.T) {
 		"a function":                 {func() {}, "data, of type func(), cannot be marshalled"},
 		"a value that fails":         {failing{&asked}, "cannot be marshalled"},
 		"no UTF-8":                   {json.RawMessage("\"\xff\""), "data is not valid UTF-8"},
+		"too deep":                   {json.RawMessage(`["` + strings.Repeat("]", 600) + `",` + nested(500) + "]"), "more than 500 objects and arrays within each other"},
 		"no UTF-8, in another value": {map[string]any{"a": json.RawMessage("\"\xff\"")}, "data is not valid UTF-8"},
 	} {
 		_, err := dataOf(t, c.data)

@@ -95,6 +95,8 @@ func (c Convert) Body(eventType string, published []byte, pinned string) (body [
 		return published, version, nil
 	case !json.Valid(data) || !utf8.Valid(data):
 		return nil, "", fmt.Errorf("sender: converting the data of %s from version %q to %q makes no JSON in UTF-8: have the converter make it, or return an error", eventType, p.Version, version)
+	case nestedTooDeep(data):
+		return nil, "", fmt.Errorf("sender: converting the data of %s from version %q to %q makes data with more than %d objects and arrays within each other: have the converter make less", eventType, p.Version, version, maxDepth)
 	}
 	if err := checkPayloadVersion(version); err != nil {
 		return nil, "", fmt.Errorf("sender: converting the data of %s from version %q makes another one, whose %w", eventType, p.Version, err)

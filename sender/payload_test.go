@@ -194,6 +194,7 @@ func TestConvertMustMakeJSON(t *testing.T) {
 		"two values":     {"2025-03-01", `{},"object":{"id":"x"}`, "makes no JSON"},
 		"nothing":        {"2025-03-01", "", "makes no JSON"},
 		"not UTF-8":      {"2025-03-01", "\"\xff\"", "in UTF-8"},
+		"too deep":       {"2025-03-01", nested(502), "more than 500 objects"},
 		"no version":     {"", `{}`, "must be a date"},
 		"a version more": {`2025-03-01","data":{}`, `{}`, "must be a date"},
 	} {
