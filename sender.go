@@ -76,8 +76,12 @@ type SenderConfig struct {
 	Now func() time.Time
 
 	// Challenge has every callback URL prove, before it is registered, that its owner wants
-	// the events.
+	// the events: see package challenge.
 	Challenge bool
+
+	// Challenger makes sure of every callback URL in a way of its own, such as by a list of
+	// owners, before it is registered. With it, Challenge must be false. The default is nil.
+	Challenger sender.Challenger
 
 	// MaxBodyBytes bounds an event's body, also in an older payload version. The default is
 	// 1 MiB.
@@ -122,6 +126,9 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 		c = *cfg
 	}
 	problems := c.overlaps()
+	if c.Challenge && c.Challenger != nil {
+		problems = append(problems, errors.New("surehook: SenderConfig.Challenge and SenderConfig.Challenger are both set: leave out Challenge, for the Challenger takes its place"))
+	}
 	if store == nil {
 		problems = append(problems, errors.New("surehook: NewSender needs a store: see the packages sender/postgres and sender/sqlite"))
 	}
@@ -150,7 +157,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s.History, errs[2] = history.New(store, &h)
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{
-		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now, OwnPolicies: c.OwnPolicies,
+		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now, OwnPolicies: c.OwnPolicies, Challenger: c.Challenger,
 	}
 	if c.Catalogue != nil {
 		r.PayloadVersion, r.Facts = c.Catalogue.Newest(), c.Catalogue.Facts()

@@ -78,6 +78,34 @@ func TestOwnPolicies(t *testing.T) {
 	require.Equal(t, 2*time.Hour, s.Dispatcher.PolicyOf(n.Settings).Horizon)
 }
 
+// acquainted is a Challenger that knows who may have which URL.
+type acquainted struct{ owners map[string]string }
+
+func (a acquainted) Challenge(_ context.Context, c sender.Challenge) error {
+	if a.owners[c.URL] != c.Subscriber {
+		return fmt.Errorf("%w: %s is not known as yours", sender.ErrChallenge, c.URL)
+	}
+	return nil
+}
+
+// A Challenger of the service's own takes the place of the library's, for a new URL and for a changed one.
+func TestChallengerOfOnesOwn(t *testing.T) {
+	known, other := "https://a.example/", "https://b.example/"
+	s, err := newSender(t, &surehook.SenderConfig{Challenger: acquainted{map[string]string{known: "sub_a"}}})
+	require.NoError(t, err)
+	ctx := t.Context()
+	_, _, err = s.Registry.CreateSubscriber(ctx, sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
+	made, err := s.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: known})
+	require.NoError(t, err)
+	_, err = s.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: other})
+	require.ErrorIs(t, err, sender.ErrChallenge)
+	_, err = s.Registry.Update(ctx, made.ID, sender.SubscriptionChange{URL: &other})
+	require.ErrorIs(t, err, sender.ErrChallenge)
+	_, err = newSender(t, &surehook.SenderConfig{Challenge: true, Challenger: acquainted{}})
+	require.EqualError(t, err, "surehook: SenderConfig.Challenge and SenderConfig.Challenger are both set: leave out Challenge, for the Challenger takes its place")
+}
+
 // The door refuses what a part refuses, and all of it at once.
 func TestProblemsOfParts(t *testing.T) {
 	_, err := newSender(t, &surehook.SenderConfig{
