@@ -41,11 +41,19 @@ func (q *DeliveryQuery) check() error {
 	return errors.Join(errs...)
 }
 
-// Events lists events without bodies, the newest first, and returns the cursor of
-// the following page, "" after the last. A page can be short, or empty, before
-// that: see MaxExamined. ErrInvalid: a filter, the limit or the cursor is malformed.
+// Events lists events, the newest first, and returns the cursor of the following page, ""
+// after the last. They come without bodies unless EventQuery.Bytes asks for these. A page can
+// be short, or empty, before the last: see MaxExamined. ErrInvalid: a filter, the limit, the
+// bound of bytes or the cursor is malformed.
+//
+// An event is listed from its commit on, before it is expanded too. So the pages together have
+// every event that was committed before the first of them was asked for, and is kept. One that
+// was committed since may be missing.
 func (h *History) Events(ctx context.Context, q EventQuery) ([]sender.StoredEvent, string, error) {
 	errs := append(checkEventFilter(q.Type, q.Object, q.Since, q.Until), ident.AllStorable(sender.ErrInvalid, ident.Text{Name: "subscriber", Text: q.Subscriber})...)
+	if q.Bytes < 0 {
+		errs = append(errs, fmt.Errorf("%w bound of %d bytes: it must be positive, or 0 for events without bodies", sender.ErrInvalid, q.Bytes))
+	}
 	limit, err := pagesize.Of(sender.ErrInvalid, q.Limit)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, "", err

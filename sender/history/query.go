@@ -34,10 +34,17 @@ type EventQuery struct {
 	Type       string        // exact, "prefix.*" or "*"
 	Object     sender.Object // type and id, or the type alone
 	Subscriber string        // id of the one that it is addressed to
-	Since      time.Time     // published at it or later
-	Until      time.Time     // published before it
-	Cursor     string        // of the page before
-	Limit      int           // 1 to 200; 0 means 50
+	// Viewer is the id of a subscriber who reads. They may see the events that are addressed
+	// to them, or to nobody in particular. sender.Operator may see all.
+	Viewer string
+	Since  time.Time // published at it or later
+	Until  time.Time // published before it
+	Cursor string    // of the page before
+	Limit  int       // 1 to 200; 0 means 50
+	// Bytes, if it is not 0, has the events listed with their bodies. A page ends before the
+	// event whose body would make the bodies longer than this together. The first event comes
+	// whatever its size.
+	Bytes int
 }
 
 // MatchesEvent tells whether the query's conditions on events hold for one. Stores
@@ -55,7 +62,8 @@ func (q *DeliveryQuery) MatchesLast(class sender.Class, code int) bool {
 // Matches tells whether the query's conditions hold for an event that is addressed
 // to a subscriber. Stores call it.
 func (q *EventQuery) Matches(e sender.EventInfo, subscriber string) bool {
-	return (q.Subscriber == "" || q.Subscriber == subscriber) && eventMatches(q.Type, q.Object, q.Since, q.Until, e)
+	seen := q.Viewer == "" || q.Viewer == sender.Operator || subscriber == "" || subscriber == q.Viewer
+	return seen && (q.Subscriber == "" || q.Subscriber == subscriber) && eventMatches(q.Type, q.Object, q.Since, q.Until, e)
 }
 
 func eventMatches(eventType string, object sender.Object, since, until time.Time, e sender.EventInfo) bool {

@@ -35,7 +35,7 @@ func TestHistoryRefuses(t *testing.T) {
 		require.ErrorIs(t, err, sender.ErrInvalid, name)
 	}
 	for name, q := range map[string]history.EventQuery{
-		"limit": {Limit: -1}, "type": {Type: "a b"}, "object": {Object: sender.Object{ID: "7"}}, "times": {Since: now, Until: now.Add(-1)},
+		"limit": {Limit: -1}, "type": {Type: "a b"}, "object": {Object: sender.Object{ID: "7"}}, "times": {Since: now, Until: now.Add(-1)}, "bytes": {Bytes: -1},
 	} {
 		_, _, err := h.Events(t.Context(), q)
 		require.ErrorIs(t, err, sender.ErrInvalid, name)

@@ -59,8 +59,9 @@ type Store interface {
 	// there is none of that id, or, if subscriber is not empty, it is for another.
 	AcknowledgeNotice(ctx context.Context, id, subscriber string) (sender.Notice, error)
 
-	// Events lists events without bodies, the newest first, and the cursor of the
-	// page that follows ("" if none does).
+	// Events lists events, the newest first, and the cursor of the page that follows ("" if
+	// none does). They come without bodies unless the query has Bytes. Every event that was
+	// committed before the first page was asked for is listed once, expanded or not.
 	Events(ctx context.Context, q EventQuery) ([]sender.StoredEvent, string, error)
 
 	// Event returns an event with its body, or ErrNotFound.

@@ -38,14 +38,19 @@ func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender
 		return nil, "", err
 	}
 	err = s.inTx(ctx, func(*Tx) error {
+		bound := rules.NewBytes(int64(q.Bytes))
 		for examined, e := range backward(s.events[:s.after(before-1)]) {
 			matches := q.Matches(e.info, e.to.subscriber)
-			if matches && len(page) == limit || examined == history.MaxExamined {
+			if examined == history.MaxExamined || matches && (len(page) == limit || !bound.Take(e.no, int64(len(e.body)))) {
 				next = rules.NumberCursor(e.no + 1)
 				return nil
 			}
 			if matches {
-				page = append(page, e.stored())
+				stored := e.stored()
+				if q.Bytes > 0 {
+					stored.Body = bytes.Clone(e.body)
+				}
+				page = append(page, stored)
 			}
 		}
 		return nil

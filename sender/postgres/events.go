@@ -18,7 +18,7 @@ const (
 	addressees  = ` LEFT JOIN surehook_subscribers o ON o.no = e.subscriber LEFT JOIN surehook_subscriptions s ON s.no = e.subscription`
 	// selectEvents excludes by the time those events for which the bounds by number are too
 	// wide.
-	selectEvents = storedEvent + ` FROM (
+	selectEvents = storedEvent + `, length(e.body) FROM (
 			SELECT * FROM surehook_events WHERE no < $1 AND no >= $3 AND created_at >= $4 AND created_at <= $5 ORDER BY no DESC LIMIT $2) e` + addressees + ` ORDER BY e.no DESC`
 	selectEvent = storedEvent + `, e.body FROM surehook_events e` + addressees + ` WHERE e.id = $1`
 )
@@ -70,15 +70,48 @@ func (c *core) Events(ctx context.Context, q history.EventQuery) (page []sender.
 		if high < math.MaxInt64 {
 			before = min(before, high+1)
 		}
-		page, next, err = list(w, limit, before, func(e *sender.StoredEvent) bool { return q.Matches(e.EventInfo, e.Subscriber) },
-			func(r rows) (int64, sender.StoredEvent, error) { return scanEvent(r) },
-			selectEvents, low, since, until)
+		var listed []listedEvent
+		listed, next, err = list(w, limit, before, func(e *listedEvent) bool { return q.Matches(e.EventInfo, e.Subscriber) },
+			scanListed, selectEvents, low, since, until)
+		if err == nil && q.Bytes > 0 {
+			listed, next, err = w.withBodies(listed, next, int64(q.Bytes))
+		}
+		for i := range listed {
+			page = append(page, listed[i].StoredEvent)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, "", fail("listing events", err)
 	}
 	return page, next, nil
+}
+
+// listedEvent is an event of a list.
+type listedEvent struct {
+	sender.StoredEvent
+	no, size int64 // size is the length of its body
+}
+
+func scanListed(r rows) (no int64, e listedEvent, err error) {
+	no, e.StoredEvent, err = scanEvent(r, &e.size)
+	e.no = no
+	return no, e, err
+}
+
+// withBodies reads the bodies of as many events of a page as a bound allows, and returns these
+// and the cursor of the page that follows.
+func (w *work) withBodies(page []listedEvent, next string, most int64) ([]listedEvent, string, error) {
+	bound := rules.NewBytes(most)
+	at := make(map[int64]*sender.StoredEvent, len(page))
+	for i := range page {
+		if !bound.Take(page[i].no, page[i].size) {
+			page, next = page[:i], rules.NumberCursor(page[i-1].no)
+			break
+		}
+		at[page[i].no] = &page[i].StoredEvent
+	}
+	return page, next, w.bodies(at)
 }
 
 // Subscriptions implements history.Store.

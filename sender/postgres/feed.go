@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
@@ -75,10 +77,14 @@ func (w *work) feed(q *feed.StoreQuery, viewer *int64, p *feed.StorePage) error 
 	if err != nil {
 		return err
 	}
-	if p.Last, err = w.looked(q, p, whole, look); err != nil || q.Heads || len(numbers) == 0 {
+	if p.Last, err = w.looked(q, p, whole, look); err != nil || q.Heads {
 		return err
 	}
-	return w.bodies(numbers, p.Events)
+	at := make(map[int64]*sender.StoredEvent, len(numbers))
+	for i, no := range numbers {
+		at[no] = &p.Events[i].StoredEvent
+	}
+	return w.bodies(at)
 }
 
 // looked returns the position up to which a page that has its events has looked.
@@ -98,10 +104,10 @@ func (w *work) looked(q *feed.StoreQuery, p *feed.StorePage, whole bool, look in
 	return max(q.After, p.Head), nil // the last ones may be pruned
 }
 
-func (w *work) bodies(numbers []int64, events []feed.Item) error {
-	at := make(map[int64]*feed.Item, len(events))
-	for i, no := range numbers {
-		at[no] = &events[i]
+// bodies reads the bodies of events, by their numbers.
+func (w *work) bodies(at map[int64]*sender.StoredEvent) error {
+	if len(at) == 0 {
+		return nil
 	}
 	return w.each(func(r rows) (bool, error) {
 		var no int64
@@ -111,7 +117,7 @@ func (w *work) bodies(numbers []int64, events []feed.Item) error {
 			e.Body = body
 		}
 		return true, err
-	}, selectBodies, numbers)
+	}, selectBodies, slices.Sorted(maps.Keys(at)))
 }
 
 // viewer returns the number of the subscriber who reads, or nil for the operator, who sees

@@ -1,7 +1,8 @@
 package rules
 
-// Bytes bounds the bodies of what one claim takes: see dispatch.ClaimParams.Bytes. The
-// deliveries of an event share its body. It is for one goroutine.
+// Bytes bounds the bodies of what one claim takes, or of a page of events: see
+// dispatch.ClaimParams.Bytes and history.EventQuery.Bytes. The deliveries of an event share its
+// body. It is for one goroutine.
 type Bytes struct {
 	bounded bool
 	left    int64
@@ -19,8 +20,8 @@ func (b *Bytes) Again(most int64) *Bytes {
 	return b
 }
 
-// Take counts a delivery of an event whose body has a size, and reports whether it may be
-// claimed. The first one always may. After one that may not, no other may: so small bodies
+// Take counts a delivery of an event whose body has a size, or the event itself, and reports
+// whether it may be taken. The first one always may. After one that may not, no other may: so small bodies
 // do not pass a large one for ever.
 func (b *Bytes) Take(event, size int64) bool {
 	switch {

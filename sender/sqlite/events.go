@@ -16,7 +16,7 @@ const (
 	storedEvent = `SELECT e.seq, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), length(e.body) = 0,
 			coalesce((SELECT id FROM surehook_subscribers WHERE no = e.subscriber), ''),
 			coalesce((SELECT id FROM surehook_subscriptions WHERE no = e.subscription), '')`
-	selectEvents = storedEvent + ` FROM surehook_events e WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`
+	selectEvents = storedEvent + `, length(e.body) FROM surehook_events e WHERE e.seq >= ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`
 	selectEvent  = storedEvent + `, e.body FROM surehook_events e WHERE e.id = ?`
 )
 
@@ -58,17 +58,20 @@ func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender
 			before = min(before, high+1)
 		}
 		examined := 0
+		var numbers []int64 // of the page
+		bound := rules.NewBytes(int64(q.Bytes))
 		err = w.each(func(rows *sql.Rows) (bool, error) {
-			seq, e, err := scanEvent(rows)
+			var size int64
+			seq, e, err := scanEvent(rows, &size)
 			if err != nil {
 				return false, err
 			}
 			if q.Matches(e.EventInfo, e.Subscriber) {
-				if len(page) == limit {
+				if len(page) == limit || !bound.Take(seq, size) {
 					next = rules.NumberCursor(before)
 					return false, nil
 				}
-				page = append(page, e)
+				page, numbers = append(page, e), append(numbers, seq)
 			}
 			before = seq
 			examined++
@@ -77,12 +80,27 @@ func (s *Store) Events(ctx context.Context, q history.EventQuery) (page []sender
 		if examined == history.MaxExamined {
 			next = rules.NumberCursor(before)
 		}
-		return err
+		if err != nil || q.Bytes == 0 {
+			return err
+		}
+		return w.withBodies(page, numbers)
 	})
 	if err != nil {
 		return nil, "", fail("listing events", err)
 	}
 	return page, next, nil
+}
+
+// withBodies reads the bodies of events, which have these numbers.
+func (w *work) withBodies(events []sender.StoredEvent, numbers []int64) error {
+	for i, seq := range numbers {
+		if e := &events[i]; !e.Redacted {
+			if err := w.row(selectEventBody, seq).Scan(&e.Body); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Subscriptions implements history.Store.

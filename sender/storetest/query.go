@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,8 @@ func queryRules[Tx any]() []rule[Tx] {
 		{"deliveries", "A list of deliveries has those, and only those, for which all conditions of the query hold, in the order of the list of all.", queryDeliveries[Tx]},
 		{"many candidates", "Following the cursor finds the one that matches of many that do not, once, though pages before it are short.", queryMany[Tx]},
 		{"events", "A list of events has those for which all conditions hold, newest first, without bodies; following the cursor yields each once.", queryEvents[Tx]},
+		{"events, not expanded", "A list of events has what was committed before its first page was asked for, once, whether it is expanded before, in between or never.", queryUnexpanded[Tx]},
+		{"events with bodies", "A list of events with a bound of bytes has their exact bodies, and a redacted event none; a page ends before the body that makes it larger, but never before its first.", queryBodies[Tx]},
 		{"event", "An event is read with its exact body and whom it is addressed to; an unknown id is ErrNotFound.", queryEvent[Tx]},
 		{"subscriptions", "A list of subscriptions has those that are not deleted, by owner and by status, oldest first; following the cursor yields each once.", querySubscriptions[Tx]},
 		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", queryCursor[Tx]},
@@ -183,6 +186,7 @@ func queryEvents[Tx any](w *world[Tx]) {
 	for _, q := range []history.EventQuery{
 		{}, {Type: "a.b"}, {Type: "a.*"}, {Type: "*"}, {Type: "b"}, {Object: sender.Object{Type: "thing"}}, {Object: sender.Object{Type: "thing", ID: "3"}},
 		{Subscriber: owners[0]}, {Subscriber: owners[1]}, {Subscriber: "sub_unknown"},
+		{Viewer: owners[0]}, {Viewer: owners[1], Type: "a.*"}, {Viewer: "sub_unknown"}, {Viewer: sender.Operator}, {Viewer: owners[0], Subscriber: owners[1]},
 		{Since: times[4]}, {Until: times[4]}, {Since: times[2], Until: times[8]}, {Since: times[2].Add(1), Type: "a.*"}, {Until: times[0]}, {Since: w.now()},
 		{Until: times[4].Add(1)}, {Since: times[2].In(otherZone), Until: times[8].In(otherZone)}, {Since: epoch}, {Until: epoch}, {Since: epoch, Until: times[4]},
 	} {
@@ -203,6 +207,85 @@ func queryEvents[Tx any](w *world[Tx]) {
 				w.equal([]any{e.Subscriber, e.Subscription, len(e.Body)}, []any{drafts[i].Subscriber, "", 0}, "addressee and bytes of the body of an event in a list")
 			}
 			w.equal(got, want, "events that %+v selects", q)
+		}
+	}
+}
+
+func queryUnexpanded[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	w.subscribe(owner, "*")
+	var drafts []sender.Draft
+	publish := func(n int) {
+		for range n {
+			d := w.draft("a.b")
+			w.publish(d)
+			drafts = append(drafts, d)
+		}
+	}
+	publish(2)
+	w.expand()
+	tx, commit, _ := w.Begin(w.T)
+	late := w.draft("a.b")
+	_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{late})
+	w.noError(err, "publishing")
+	if w.ConcurrentWriters { // it is the last to commit, and not the last to be numbered
+		publish(1)
+	}
+	w.noError(commit(), "committing")
+	drafts = append(drafts, late)
+	publish(2)
+	all := sorted(drafts...)
+	page, next, err := w.Store.Events(w.ctx, history.EventQuery{Limit: 1})
+	for range 2 * len(all) {
+		w.noError(err, "listing events")
+		if next == "" {
+			break
+		}
+		w.publish(w.draft("a.b")) // since the first page: it may be listed, or not
+		w.expand()
+		var more []sender.StoredEvent
+		more, next, err = w.Store.Events(w.ctx, history.EventQuery{Limit: 1, Cursor: next})
+		page = append(page, more...)
+	}
+	listed := []string{}
+	for _, e := range page {
+		if slices.Contains(all, e.ID) {
+			listed = append(listed, e.ID)
+		}
+	}
+	slices.Sort(listed)
+	w.equal(listed, all, "events that were committed before the first page")
+}
+
+func queryBodies[Tx any](w *world[Tx]) {
+	var drafts []sender.Draft
+	for i := range 6 {
+		d := w.draft("a.b")
+		d.BodyTail = fmt.Appendf(nil, `,"data":"%0*d"}`, 1000, i)
+		drafts = append(drafts, d)
+	}
+	w.publish(drafts...)
+	slices.Reverse(drafts)
+	size := len(drafts[0].Body(1))
+	for _, c := range []struct{ bytes, limit, want int }{
+		{3 * size, 6, 3}, {3*size - 1, 6, 2}, {1, 6, 1}, {100 * size, 6, 6}, {3 * size, 2, 2},
+	} {
+		page, _, err := w.Store.Events(w.ctx, history.EventQuery{Limit: c.limit, Bytes: c.bytes})
+		w.noError(err, "listing events with bodies")
+		w.equal(len(page), c.want, "events of a page of up to %d events and %d bytes of bodies of %d", c.limit, c.bytes, size)
+	}
+	w.expand()
+	w.redact(history.RedactParams{Object: drafts[2].Object})
+	for _, bytes := range []int{1, 2 * size, 100 * size} {
+		all := w.listEvents(history.EventQuery{Bytes: bytes})
+		w.equal(len(all), len(drafts), "events in pages of %d bytes", bytes)
+		for i, e := range all {
+			w.equal([]any{e.ID, e.Redacted}, []any{drafts[i].ID, i == 2}, "event %d of the list, and whether it is redacted", i)
+			if !e.Redacted {
+				w.sameBody(e.Body, drafts[i], 1)
+			} else {
+				w.check(e.Body == nil, "a redacted event is listed with a body")
+			}
 		}
 	}
 }

@@ -47,6 +47,10 @@ var queryBreakages = []breakage{
 	{"an event's body is given away", func(s store) store { return &bodyShared{store: s, all: map[string][]byte{}} }, checks{"history/own copies"}},
 	{"a short page is the end", func(s store) store { return shortPageEnds{s} }, checks{"query/many candidates"}},
 	{"events unfiltered", func(s store) store { return eventsUnfiltered{s} }, checks{"query/events", "query/many candidates"}},
+	{"events hidden until they are expanded", func(s store) store { return unexpandedHidden{s} }, checks{"query/events, not expanded"}},
+	{"events listed without the bodies that were asked for", onEvents(func(q *history.EventQuery) { q.Bytes = 0 }), checks{"query/events with bodies"}},
+	{"a page of bodies is unbounded", onEvents(func(q *history.EventQuery) { q.Bytes *= 1000 }), checks{"query/events with bodies"}},
+	{"the viewer of events is ignored", onEvents(func(q *history.EventQuery) { q.Viewer = "" }), checks{"query/events"}},
 	{"events oldest first", func(s store) store { return eventsReversed{s} }, checks{"query/events"}},
 	{"status of subscriptions ignored", onSubscriptions(func(q *sender.SubscriptionQuery) { q.Status = "" }), checks{"query/subscriptions"}},
 	{"event without its body", func(s store) store { return bodiless{s} }, checks{"query/event"}},
@@ -158,6 +162,30 @@ type eventsUnfiltered struct{ store }
 
 func (b eventsUnfiltered) Events(ctx context.Context, q history.EventQuery) ([]sender.StoredEvent, string, error) {
 	return b.store.Events(ctx, history.EventQuery{Cursor: q.Cursor, Limit: q.Limit})
+}
+
+type unexpandedHidden struct{ store }
+
+func (b unexpandedHidden) Events(ctx context.Context, q history.EventQuery) ([]sender.StoredEvent, string, error) {
+	page, next, err := b.store.Events(ctx, q)
+	if c, failed := b.Counts(ctx); failed == nil && q.Cursor == "" {
+		page = page[min(int(c.Unexpanded), len(page)):]
+	}
+	return page, next, err
+}
+
+type eventsAsked struct {
+	store
+	change func(q *history.EventQuery)
+}
+
+func onEvents(change func(q *history.EventQuery)) func(s store) store {
+	return func(s store) store { return eventsAsked{s, change} }
+}
+
+func (b eventsAsked) Events(ctx context.Context, q history.EventQuery) ([]sender.StoredEvent, string, error) {
+	b.change(&q)
+	return b.store.Events(ctx, q)
 }
 
 type eventsReversed struct{ store }
