@@ -107,7 +107,7 @@ func describeResponse(path, status string, r node) {
 		r["description"] = "It is what If-None-Match names."
 		r["headers"] = node{"ETag": node{"schema": node{"type": "string"}}}
 	}
-	if status == "429" && (path == "/subscriptions" || path == "/jobs") {
+	if status == "429" && (path == "/subscriptions" || path == "/subscriptions/preview" || path == "/jobs") {
 		r["description"] = "Too many requests a second, or as many of these as a subscriber may have."
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -14,13 +13,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-// ExportEvents is the input of export_events: which events are listed, of those that
-// the submitter may see and that were published before the job was.
+// ExportEvents is the input of export_events: which events are listed, of those that the
+// submitter may see. All that were committed before the job was submitted are among them, and
+// none that was published since.
 type ExportEvents struct {
 	Since     time.Time  `json:"since,omitzero" doc:"Events that were published at it or later."`
 	Until     *time.Time `json:"until,omitempty" doc:"Events that were published before it."`
@@ -35,7 +36,8 @@ type ExportLink struct {
 
 // exportState is what an export goes on from.
 type exportState struct {
-	Cursor string `json:"cursor"`
+	Before string `json:"before"` // the cursor of the next page
+	Whole  bool   `json:"whole"`  // the last page was read
 	Part   int    `json:"part"`
 	Events int    `json:"events"`
 	Bytes  int    `json:"bytes"`
@@ -43,11 +45,11 @@ type exportState struct {
 
 const (
 	exportPage   = 200
+	exportBytes  = 4 << 20   // of the bodies of a page, and so of a part
 	inlineExport = 512 << 10 // bytes, up to which the result is the list itself
 	exportsKept  = 30 * 24 * time.Hour
-	exportsOwned = 20               // of one owner are kept: those that have ended last
-	sendPart     = 2 * time.Minute  // for the reader of an export, for each part
-	feedDisorder = 10 * time.Minute // the feed has the order of the commits, so the event of a long transaction comes late in it
+	exportsOwned = 20              // of one owner are kept: those that have ended last
+	sendPart     = 2 * time.Minute // for the reader of an export, for each part
 )
 
 func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json.RawMessage) error {
@@ -61,8 +63,9 @@ func (s *service) checkExport(_ context.Context, _ *sql.Tx, _ caller, input json
 	return nil
 }
 
-// exportEvents reads the feed as the submitter would, page by page: each commits what
-// it has found, and the cursor, together.
+// exportEvents lists the events that the submitter may see, page by page: each commits what it
+// has found, and the cursor, together. It does not read the feed, which has an event only once
+// it is expanded: the list has all that was committed before the job was submitted.
 func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
 	in, err := inputOf[ExportEvents](run)
 	if err != nil {
@@ -74,25 +77,23 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 	}
 	j := run.Job()
 	// Events that come while it runs are not exported.
-	until := j.CreatedAt
-	if in.Until != nil && in.Until.Before(until) {
-		until = asBound(in.Until)
+	query := history.EventQuery{Type: in.EventType, Viewer: j.Owner, Since: in.Since, Until: j.CreatedAt, Limit: exportPage, Bytes: exportBytes}
+	if in.Until != nil && in.Until.Before(query.Until) {
+		query.Until = asBound(in.Until)
 	}
-	query := history.EventQuery{Type: in.EventType, Since: in.Since, Until: until}
-	for {
-		page, err := s.feed.Page(ctx, feed.Query{Viewer: j.Owner, After: state.Cursor, Limit: exportPage})
-		var expired *feed.ExpiredError
-		if errors.As(err, &expired) { // pruned meanwhile: what is kept is exported
-			state.Cursor = expired.Next
-			continue
+	if !query.Since.IsZero() && !query.Since.Before(query.Until) {
+		state.Whole = true // nothing is published since a time to come
+	}
+	for !state.Whole {
+		if err := s.mayExport(ctx, j.Owner); err != nil {
+			return nil, forGood(err)
 		}
+		query.Cursor = state.Before
+		page, next, err := s.history.Events(ctx, query)
 		if err != nil {
 			return nil, forGood(err)
 		}
-		if len(page.Events) == 0 || page.Events[0].CreatedAt.After(until.Add(feedDisorder)) {
-			break
-		}
-		if state, err = s.exportPart(ctx, run, &query, page, state); err != nil {
+		if state, err = s.exportPart(ctx, run, page, next, state); err != nil {
 			return nil, err
 		}
 	}
@@ -105,21 +106,27 @@ func (s *service) exportEvents(ctx context.Context, run *jobs.Run[*sql.Tx]) (jso
 	return out.Bytes(), err
 }
 
-func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], query *history.EventQuery, page feed.Page, from exportState) (next exportState, err error) {
+// mayExport refuses a subscriber who was deleted since the job was submitted.
+func (s *service) mayExport(ctx context.Context, owner string) error {
+	if owner == sender.Operator {
+		return nil
+	}
+	_, err := s.registry.Subscriber(ctx, owner)
+	return err
+}
+
+// exportPart keeps a page as a part, with its oldest event first.
+func (s *service) exportPart(ctx context.Context, run *jobs.Run[*sql.Tx], page []sender.StoredEvent, before string, from exportState) (next exportState, err error) {
 	next = from
-	next.Cursor = page.Next
+	next.Before, next.Whole = before, before == ""
 	var part []byte
-	for i := range page.Events {
-		e := &page.Events[i]
-		if !query.Matches(e.EventInfo, e.Subscriber) {
-			continue
-		}
+	for i := range slices.Backward(page) {
 		if part != nil {
 			part = append(part, ',')
 		}
-		part = feed.AppendEvent(part, e)
-		next.Events++
+		part = feed.AppendEvent(part, &page[i])
 	}
+	next.Events += len(page)
 	next.Bytes += len(part)
 	if part != nil {
 		next.Part++
@@ -146,17 +153,18 @@ func (s *service) keptParts(ctx context.Context, j jobs.Job) (last int, err erro
 	return last, err
 }
 
-// export writes an export with a number of parts as a JSON list.
+// export writes an export with a number of parts as a JSON list, with the oldest event first: the
+// last part has the oldest events.
 func (s *service) export(ctx context.Context, job string, parts int, to interface{ Write(b []byte) (int, error) }) error {
 	if _, err := to.Write([]byte("[")); err != nil {
 		return err
 	}
-	for part := 1; part <= parts; part++ {
+	for part := parts; part >= 1; part-- {
 		var events string
 		if err := s.db.row(ctx, nil, "SELECT events FROM server_exports WHERE job = $1 AND part = $2", job, part).Scan(&events); err != nil {
 			return err
 		}
-		if part > 1 {
+		if part < parts {
 			events = "," + events
 		}
 		if _, err := to.Write([]byte(events)); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
-	"github.com/surehook/surehook/sender/feed"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 )
@@ -129,11 +128,11 @@ func TestProgressOfAnExport(t *testing.T) {
 	defer end()
 	progress := make(chan jobs.Progress, 1)
 	part := func(ctx context.Context, run *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
-		page, err := s.feed.Page(ctx, feed.Query{Viewer: sender.Operator, Limit: exportPage})
+		page, next, err := s.history.Events(ctx, history.EventQuery{Limit: exportPage, Bytes: exportBytes})
 		if err != nil {
 			return nil, err
 		}
-		if _, err = s.exportPart(ctx, run, &history.EventQuery{}, page, exportState{}); err != nil {
+		if _, err = s.exportPart(ctx, run, page, next, exportState{}); err != nil {
 			return nil, err
 		}
 		j, err := s.jobs.Get(ctx, jobs.Key{ID: id})

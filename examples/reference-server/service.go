@@ -31,6 +31,7 @@ type service struct {
 	rates     *rates  // requests of subscribers
 	guesses   *rates  // at the operator's token
 	sending   *places // exports
+	counting  *counting
 	readiness *readiness
 
 	keys      []sender.SealingKey // the newest first
@@ -70,7 +71,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 	}()
 	s := &service{options: o, log: log, db: db, keys: given,
 		rates: newRates(float64(o.limits.requests), float64(o.limits.requests)), guesses: newRates(guessesAtOnce, guessesASecond),
-		sending: newPlaces(exportsOfOne, exportsSent), readiness: &readiness{}}
+		sending: newPlaces(exportsOfOne, exportsSent), counting: newCounting(), readiness: &readiness{}}
 	if s.answers, err = newAnswers(db, given); err != nil {
 		return nil, err
 	}

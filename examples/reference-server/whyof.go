@@ -77,7 +77,15 @@ func (s *server) whyEvent(ctx context.Context, c caller, in *whyEvent) (*answer[
 }
 
 func (s *server) previewFilter(ctx context.Context, c caller, in *previewFilter) (*answer[Previewed], error) {
-	body, err := onceApart(ctx, s.answers, c, in.Key, in.Body, apart, func(ctx context.Context) (Previewed, error) { return s.preview(ctx, c, in.Body) })
+	body, err := onceApart(ctx, s.answers, c, in.Key, in.Body, apart, func(ctx context.Context) (out Previewed, err error) {
+		ctx, cancel := context.WithTimeout(ctx, apart) // without a key, too
+		defer cancel()
+		err = s.counting.do(ctx, c, func() (err error) {
+			out, err = s.preview(ctx, c, in.Body)
+			return err
+		})
+		return out, err
+	})
 	if err != nil {
 		return nil, err
 	}
