@@ -178,6 +178,7 @@ func TestADisabledSubscriptionIsLogged(t *testing.T) {
 		b.Subscribe("sub_a", "http://dead/")
 		stop := b.Start(b.Dispatcher(dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: dispatch.Policy{DisableAfter: time.Hour}, Logger: log.logger(slog.LevelWarn),
+			MaxIdle: 10 * time.Second, // fewer looks in the hours
 		}))
 		b.Publish("sub_a")
 		time.Sleep(24 * time.Hour)
