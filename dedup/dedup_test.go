@@ -237,8 +237,7 @@ func (r refusing) AdvanceAgain(context.Context, int, string, dedup.Object, int64
 	return r.advance == nil, r.advance
 }
 
-// Whoever applied an event after an error would apply what is not due, or keep what is in no
-// transaction any more.
+// TakeAgain returns an error of its store, and never says then that the event is to be applied.
 func TestTakeAgainFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {

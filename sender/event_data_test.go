@@ -26,7 +26,7 @@ func dataOf(t *testing.T, data any) (string, error) {
 	return string(body.Data), err
 }
 
-// nested is an array in an object, and so on, so many deep.
+// nested returns JSON with so many objects and arrays within each other, in turns.
 func nested(depth int) string {
 	return strings.Repeat(`{"a":[`, depth/2) + strings.Repeat("]}", depth/2)
 }

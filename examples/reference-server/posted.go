@@ -48,7 +48,7 @@ func (s *server) postedChallenge() *huma.Operation {
 	}
 	body := s.postedBody()
 	delete(body.Properties, "payload_version")
-	body.Properties["type"] = &huma.Schema{Type: huma.TypeString, Enum: []any{"webhook.challenge"}, Description: "By it a challenge is told from an event."}
+	body.Properties["type"] = &huma.Schema{Type: huma.TypeString, Enum: []any{"webhook.challenge"}, Description: "It tells a challenge from an event."}
 	body.Properties["data"] = token()
 	body.Properties["data"].Description = "What the answer must have."
 	body.Required = append(body.Required, "data")

@@ -208,8 +208,8 @@ func TestChallengeThroughProxyThatFails(t *testing.T) {
 	}
 }
 
-// While a proxy is failing, a few at a time find out whether it still does. It is told of, and
-// not the endpoint.
+// While a proxy is failing, a few requests at a time find out whether it still fails. A challenge
+// beyond them names the proxy in its error, and not the endpoint.
 func TestChallengeThroughProxyThatIsProbed(t *testing.T) {
 	var conns atomic.Int32
 	reached, end := make(chan struct{}), make(chan struct{})

@@ -21,8 +21,8 @@ func (b *Bytes) Again(most int64) *Bytes {
 }
 
 // Take counts a delivery of an event whose body has a size, or the event itself, and reports
-// whether it may be taken. The first one always may. After one that may not, no other may: so small bodies
-// do not pass a large one for ever.
+// whether it may be taken. The first one always may. After one that may not, no other may: so
+// small bodies do not pass a large one for ever.
 func (b *Bytes) Take(event, size int64) bool {
 	switch {
 	case !b.bounded || b.events[event] && !b.over:

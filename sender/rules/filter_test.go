@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-// What was decided for a filter counts while the subscription still asks the same.
+// A decision about a filter counts while the subscription still asks the same.
 func TestAsksTheSame(t *testing.T) {
 	paid := func() rules.Asked {
 		return rules.Asked{Filter: filter.Read(`{"data.status":"paid"}`), Pinned: "2026-11-01"}

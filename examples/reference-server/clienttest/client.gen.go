@@ -1856,7 +1856,7 @@ type ReceiveChallengeJSONBody struct {
 	// OccurredAt When it happened.
 	OccurredAt time.Time `json:"occurred_at"`
 
-	// Type By it a challenge is told from an event.
+	// Type It tells a challenge from an event.
 	Type ReceiveChallengeJSONBodyType `json:"type"`
 
 	// Version It is higher with each change of the object.
