@@ -34,6 +34,8 @@ type repair struct {
 	Postgres schema // or here
 	Feed     string
 	Events   []taken
+	// HoldAt is the effect at which the process waits to be killed, from 1 on. Zero: none.
+	HoldAt int
 }
 
 // taken is an event that the consumer had taken while it had a bug.
@@ -95,7 +97,8 @@ func booksOnPostgres(t testing.TB, at schema) books[pgx.Tx] {
 
 // work writes a state into the mirror, and an effect with the number of the request under
 // which the event is applied.
-func (b books[Tx]) work(t testing.TB, state string) receiver.Work[Tx] {
+func (b books[Tx]) work(t testing.TB, state string, holdAt int) receiver.Work[Tx] {
+	effects := 0
 	write := func(ctx context.Context, tx Tx, ev receiver.Typed[any]) error {
 		key := ev.Object.ID
 		if ev.Type == "thing.paid" {
@@ -105,6 +108,11 @@ func (b books[Tx]) work(t testing.TB, state string) receiver.Work[Tx] {
 			return err
 		}
 		fmt.Println("applying", ev.Version)
+		if effects++; effects == holdAt {
+			fmt.Println("held", effects)
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		// The pause waits for nothing. Sometimes a kill must come between the two.
 		<-time.After(rand.N(2 * time.Millisecond))
 		return b.exec(ctx, tx, "INSERT INTO effects SELECT id, reapplied FROM surehook_dedup_markers WHERE id = $1", ev.ID)
@@ -114,11 +122,11 @@ func (b books[Tx]) work(t testing.TB, state string) receiver.Work[Tx] {
 	return work
 }
 
-func (b books[Tx]) catchup(t testing.TB, feed string) (*receiver.Receiver[Tx], *catchup.Catchup[Tx]) {
+func (b books[Tx]) catchup(t testing.TB, feed string, holdAt int) (*receiver.Receiver[Tx], *catchup.Catchup[Tx]) {
 	client, err := catchup.NewClient(feed, &catchup.ClientConfig{AllowUnencrypted: true})
 	require.NoError(t, err)
 	rcv := newReceiver(t, b.inTx, b.dedup, signing.GenerateSecret())
-	c, err := catchup.New(client, rcv, b.inTx, b.cursors, b.work(t, "right"), &catchup.Config{Limit: 17, Logger: quiet})
+	c, err := catchup.New(client, rcv, b.inTx, b.cursors, b.work(t, "right", holdAt), &catchup.Config{Limit: 17, Logger: quiet})
 	require.NoError(t, err)
 	return rcv, c
 }
@@ -135,14 +143,16 @@ var (
 // repair asks for an event, an object or a span and reads the feed again, time after time,
 // and prints when.
 func (b books[Tx]) repair(ctx context.Context, arg repair) error {
-	rcv, c := b.catchup(child{}, arg.Feed)
+	rcv, c := b.catchup(child{}, arg.Feed, arg.HoldAt)
 	for {
 		i := rand.IntN(len(arg.Events))
 		var req receiver.ReapplyRequest
-		switch e := arg.Events[i]; rand.IntN(3) {
-		case 0:
+		switch e := arg.Events[i]; {
+		case arg.HoldAt > 0:
+			req.From = arg.Events[0].At // enough events to stop between them
+		case rand.IntN(3) == 0:
 			req.Event = e.ID
-		case 1:
+		case rand.IntN(2) == 0:
 			req.Object = dedup.Object{Type: "thing", ID: e.Object}
 		default:
 			req.From, req.Until = e.At, arg.Events[min(i+25, len(arg.Events)-1)].At.Add(time.Millisecond)
@@ -203,17 +213,25 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 	}
 	feed := serveFeed(t, bodies)
 	asked, done := map[int64]bool{}, map[int64]bool{}
-	asking := make(chan struct{}, 1)
+	asking, held := make(chan struct{}, 1), make(chan struct{}, 1)
 	unserved, served := 0, 0 // kills that found a request so
+	// Kills by the clock alone can miss both on a busy machine.
+	round, holdAt := 0, []int{0, 1, 0, 5}
 	killtest.Run(t, killtest.Case{
-		Child:  func(int) *exec.Cmd { return child(repair{Feed: feed, Events: events}) },
+		Child: func(int) *exec.Cmd {
+			return child(repair{Feed: feed, Events: events, HoldAt: holdAt[round%len(holdAt)]})
+		},
 		Rounds: 16, Processes: 2,
 		Point: func(r *killtest.Running) { // soon after a request, or while events are applied
-			if rand.IntN(2) == 0 {
+			switch {
+			case holdAt[round%len(holdAt)] > 0:
+				r.Await(held)
+			case rand.IntN(2) == 0:
 				r.Await(asking)
-			} else {
+			default:
 				killtest.Lines(5, 60)(r)
 			}
+			round++
 		},
 		Within: 5 * time.Millisecond,
 		Heard: func(line string) {
@@ -230,11 +248,18 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 				}
 			case "done":
 				done[number] = true
+			case "held":
+				select {
+				case held <- struct{}{}:
+				default:
+				}
 			}
 		},
 		Check: func() {
-			for len(asking) > 0 {
-				<-asking
+			for _, c := range []chan struct{}{asking, held} {
+				for len(c) > 0 {
+					<-c
+				}
 			}
 			requests := b.requests(t)
 			b.check(t, db, events)
@@ -258,7 +283,7 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 	require.Positive(t, unserved, "none ever died between a request and its first effect")
 	require.Positive(t, served, "none ever died between the effects of one request")
 
-	rcv, c := b.catchup(t, feed)
+	rcv, c := b.catchup(t, feed, 0)
 	_, err := c.Reconcile(t.Context(), "")
 	require.NoError(t, err)
 	b.check(t, db, events)
@@ -287,7 +312,7 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 func (b books[Tx]) takeWrongly(t *testing.T) (events []taken) {
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
 	rcv := newReceiverAt(t, b.inTx, b.dedup, signing.GenerateSecret(), func() time.Time { return at })
-	wrong := b.work(t, "wrong")
+	wrong := b.work(t, "wrong", 0)
 	for version := range int64(4) {
 		for object := range 10 {
 			e := taken{fmt.Sprintf("evt_%03d", len(events)), fmt.Sprint("thing_", object), version + 1, version == 2, at}

@@ -26,8 +26,8 @@ type Client struct {
 	TLS *tls.Config
 	// Negotiated reports whether a server must choose a protocol in the TLS
 	// handshake (RFC 7301). It is called if a server chose none. If it returns true
-	// the request fails with ErrNotNegotiated, and the connection is kept for
-	// another request. nil: no server must.
+	// the request fails with ErrNotNegotiated, and the connection is kept for a
+	// request that is made when it returns false. nil: no server must.
 	Negotiated func(host string) bool
 	// MaxIdle bounds the connections that are kept for later, in all. The one that
 	// has waited longest is closed first.
@@ -116,10 +116,14 @@ func (c *Client) connect(ctx context.Context, u *url.URL, reuse bool, trace *htt
 	} else {
 		c.begins()
 	}
-	for cn != nil && !cn.alive() {
-		c.surprised(cn)
+	for ; cn != nil; cn = c.take(to) {
+		if !c.undecided(cn) {
+			if cn.alive() {
+				break
+			}
+			c.surprised(cn)
+		}
 		cn.cut()
-		cn = c.take(to)
 	}
 	if cn == nil {
 		if cn, err = c.dial(ctx, to, u, trace); err != nil {
@@ -182,9 +186,16 @@ func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptra
 		return nil, err
 	}
 	cn := c.known(newConn(secure, to))
-	if c.Negotiated != nil && secure.ConnectionState().NegotiatedProtocol == "" && c.Negotiated(to.host) {
+	cn.unchosen = secure.ConnectionState().NegotiatedProtocol == ""
+	if c.undecided(cn) {
 		c.put(cn) // for a request that is made when that has been found out
 		return nil, ErrNotNegotiated
 	}
 	return cn, nil
+}
+
+// undecided reports whether it must be found out first that a connection's server speaks
+// HTTP/1.1.
+func (c *Client) undecided(cn *conn) bool {
+	return cn.unchosen && !cn.used && c.Negotiated != nil && c.Negotiated(cn.to.host)
 }

@@ -376,6 +376,35 @@ func TestTLS(t *testing.T) {
 	require.ErrorAs(t, err, &name)
 }
 
+// A connection on which the server chose no protocol serves no request before it is known
+// that the server speaks HTTP/1.1.
+func TestUndecidedConnectionWaits(t *testing.T) {
+	requests, opened := 0, 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
+	defer server.Close()
+	unknown := true
+	c := newClient(t)
+	c.TLS = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs} // it offers no protocols
+	c.Negotiated = func(string) bool { return unknown }
+	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		opened++
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	for range 2 {
+		_, _, err := post(t.Context(), c, server.URL, small)
+		require.ErrorIs(t, err, http1.ErrNotNegotiated)
+	}
+	require.Zero(t, requests)
+	unknown = false
+	_, _, err := post(t.Context(), c, server.URL, small)
+	require.NoError(t, err)
+	unknown = true // any more, and yet it has answered on this connection
+	_, _, err = post(t.Context(), c, server.URL, small)
+	require.NoError(t, err)
+	require.Equal(t, 2, requests)
+	require.Equal(t, 2, opened)
+}
+
 func TestTrace(t *testing.T) {
 	s, c := serve(t, answers(ok, ok)), newClient(t)
 	var told []string

@@ -23,6 +23,7 @@ type conn struct {
 	reader    *bufio.Reader
 	writer    *bufio.Writer
 	remaining int64       // how many more bytes may be read
+	unchosen  bool        // its server has chosen no protocol in the TLS handshake
 	used      bool        // an exchange was made on it
 	began     bool        // the first byte of an answer has come
 	failed    error       // error of reading, except the end

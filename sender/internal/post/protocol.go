@@ -82,10 +82,13 @@ func (c *client) roundTrip(r *http.Request, first, second http.RoundTripper) (*h
 			c.origins.remember(to, true)
 		}
 	case errors.Is(refused, http1.ErrNotNegotiated):
-		if errors.Is(err, http2.ErrNotOffered) { // a server without the extension
-			c.origins.remember(to, false)
+		// A server without the extension, or one that could not be asked. The latter is
+		// forgotten if it does not answer in HTTP/1.1.
+		c.origins.remember(to, false)
+		if answer, err = first.RoundTrip(r); err != nil {
+			c.origins.forget(to)
 		}
-		return first.RoundTrip(r)
+		return answer, err
 	case errors.Is(err, http2.ErrNotOffered) && refused != nil:
 		return nil, errNeither
 	case errors.Is(err, http2.ErrNotOffered): // any more
