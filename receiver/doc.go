@@ -3,7 +3,7 @@
 // overwrites a newer one.
 //
 //	verifier, err := signing.NewVerifier(keys, nil)
-//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), "billing", nil)
+//	rcv, err := receiver.New(verifier, sqlite.InTx(db), sqlite.New(), "billing", nil)
 //	routes, err := receiver.Router(
 //		receiver.OnState("customer.*", storeCustomer), // the newest version counts
 //		receiver.OnFact("invoice.paid", addPayment),   // each counts, in any order

@@ -45,7 +45,7 @@ type GroupConfig struct {
 // Group makes concurrent requests share transactions. One commit, and one write to the
 // disk, then serves many:
 //
-//	group, err := receiver.NewGroup(receiver.SQL(db, nil), receiver.SQLExec, nil)
+//	group, err := receiver.NewGroup(sqlite.InTx(db), receiver.SQLExec, nil)
 //	rcv, err := receiver.New(verifier, group.InTx, sqlite.New(), "billing", nil)
 //
 // A request that comes while no transaction is open begins one. A request that comes

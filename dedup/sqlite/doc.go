@@ -32,10 +32,10 @@
 //
 //	file:app.db?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=synchronous(full)
 //
-// SQLite has one writer at a time. With _txlock=immediate a transaction waits for
-// its turn when it begins, for up to busy_timeout. Without it, a transaction that
-// reads before it writes may find that it may not write any more
-// (SQLITE_BUSY_SNAPSHOT); this, and a wait that was too long, is
+// SQLite has one writer at a time. The transactions of [InTx] take turns. For others, and
+// those of other processes, a transaction waits with _txlock=immediate when it begins, for
+// up to busy_timeout. Without it, a transaction that reads before it writes may find that
+// it may not write any more (SQLITE_BUSY_SNAPSHOT); this, and a wait that was too long, is
 // [dedup.ErrRetryTx]. In WAL mode a commit survives a loss of power only with
 // synchronous(full).
 //

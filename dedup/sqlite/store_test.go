@@ -59,7 +59,12 @@ func TestStore(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.db")
 			var harness func(t *testing.T) deduptest.Harness[*sql.Tx]
 			harness = func(t *testing.T) deduptest.Harness[*sql.Tx] {
-				return deduptest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: inTx(open(t, path, params)), Reopen: harness}
+				db := open(t, path, params)
+				h := deduptest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: inTx(db), Reopen: harness}
+				if params == immediate {
+					h.InTx = sqlite.InTx(db)
+				}
+				return h
 			}
 			deduptest.Run(t, harness)
 		})

@@ -139,7 +139,7 @@ func receive(ctx context.Context, db *sql.DB, from *source, secret string) (*rec
 			fmt.Printf("%s %s %s, version %d, attempt %d\n", outcome, ev.Type, ev.Object.ID, ev.Version, ev.Attempt)
 		}
 	}
-	rcv, err := surehook.NewReceiver(receiver.SQL(db, nil), dedup.New(), "reference-server", secret, &surehook.ReceiverConfig{Receive: receiver.Config{
+	rcv, err := surehook.NewReceiver(dedup.InTx(db), dedup.New(), "reference-server", secret, &surehook.ReceiverConfig{Receive: receiver.Config{
 		Hooks:  receiver.Hooks{Applied: say("applied"), Duplicate: say("duplicate"), Stale: say("stale")},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}})

@@ -53,7 +53,7 @@ func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Co
 
 // trust verifies with one more secret from now on, besides those before.
 func (c *consumer) trust(secret signing.Secret) error {
-	hooks, err := surehook.NewReceiver(receiver.SQL(c.db, nil), dedup.New(), "producer", secret.Reveal(), &surehook.ReceiverConfig{
+	hooks, err := surehook.NewReceiver(dedup.InTx(c.db), dedup.New(), "producer", secret.Reveal(), &surehook.ReceiverConfig{
 		OlderSecrets: c.trusted,
 		Receive: receiver.Config{
 			Hooks: receiver.Hooks{

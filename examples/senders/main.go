@@ -78,7 +78,7 @@ func sender(db *sql.DB, name, secret string, scheme signing.Scheme) (*receiver.R
 	}
 	envelope := receiver.VendorEnvelope(vendor)
 	envelope.UnsignedType = name == "github" // X-GitHub-Event, for which nobody vouches
-	return receiver.New(verifier, receiver.SQL(db, nil), sqlite.New(), name, &receiver.Config{Envelope: envelope})
+	return receiver.New(verifier, sqlite.InTx(db), sqlite.New(), name, &receiver.Config{Envelope: envelope})
 }
 
 // effect is committed with the event's id, or rolled back with it.

@@ -8,7 +8,7 @@
 // and reports which they were.
 //
 //	client, err := catchup.NewClient("https://sender.example/events", &catchup.ClientConfig{Token: catchup.Token(token)})
-//	catching, err := catchup.New(client, rcv, receiver.SQL(db, nil), sqlite.New(), receiver.State(apply), nil)
+//	catching, err := catchup.New(client, rcv, inTx, sqlite.New(), receiver.State(apply), nil)
 //	err = catching.Run(ctx)
 //
 // The feed is GET with the parameters after, limit and wait, which answers

@@ -51,7 +51,7 @@ func openSQLite(t require.TestingT, path string) base[*sql.Tx] {
 	require.NoError(t, sqlite.Migrate(context.Background(), db))
 	_, err = db.Exec("CREATE TABLE IF NOT EXISTS effects (no INTEGER PRIMARY KEY, id TEXT NOT NULL)")
 	require.NoError(t, err)
-	return base[*sql.Tx]{receiver.SQL(db, nil), dedupSQLite.New(), sqlite.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	return base[*sql.Tx]{dedupSQLite.InTx(db), dedupSQLite.New(), sqlite.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID)
 		return err
 	}, db, "7200 * 1000000"}

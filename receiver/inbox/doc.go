@@ -6,8 +6,8 @@
 // the sender should not see: a third party that is away must not use up the sender's
 // attempts.
 //
-//	rcv, err := receiver.New(verifier, receiver.SQL(db, nil), markers, "billing", nil) // markers: a store of package dedup
-//	in, err := inbox.New(rcv, receiver.SQL(db, nil), sqlite.New(), receiver.Fact(apply), nil)
+//	rcv, err := receiver.New(verifier, inTx, markers, "billing", nil) // markers: a store of package dedup
+//	in, err := inbox.New(rcv, inTx, sqlite.New(), receiver.Fact(apply), nil)
 //	http.Handle("POST /webhooks", in.Handler())
 //	err = in.Run(ctx)
 //

@@ -35,7 +35,7 @@ type app[Tx any] struct {
 }
 
 func appOnSQLite(db *sql.DB) app[*sql.Tx] {
-	return app[*sql.Tx]{receiver.SQL(db, nil), dedupSQLite.New(), inboxSQLite.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+	return app[*sql.Tx]{dedupSQLite.InTx(db), dedupSQLite.New(), inboxSQLite.New(), func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", ev.ID)
 		return err
 	}}

@@ -14,6 +14,7 @@ var (
 	db    *sql.DB
 	ctx   context.Context
 	work  receiver.Work[*sql.Tx]
+	inTx  receiver.InTx[*sql.Tx]
 	token string
 )
 

@@ -15,6 +15,7 @@ var (
 	db    *sql.DB
 	ctx   context.Context
 	work  receiver.Work[*sql.Tx]
+	inTx  receiver.InTx[*sql.Tx]
 )
 
 func block() error {

@@ -1,0 +1,73 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/sqlite"
+)
+
+// Transactions begin in the order of the calls. One whose context ends while it waits keeps
+// no one else waiting, and neither does a function that panics.
+func TestInTxTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inTx := sqlite.InTx(open(t, filepath.Join(t.TempDir(), "a.db"), immediate))
+		release := make(chan struct{})
+		go func() {
+			defer func() { _ = recover() }()
+			_ = inTx(t.Context(), func(*sql.Tx) error {
+				<-release
+				panic("by the function")
+			})
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		var order []int
+		for i := range 8 {
+			ctx := ctx
+			if i != 3 {
+				ctx = t.Context()
+			}
+			go func() {
+				err := inTx(ctx, func(*sql.Tx) error {
+					order = append(order, i)
+					return nil
+				})
+				if i == 3 && !errors.Is(err, context.Canceled) || i != 3 && err != nil {
+					t.Error(i, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2, 4, 5, 6, 7}, order)
+	})
+}
+
+// What waits for its own end gets an error in place of hanging for ever, and what the outer
+// function does counts.
+func TestInTxInsideItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := open(t, filepath.Join(t.TempDir(), "a.db"), immediate)
+		inTx := sqlite.InTx(db)
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+			err := inTx(t.Context(), func(*sql.Tx) error { return nil })
+			require.ErrorIs(t, err, dedup.ErrRetryTx)
+			_, err = tx.Exec("CREATE TABLE made (x)")
+			return err
+		}))
+		_, err := db.Exec("SELECT * FROM made")
+		require.NoError(t, err)
+	})
+	require.Nil(t, sqlite.InTx(nil))
+}
