@@ -24,6 +24,7 @@ type backend interface {
 	whyOf(ctx context.Context, event, subscription string) (string, error)
 
 	subscriptions(ctx context.Context, status, subscriber, cursor string) (subscriptionPage, error)
+	pause(ctx context.Context, id string) (subscription, error)
 	resume(ctx context.Context, id string, which resumption) (subscription, error)
 
 	preview(ctx context.Context, f filter) (matched, error)

@@ -158,7 +158,8 @@ func TestSubscriptions(t *testing.T) {
 		for _, source := range [][]string{nil, {"-database", p.flag}} {
 			with := func(args ...string) []string { return append(args, source...) }
 			require.Contains(t, u.does(with("subscriptions", "-status", "paused")...), "there are none")
-			u.calls(http.MethodPatch, "/subscriptions/"+id, http.StatusOK, []byte(`{"status":"paused"}`))
+			require.Equal(t, 1, u.run(with("pause", "wsub_nope")...).code)
+			require.Contains(t, u.does(with("pause", id)...), id+" is paused")
 			u.does("trigger", "invoice.paid")
 			held := eventually(t, "a held delivery", func() (l listed) {
 				u.reads(&l, "deliveries", "-status", "held")

@@ -79,7 +79,7 @@ func commands() []command {
 	return []command{
 		listenCommand(), triggerCommand(), verifyCommand(),
 		deliveriesCommand(), whyCommand(), redeliverCommand(), replayCommand(),
-		subscriptionsCommand(), resumeCommand(),
+		subscriptionsCommand(), pauseCommand(), resumeCommand(),
 		migrateCommand(), restoredCommand(), doctorCommand(), catalogueCommand(), versionCommand(),
 	}
 }

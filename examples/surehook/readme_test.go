@@ -162,7 +162,7 @@ func TestHelp(t *testing.T) {
 	sections := strings.Split(string(text), "\n## ")
 	u := newUser(t)
 	commands := regexp.MustCompile(`(?m)^  ([a-z]+) +(.+)$`).FindAllStringSubmatch(u.does("help"), -1)
-	require.Len(t, commands, 14)
+	require.Len(t, commands, 15)
 	for _, c := range commands {
 		require.Contains(t, string(text), "["+c[1]+"](#", "README's table")
 		help := u.does(c[1], "-h")

@@ -249,6 +249,11 @@ func (s *server) subscriptions(ctx context.Context, status, subscriber, cursor s
 	return p, s.call(ctx, http.MethodGet, "/subscriptions?"+q.Encode(), nil, &p)
 }
 
+func (s *server) pause(ctx context.Context, id string) (one subscription, err error) {
+	change := map[string]string{"status": "paused"}
+	return one, s.call(ctx, http.MethodPatch, "/subscriptions/"+url.PathEscape(id), change, &one)
+}
+
 func (s *server) resume(ctx context.Context, id string, which resumption) (one subscription, err error) {
 	if which.force {
 		return one, errForce

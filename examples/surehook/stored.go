@@ -150,18 +150,30 @@ func (s *stored) subscriptions(ctx context.Context, status, subscriber, cursor s
 	return p, nil
 }
 
+func (s *stored) pause(ctx context.Context, id string) (subscription, error) {
+	return s.change(ctx, id, sender.SubscriptionPaused, func(tx *sql.Tx) error {
+		return s.db.store.HoldSubscriptionTx(ctx, tx, id, sender.SubscriptionPaused, "")
+	})
+}
+
 func (s *stored) resume(ctx context.Context, id string, which resumption) (subscription, error) {
 	take := sender.Resume{None: which.none, Since: which.since.Time}
 	if !which.force {
 		take.NotBefore = sender.Retention{}.WithDefaults().NotBefore(time.Now())
 	}
-	err := s.db.store.InTx(ctx, func(tx *sql.Tx) error { return s.db.store.ResumeSubscriptionTx(ctx, tx, id, take) })
-	if err != nil {
+	return s.change(ctx, id, sender.SubscriptionActive, func(tx *sql.Tx) error {
+		return s.db.store.ResumeSubscriptionTx(ctx, tx, id, take)
+	})
+}
+
+// change returns what a subscription is after a change to a status.
+func (s *stored) change(ctx context.Context, id string, to sender.SubscriptionStatus, fn func(*sql.Tx) error) (subscription, error) {
+	if err := s.db.store.InTx(ctx, fn); err != nil {
 		return subscription{}, answered(err)
 	}
 	found, _, err := s.history.Subscriptions(ctx, sender.SubscriptionQuery{ID: id, Implicit: true})
 	if err != nil || len(found) == 0 {
-		return subscription{ID: id, Status: string(sender.SubscriptionActive)}, answered(err)
+		return subscription{ID: id, Status: string(to)}, answered(err)
 	}
 	return viewSubscription(found[0]), nil
 }

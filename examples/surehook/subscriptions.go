@@ -135,6 +135,36 @@ func printSubscriptions(t *terminal, list []subscription) {
 	}
 }
 
+func pauseCommand() command {
+	return command{
+		name: "pause", summary: "hold a subscription's deliveries until it is resumed",
+		args: "ID", arguments: [2]int{1, 1},
+		about: `Holds the deliveries of a subscription, and those to come, until it is resumed. Attempts
+that are on the wire are left to end.`,
+		example: "surehook pause wsub_06h0…",
+		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			var o target
+			o.flags(f)
+			return func(ctx context.Context, t *terminal, args []string) error {
+				b, err := o.open(ctx, t)
+				if err != nil {
+					return err
+				}
+				defer b.close()
+				s, err := b.pause(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.encode(s)
+				}
+				t.say("%s is %s; surehook resume %s sends what is held", s.ID, s.Status, s.ID)
+				return nil
+			}
+		},
+	}
+}
+
 func resumeCommand() command {
 	return command{
 		name: "resume", summary: "have a paused or disabled subscription get its deliveries again",
