@@ -27,6 +27,9 @@ type backend interface {
 	pause(ctx context.Context, id string) (subscription, error)
 	resume(ctx context.Context, id string, which resumption) (subscription, error)
 
+	notices(ctx context.Context, which notices, cursor string) (noticePage, error)
+	acknowledge(ctx context.Context, id string) error
+
 	preview(ctx context.Context, f filter) (matched, error)
 	replay(ctx context.Context, f filter, rate float64, force bool) (id string, err error)
 	replayed(ctx context.Context, id string) (replayState, error)

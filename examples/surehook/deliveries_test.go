@@ -104,6 +104,50 @@ func TestDeliveries(t *testing.T) {
 	})
 }
 
+// What somebody must learn is listed until it is acknowledged, by its id or with all of a
+// kind.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := operator(t, p)
+		e := newEndpoint(t)
+		e.answers(http.StatusTeapot)
+		u.subscribe(e.URL, "invoice.*")
+		for i, source := range [][]string{nil, {"-database", p.flag}} {
+			with := func(args ...string) []string { return append(args, source...) }
+			var list struct {
+				Data []notice
+				More bool
+			}
+			u.reads(&list, with("notices")...)
+			require.Empty(t, list.Data)
+			u.does("trigger", "invoice.paid")
+			u.does("trigger", "invoice.payment_failed")
+			dead := u.dead(2*i + 2).Data[0]
+			said := u.does(with("notices")...)
+			require.Regexp(t, `(?m)^\S+ \S+ +delivery\.dead_lettered +sub_operator +`+dead.ID+` +it is not attempted any more: .* ntc_\S+$`, said)
+			require.Equal(t, 3, strings.Count(said, "\n"))
+			require.Contains(t, u.does(with("notices", "-limit", "1")...), "there are more")
+			u.reads(&list, with("notices", "-limit", "1")...)
+			require.True(t, list.More)
+
+			require.Contains(t, u.does(with("acknowledge", list.Data[0].ID)...), "acknowledged: 1")
+			require.Equal(t, 2, u.run(with("acknowledge")...).code)
+			require.Equal(t, 2, u.run(with("acknowledge", "ntc_nope", "-all")...).code)
+			require.Equal(t, 2, u.run(with("acknowledge", "-all", "-kind", "nonsense")...).code)
+			require.Contains(t, u.does(with("acknowledge", "-all", "-kind", "subscription.failing")...), "acknowledged: 0")
+			require.Contains(t, u.does(with("acknowledge", "-all", "-kind", "delivery.dead_lettered")...), "acknowledged: 1")
+			require.Contains(t, u.does(with("notices")...), "there are none")
+			require.Contains(t, u.does(with("notices", "-acknowledged")...), list.Data[0].ID)
+			a := u.run(with("acknowledge", "ntc_nope")...)
+			require.Equal(t, 1, a.code)
+			require.Contains(t, a.errs, "no such notice")
+		}
+	})
+}
+
+type notice struct{ ID, Kind string }
+
 // A customer knows the id of an event, and not those of its deliveries.
 func TestWhyOfAnEvent(t *testing.T) {
 	t.Parallel()

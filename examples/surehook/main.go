@@ -79,7 +79,7 @@ func commands() []command {
 	return []command{
 		listenCommand(), triggerCommand(), verifyCommand(),
 		deliveriesCommand(), whyCommand(), redeliverCommand(), replayCommand(),
-		subscriptionsCommand(), pauseCommand(), resumeCommand(),
+		subscriptionsCommand(), pauseCommand(), resumeCommand(), noticesCommand(), acknowledgeCommand(),
 		migrateCommand(), restoredCommand(), doctorCommand(), catalogueCommand(), versionCommand(),
 	}
 }

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the commands print into READ
 
 var (
 	consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
-	identifier   = regexp.MustCompile(`\b(?:evt|dlv|wsub|job|rpl)_[a-z0-9]+(?:_[0-9]+)?\b`)
+	identifier   = regexp.MustCompile(`\b(?:evt|dlv|wsub|job|rpl|ntc)_[a-z0-9]+(?:_[0-9]+)?\b`)
 	// These differ from run to run, beside the ids.
 	passing = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\d\d:\d\d:\d\d|\b\d+(?:\.\d+)?(?:ms|µs|s)\b|\b1\d{9}\b|whsec_\S+|-from \S+|\b\d+ (?:bytes|[KMG]iB)|with [0-9a-f]{8} \(fingerprint [0-9a-f]{8}\)`)
 	spaces  = regexp.MustCompile(` +`)
@@ -162,7 +162,7 @@ func TestHelp(t *testing.T) {
 	sections := strings.Split(string(text), "\n## ")
 	u := newUser(t)
 	commands := regexp.MustCompile(`(?m)^  ([a-z]+) +(.+)$`).FindAllStringSubmatch(u.does("help"), -1)
-	require.Len(t, commands, 15)
+	require.Len(t, commands, 17)
 	for _, c := range commands {
 		require.Contains(t, string(text), "["+c[1]+"](#", "README's table")
 		help := u.does(c[1], "-h")

@@ -268,6 +268,23 @@ func (s *server) resume(ctx context.Context, id string, which resumption) (one s
 	return one, s.call(ctx, http.MethodPatch, "/subscriptions/"+url.PathEscape(id), change, &one)
 }
 
+func (s *server) notices(ctx context.Context, which notices, cursor string) (p noticePage, err error) {
+	q := url.Values{"limit": {"200"}}
+	if !which.acknowledged {
+		q.Set("unacknowledged", "true")
+	}
+	for name, value := range map[string]string{"kind": which.kind, "cursor": cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return p, s.call(ctx, http.MethodGet, "/notices?"+q.Encode(), nil, &p)
+}
+
+func (s *server) acknowledge(ctx context.Context, id string) error {
+	return s.call(ctx, http.MethodPost, "/notices/"+url.PathEscape(id)+"/acknowledge", nil, nil)
+}
+
 func (s *server) delivery(ctx context.Context, id string) (r record, err error) {
 	return r, s.call(ctx, http.MethodGet, "/deliveries/"+url.PathEscape(id), nil, &r)
 }

@@ -187,6 +187,28 @@ func viewSubscription(s sender.Subscription) subscription {
 	}
 }
 
+func (s *stored) notices(ctx context.Context, which notices, cursor string) (noticePage, error) {
+	found, next, err := s.history.Notices(ctx, history.NoticeQuery{
+		Kind: sender.NoticeKind(which.kind), Unread: !which.acknowledged, Cursor: cursor, Limit: 200,
+	})
+	p := noticePage{Data: []notice{}, NextCursor: orNull(next)}
+	for _, n := range found {
+		p.Data = append(p.Data, notice{
+			ID: n.ID, Kind: string(n.Kind), SubscriberID: n.Subscriber, SubscriptionID: orNull(n.Subscription), DeliveryID: orNull(n.Delivery),
+			Detail: n.Detail, CreatedAt: n.CreatedAt.UTC(), AcknowledgedAt: timeOrNull(n.AcknowledgedAt),
+		})
+	}
+	return p, answered(err)
+}
+
+func (s *stored) acknowledge(ctx context.Context, id string) error {
+	_, err := s.history.Acknowledge(ctx, id, "")
+	if errors.Is(err, sender.ErrNotFound) {
+		return no("there is no such notice: %s", id)
+	}
+	return answered(err)
+}
+
 func viewEvent(e sender.EventInfo, version int64) eventInfo {
 	return eventInfo{e.ID, e.Type, object(e.Object), version, e.CreatedAt.UTC()}
 }
