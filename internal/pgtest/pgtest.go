@@ -89,6 +89,16 @@ func InMemory() string {
 	return folder
 }
 
+// TempInMemory has t.TempDir make its folders in memory, if there is room ([InMemory]). TestMain
+// calls it where tests commit much to files of SQLite, and do not test the disk.
+func TempInMemory() {
+	if folder := InMemory(); folder != "" {
+		if err := os.Setenv("TMPDIR", folder); err != nil {
+			panic(err)
+		}
+	}
+}
+
 // Schema makes an empty schema and returns its name, which no other test has. It is
 // dropped with its contents when the test ends, so all transactions in it must have
 // ended by then. Close db in a clean-up that was registered before.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 		}
 		return sqlite.New(db, nil)
 	})
+	pgtest.TempInMemory()
 	os.Exit(m.Run())
 }
 
