@@ -71,25 +71,28 @@ func (s *Store) countMatches(e *event, most int) (n int, whole bool) {
 
 // expandOne makes further deliveries of an event: it asks a limited number of subscriptions.
 func (tx *Tx) expandOne(e *event, most int, convert sender.Convert, now time.Time) (made int, whole bool) {
-	s := tx.store
+	subscriptions := tx.store.subscriptions
 	content := rules.Content{Type: e.info.Type, Body: e.body, Convert: convert}
-	asked := 0
-	for _, sub := range s.subscriptions[e.comparedTo:] {
+	asked, at := 0, e.comparedTo
+	for ; at < len(subscriptions); at++ {
+		sub := subscriptions[at]
 		if e.redacted || sub.tx > e.tx {
 			break
 		}
-		if sub.gets(e) {
-			if asked == most {
-				return made, false
-			}
-			asked++
-			if content.Wants(rules.AskedBy(sub.Filter, &sub.Settings), e.to.subscription != "") {
-				made++
-				tx.make(e, sub, now)
-			}
+		if !sub.gets(e) {
+			continue
 		}
-		set(tx, &e.comparedTo, e.comparedTo+1)
+		if asked == most {
+			set(tx, &e.comparedTo, at)
+			return made, false
+		}
+		asked++
+		if content.Wants(rules.AskedBy(sub.Filter, &sub.Settings), e.to.subscription != "") {
+			made++
+			tx.make(e, sub, now)
+		}
 	}
+	set(tx, &e.comparedTo, at)
 	set(tx, &e.expanded, true)
 	return made, true
 }

@@ -53,6 +53,9 @@ func (sub *subscription) gets(e *event) bool {
 	if sub.deleted || e.tx < sub.tx || sub.Status == sender.SubscriptionClosing && e.no > sub.last {
 		return false
 	}
+	if to := e.to; to.subscription == "" && to.subscriber != "" && sub.Subscriber != to.subscriber && sub.Subscriber != sender.Operator {
+		return false // as Matches says: most are of others, and to copy a subscription for it takes far longer
+	}
 	s := sub.Subscription
 	if e.tx < sub.patterns.tx {
 		s.EventTypes = nil
