@@ -3,6 +3,7 @@ package browsertest
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +23,14 @@ func (b *Browser) Tab(t testing.TB) *Tab {
 	var context struct{ BrowserContextID string }
 	root.Call("Target.createBrowserContext", nil, &context)
 	var target struct{ TargetID string }
-	root.Call("Target.createTarget", Object{"url": "about:blank", "browserContextId": context.BrowserContextID}, &target)
+	// Without pictures nothing is drawn, nor is the window about the page, which takes longer than
+	// the page.
+	root.Call("Target.createTarget", Object{"url": "about:blank", "browserContextId": context.BrowserContextID, "hidden": os.Getenv("SUREHOOK_SHOTS") == ""}, &target)
 	tab := root.attach(target.TargetID)
 	for _, domain := range []string{"Page", "Runtime", "Log"} {
 		tab.Call(domain+".enable", nil, nil)
 	}
+	tab.Call("Emulation.setFocusEmulationEnabled", Object{"enabled": true}, nil)
 	tab.Call("Emulation.setScrollbarsHidden", Object{"hidden": true}, nil) // they come and go with the layout
 	t.Cleanup(func() {
 		root.Call("Target.disposeBrowserContext", Object{"browserContextId": context.BrowserContextID}, nil)
