@@ -126,9 +126,9 @@ func buildPrograms(t *testing.T, replace *strings.Replacer) map[string]string {
 	folder := readers(t, files)
 	for file := range files {
 		name := filepath.Dir(file)
-		programs[name] = filepath.Join(folder, name+".exe")
-		goTool(t, folder, "build", "-o", programs[name], "./"+name)
+		programs[name] = filepath.Join(folder, "programs", name)
 	}
+	goTool(t, folder, "build", "-ldflags=-s -w", "-o", "programs/", "./...")
 	return programs
 }
 
