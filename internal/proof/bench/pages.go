@@ -50,7 +50,7 @@ func openServed(ctx context.Context, b *bench, n int) (*served, error) {
 		return nil, err
 	}
 	began := time.Now()
-	err = fillPages(ctx, p, n, func(what string) {
+	err = fillPages(ctx, p, n, b.of(35, 3), func(what string) {
 		what, _, _ = strings.Cut(what, " (")
 		fmt.Fprintf(os.Stderr, "pages-postgres: %4.0f s: %s\n", time.Since(began).Seconds(), what)
 	})

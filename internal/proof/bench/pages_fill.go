@@ -59,7 +59,8 @@ var pagesRows = []struct{ text, of string }{
 		SELECT 'ntc_' || i, 'delivery.dead_lettered', 'owner_' || ({to} - 1) / 10, (SELECT id FROM surehook_subscriptions WHERE no = {to}), '', '', 'it is not attempted any more', 0, {at}, 'infinity'`, ` WHERE i % 100 < 5`},
 }
 
-// pagesFigures fill in what is told of subscriptions, minutes and hours.
+// pagesFigures fill in what is told of subscriptions, minutes and hours. The first subscriber's
+// subscriptions have all hours that are kept, and the others those of {days}.
 var pagesFigures = []string{
 	`UPDATE surehook_feed_head SET position = (SELECT max(position) FROM surehook_feed), newest = now()`,
 	`SELECT setval('surehook_outbox_seq_seq', (SELECT max(no) FROM surehook_events))`,
@@ -77,7 +78,8 @@ var pagesFigures = []string{
 		FROM generate_series(date_trunc('minute', now()) - interval '31 days', now(), interval '1 minute') m, generate_series(1, 3) shard`,
 	`INSERT INTO surehook_hour_rollups (hour, rollup) SELECT minute, rollup FROM surehook_rollups WHERE shard = 1 AND minute = date_trunc('hour', minute) AND minute < now() - interval '2 hours'`,
 	`INSERT INTO surehook_subscription_rollups (subscription, hour, shard, rollup) SELECT s.no, hour, shard, '{"Deliveries":28,"Delivered":27,"Failed":2,"Failures":{"status":2},"Succeeded":27}'
-		FROM surehook_subscriptions s, generate_series(date_trunc('hour', now()) - interval '35 days', now(), interval '1 hour') hour, generate_series(1, 2) shard`,
+		FROM surehook_subscriptions s, generate_series(date_trunc('hour', now()) - interval '35 days', now(), interval '1 hour') hour, generate_series(1, 2) shard
+		WHERE s.no <= {first} OR hour > now() - {days} * interval '1 day'`,
 	`INSERT INTO surehook_replays (id, filter, status_of, subscriber, subscription, rate, asked_by, reason, status, boundary, at, at_subscription, next_at, turn, matched, created_at)
 		SELECT 'rpl_' || i, CASE i % 2 WHEN 0 THEN '{"Subscriber":"owner_0"}' ELSE '{}' END, 'dead_lettered', CASE i % 2 WHEN 0 THEN '' ELSE 'owner_0' END, 0, 0, 'grace', '', 'finished', 0, 0, 0, now(), 0, 10, now() - i * interval '1 minute' FROM generate_series(1, 500) i`,
 }
@@ -114,9 +116,9 @@ func registerPages(ctx context.Context, p *place[pgx.Tx]) error {
 	})
 }
 
-// fillPages fills an empty database with n deliveries, a table at a time. told is called
-// after each.
-func fillPages(ctx context.Context, p *place[pgx.Tx], n int, told func(what string)) error {
+// fillPages fills an empty database with n deliveries, a table at a time, and with hours of
+// so many days. told is called after each.
+func fillPages(ctx context.Context, p *place[pgx.Tx], n, days int, told func(what string)) error {
 	if err := registerPages(ctx, p); err != nil {
 		return err
 	}
@@ -128,8 +130,9 @@ func fillPages(ctx context.Context, p *place[pgx.Tx], n int, told func(what stri
 		}
 		told(rows.text)
 	}
+	figures := strings.NewReplacer("{first}", fmt.Sprint(pagesEach), "{days}", fmt.Sprint(days))
 	for _, text := range pagesFigures {
-		if _, err := p.pool.Exec(ctx, text); err != nil {
+		if _, err := p.pool.Exec(ctx, figures.Replace(text)); err != nil {
 			return fmt.Errorf("filling by %s: %w", text, err)
 		}
 	}
