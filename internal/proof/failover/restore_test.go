@@ -20,7 +20,7 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t)
 	old, other := fresh(t), fresh(t)
 	before := newService(t, w, old.DSN())
-	run(t, before.pool, `DO $$ BEGIN FOR i IN 1..20000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
+	run(t, before.pool, `DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM set_config('synchronous_commit', 'off', true), pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 	require.NoError(t, before.store.Migrate(ctx))
 	closed := before.subscribe("closed")
 	before.subscribe("kept")
