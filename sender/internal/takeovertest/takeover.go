@@ -57,12 +57,20 @@ func (w *world[Tx]) publish(t *testing.T, n int) {
 	noError(t, err)
 }
 
-// deliveries returns all of them, with their attempts.
-func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
+// list returns all deliveries, without their attempts: a test asks for it again and again.
+func (w *world[Tx]) list(t *testing.T) []sender.Delivery {
 	t.Helper()
 	list, _, err := w.store.Deliveries(context.Background(), history.DeliveryQuery{Limit: 200})
 	noError(t, err)
+	return list
+}
+
+// deliveries returns all of them, with their attempts.
+func (w *world[Tx]) deliveries(t *testing.T) []sender.Delivery {
+	t.Helper()
+	list := w.list(t)
 	for i := range list {
+		var err error
 		list[i], err = w.store.Delivery(context.Background(), list[i].ID, history.AttemptQuery{Limit: history.MaxAttempts})
 		noError(t, err)
 	}
@@ -87,7 +95,7 @@ func (w *world[Tx]) holding(t *testing.T) *process {
 
 func (w *world[Tx]) inFlight(t *testing.T) (events []string) {
 	t.Helper()
-	for _, d := range w.deliveries(t) {
+	for _, d := range w.list(t) {
 		if d.InFlight {
 			events = append(events, d.Event.ID)
 		}
@@ -126,7 +134,7 @@ func (w *world[Tx]) takenOver(t *testing.T, held []string, since time.Time) {
 func (w *world[Tx]) delivered(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, func() bool {
-		all := w.deliveries(t)
+		all := w.list(t)
 		for i := range all {
 			if all[i].Status != sender.StatusDelivered {
 				return false
