@@ -18,7 +18,7 @@ import (
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// forgetting is a store whose time only advance moves, in a schema of its own.
+// forgetting is a store whose time only advance moves, in a schema that it has alone.
 type forgetting struct {
 	*testing.T
 	*postgres.Store[pgx.Tx]
@@ -29,7 +29,7 @@ type forgetting struct {
 
 func newForgetting(t *testing.T) *forgetting {
 	t.Helper()
-	all := newSchemas(t)
+	all := sharedSchemas(t)
 	f := &forgetting{T: t, all: all, schema: all.take(t)}
 	f.pool = openPool(t, "search_path", f.schema, "application_name", f.schema)
 	s, err := postgres.New(f.pool, &postgres.Config{Schema: f.schema})
@@ -141,6 +141,7 @@ func recordAs(claimed []dispatch.Claimed, class sender.Class) dispatch.Batch {
 // hold blocks transactions that insert into a table, until it is released.
 func (f *forgetting) hold(table string) (release func()) {
 	f.Helper()
+	f.Cleanup(func() { f.exec(`DROP FUNCTION hold() CASCADE`) })
 	f.exec(fmt.Sprintf(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_advisory_xact_lock_shared(hashtext('%s')); RETURN NULL; END$$;
 		CREATE TRIGGER hold AFTER INSERT ON %s EXECUTE FUNCTION hold()`, f.schema, table))
 	conn, err := f.all.pool.Acquire(context.Background())

@@ -22,16 +22,16 @@ import (
 type pgxStore = postgres.Store[pgx.Tx]
 
 // place is a migrated schema, with a clock that a test may set. Stores that do not read
-// it have the server's time.
+// it have the server's time. The next test has the schema too, with other rows.
 type place struct {
 	schema string
-	pool   *pgxpool.Pool // the test's own
+	pool   *pgxpool.Pool // not the stores'
 	all    *schemas
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	all := newSchemas(t)
+	all := sharedSchemas(t)
 	return &place{schema: all.take(t), pool: all.pool, all: all}
 }
 

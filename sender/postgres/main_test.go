@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
@@ -41,7 +40,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	shared.drop()
+	os.Exit(code)
 }
 
 // childPlace is where a process of the tests in package takeover works, as JSON.
@@ -71,17 +72,4 @@ func (accepts) RoundTrip(*http.Request) (*http.Response, error) {
 
 func replayKeys() (*sender.Keys, error) {
 	return sender.NewKeys(sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)})
-}
-
-// durableDSN names a server whose commits are on the disk, as a dispatcher demands.
-func durableDSN(t *testing.T) string {
-	t.Helper()
-	dsn := pgtest.DSN(t)
-	if os.Getenv("SUREHOOK_TEST_POSTGRES") != "" {
-		return dsn
-	}
-	server, err := pgtest.Start(pgtest.Options{Durable: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Stop()) })
-	return server.DSN()
 }

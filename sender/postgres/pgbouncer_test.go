@@ -37,7 +37,12 @@ max_client_conn = 300
 server_reset_query_always = 0
 `
 
-// bouncer is a PgBouncer in front of a server of its own.
+// pooled is the server behind all PgBouncers, which reach it by TCP.
+var pooled = sync.OnceValues(func() (*pgtest.Server, error) {
+	return pgtest.Start(pgtest.Options{Durable: true, TCP: true, Folder: pgtest.InMemory(), Settings: map[string]string{"min_wal_size": "32MB", "max_wal_size": "128MB"}})
+})
+
+// bouncer is a PgBouncer in front of a server that has clients of PgBouncers alone.
 type bouncer struct {
 	direct, through string // connection strings
 }
@@ -46,9 +51,8 @@ func newBouncer(t *testing.T, mode string) bouncer {
 	t.Helper()
 	pgtest.DSN(t) // skips without an installed server
 	s := servertest.New(t, "pgbouncer")
-	server, err := pgtest.Start(pgtest.Options{Durable: true, TCP: true})
+	server, err := pooled()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	host, port, err := net.SplitHostPort(server.Address())
 	require.NoError(t, err)
 	listen := s.Port()

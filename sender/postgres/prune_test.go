@@ -75,6 +75,7 @@ func TestPruneGoesOnBesideWhatFails(t *testing.T) {
 		}
 		place.exec(t, `DROP TRIGGER damaged ON {}.surehook_`+broken)
 	}
+	place.exec(t, `DROP FUNCTION {}.damaged()`)
 }
 
 // Forgetting an object waits for no transaction that publishes about it. Whether that

@@ -30,7 +30,7 @@ type asking struct {
 
 func newAsking(t *testing.T, subscriptions int) *asking {
 	t.Helper()
-	all := newSchemas(t)
+	all := sharedSchemas(t)
 	a := &asking{T: t, all: all, schema: all.take(t), subscriber: "sub_0"}
 	s, err := postgres.New(all.pool, &postgres.Config{Schema: a.schema})
 	require.NoError(t, err)

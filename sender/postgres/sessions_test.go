@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/internal/newid"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -86,7 +87,7 @@ func sessions(t *testing.T, p *place, name string) int {
 // and takes none of them. When the dispatcher has ended it has no connections.
 func TestDispatcherHasConnectionsOfItsOwn(t *testing.T) {
 	p := newPlace(t)
-	name := "own " + p.schema
+	name := newid.New("own ", time.Now())
 	pool := openPool(t, "pool_max_conns", "1", "application_name", name)
 	s := newService(t, pool, &postgres.Config{Schema: p.schema}, 1)
 	require.Equal(t, 1, sessions(t, p, name), "a process that only publishes has those of its pool")

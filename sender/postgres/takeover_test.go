@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
 	"github.com/surehook/surehook/sender/storetest"
 )
@@ -34,7 +35,7 @@ func ofProcesses(t *testing.T, direct, dsn string, pooler bool) (storetest.Store
 // The deliveries that a killed process held are attempted again within seconds.
 func TestKilledIsTakenOver(t *testing.T) {
 	t.Parallel()
-	dsn := durableDSN(t)
+	dsn := pgtest.DSN(t)
 	s, place := ofProcesses(t, dsn, dsn, false)
 	takeovertest.Killed(t, s, place)
 }
@@ -42,7 +43,7 @@ func TestKilledIsTakenOver(t *testing.T) {
 // A stopped process is taken over too, and changes nothing when it comes back.
 func TestStoppedIsTakenOver(t *testing.T) {
 	t.Parallel()
-	dsn := durableDSN(t)
+	dsn := pgtest.DSN(t)
 	s, place := ofProcesses(t, dsn, dsn, false)
 	takeovertest.Stopped(t, s, place)
 }
