@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		for _, name := range []string{"consumer", "reference-server"} {
-			build := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(programs, name), "../"+name)
+			build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-w", "-o", filepath.Join(programs, name), "../"+name)
 			build.Stderr = os.Stderr
 			if err := build.Run(); err != nil {
 				panic(err)

@@ -54,7 +54,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "reference-server")
-		args := []string{"build", "-o", binary}
+		// To link takes longer with what debuggers read.
+		args := []string{"build", "-ldflags=-w", "-o", binary}
 		if race.Enabled { // see start
 			args = append(args, "-race")
 		}

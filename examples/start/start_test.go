@@ -42,7 +42,7 @@ func build(t *testing.T, program string, replace ...string) string {
 	replacement, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replacement, 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", file, "./"+program).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay", overlay, "-o", file, "./"+program).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return file
 }

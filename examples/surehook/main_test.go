@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
-		build := exec.CommandContext(context.Background(), "go", "build", "-o", dir+string(filepath.Separator), ".", "../reference-server")
+		build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-w", "-o", dir+string(filepath.Separator), ".", "../reference-server")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			panic(err)
