@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/porttest"
-	"github.com/surehook/surehook/internal/race"
 )
 
 // The walk-through of the README runs as it is printed, with two exceptions: other ports,
@@ -32,12 +31,7 @@ func TestReadmeWalkThrough(t *testing.T) {
 
 	dir := t.TempDir()
 	consumer := filepath.Join(dir, "consumer")
-	args := []string{"build", "-o", consumer}
-	if race.Enabled { // what it is made of is there already, for the server
-		args = append(args, "-race")
-	}
-	build := exec.CommandContext(t.Context(), "go", append(args, "../consumer")...)
-	out, err := build.CombinedOutput()
+	out, err := building(t.Context(), consumer, "../consumer").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	// 127.0.0.1:0 will not do: the callback URL is registered before anybody listens.
 	ports := strings.NewReplacer("127.0.0.1:8080", porttest.Reserved(t), "127.0.0.1:9090", porttest.Reserved(t),
