@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/internal/servertest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -90,6 +91,9 @@ func TestPgBouncer(t *testing.T) {
 		})
 	}
 	t.Run("suite", func(t *testing.T) {
+		if race.Enabled && !every() {
+			t.Skip("the race detector's findings do not depend on the pooler: .ci/run runs this without it")
+		}
 		pool := poolOf(t, b.through, "default_query_exec_mode", "exec")
 		open, err := postgres.New(pool, &postgres.Config{Pooler: true})
 		require.NoError(t, err)
