@@ -26,6 +26,9 @@ type InTx[Tx any] func(ctx context.Context, fn func(Tx) error) error
 // does not pass that on: the event would be answered as applied. On PostgreSQL, use the
 // InTxSQL of dedup/postgres in place of SQL: it refuses that, and so do InTx, for pgx, and
 // a [Group]. MySQL and MariaDB do not even warn: use the InTx of dedup/mysql there.
+//
+// On SQLite, use the InTx of dedup/sqlite, whose transactions take turns. Those of SQL poll for
+// the write lock, and under load one can wait for seconds.
 func SQL(db *sql.DB, opts *sql.TxOptions) InTx[*sql.Tx] {
 	if db == nil {
 		return nil

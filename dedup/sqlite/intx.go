@@ -31,7 +31,7 @@ func InTx(db *sql.DB) func(ctx context.Context, fn func(*sql.Tx) error) error {
 	if db == nil {
 		return nil
 	}
-	turn := make(chan struct{}, 1) // the runtime lets goroutines in that wait for it in their order
+	turn := make(chan struct{}, 1) // goroutines that wait for it get it in the order in which they came
 	return func(ctx context.Context, fn func(*sql.Tx) error) error {
 		select {
 		case turn <- struct{}{}:
