@@ -16,8 +16,7 @@ const turnLimit = 15 * time.Second
 // InTx runs functions in transactions of a *sql.DB, one at a time and in the order of the
 // calls: a receiver.InTx, in place of receiver.SQL. SQLite has one writer at a time and keeps
 // no queue: transactions that begin by themselves poll for their turn, and under load one can
-// wait for seconds while others come and go. A request is then answered with 503 beside busy
-// workers of an inbox.
+// wait for seconds while others come and go, such as a request beside busy workers of an inbox.
 //
 // Make one InTx for a *sql.DB, and give it to all that write: the receiver, its inbox or
 // catch-up, Prune, and your own transactions. It takes no turns with another InTx, nor with
