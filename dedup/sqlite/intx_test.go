@@ -54,8 +54,8 @@ func TestInTxTakesTurns(t *testing.T) {
 	})
 }
 
-// What waits for its own end gets an error in place of hanging for ever, and what the outer
-// function does counts.
+// A call that waits for its own end gets an error and does not hang for ever. The outer
+// transaction is committed all the same.
 func TestInTxInsideItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, filepath.Join(t.TempDir(), "a.db"), immediate)

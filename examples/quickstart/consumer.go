@@ -20,6 +20,7 @@ import (
 // consumer is a service that follows the producer's customers.
 type consumer struct {
 	db       *sql.DB
+	inTx     receiver.InTx[*sql.Tx] // of all receivers: they take turns
 	server   *httptest.Server
 	outcomes chan string
 	failures atomic.Int64
@@ -38,7 +39,7 @@ func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Co
 	if _, err := db.ExecContext(ctx, "CREATE TABLE plans (name TEXT PRIMARY KEY, plan TEXT NOT NULL, changes INTEGER NOT NULL)"); err != nil {
 		return nil, err
 	}
-	c := &consumer{db: db, outcomes: make(chan string, 100)}
+	c := &consumer{db: db, inTx: dedup.InTx(db), outcomes: make(chan string, 100)}
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks", c.failing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*c.webhooks.Load()).ServeHTTP(w, r)
@@ -53,7 +54,7 @@ func newConsumer(ctx context.Context, path string, subscribe func(ctx context.Co
 
 // trust verifies with one more secret from now on, besides those before.
 func (c *consumer) trust(secret signing.Secret) error {
-	hooks, err := surehook.NewReceiver(dedup.InTx(c.db), dedup.New(), "producer", secret.Reveal(), &surehook.ReceiverConfig{
+	hooks, err := surehook.NewReceiver(c.inTx, dedup.New(), "producer", secret.Reveal(), &surehook.ReceiverConfig{
 		OlderSecrets: c.trusted,
 		Receive: receiver.Config{
 			Hooks: receiver.Hooks{

@@ -43,17 +43,18 @@ func migrate(ctx context.Context, db *sql.DB) error {
 // senders makes a receiver for each. The last two have keys of their own, and no secret.
 func senders(db *sql.DB, stripe, github string, amazon, google signing.Scheme) (map[string]*receiver.Receiver[*sql.Tx], error) {
 	all, problems := map[string]*receiver.Receiver[*sql.Tx]{}, []error{}
+	inTx := sqlite.InTx(db) // one for all: they take turns
 	for _, s := range []struct {
 		name, secret string
 		scheme       signing.Scheme
 	}{{"stripe", stripe, nil}, {"github", github, nil}, {"sns", "", amazon}, {"google-pubsub", "", google}} {
-		hooks, err := sender(db, s.name, s.secret, s.scheme)
+		hooks, err := sender(inTx, s.name, s.secret, s.scheme)
 		all[s.name], problems = hooks, append(problems, err)
 	}
 	return all, errors.Join(problems...)
 }
 
-func sender(db *sql.DB, name, secret string, scheme signing.Scheme) (*receiver.Receiver[*sql.Tx], error) {
+func sender(inTx receiver.InTx[*sql.Tx], name, secret string, scheme signing.Scheme) (*receiver.Receiver[*sql.Tx], error) {
 	vendor, _ := vendors.Find(name)
 	var keys *signing.Keyring
 	if scheme == nil {
@@ -78,7 +79,7 @@ func sender(db *sql.DB, name, secret string, scheme signing.Scheme) (*receiver.R
 	}
 	envelope := receiver.VendorEnvelope(vendor)
 	envelope.UnsignedType = name == "github" // X-GitHub-Event, for which nobody vouches
-	return receiver.New(verifier, sqlite.InTx(db), sqlite.New(), name, &receiver.Config{Envelope: envelope})
+	return receiver.New(verifier, inTx, sqlite.New(), name, &receiver.Config{Envelope: envelope})
 }
 
 // effect is committed with the event's id, or rolled back with it.

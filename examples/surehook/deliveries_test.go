@@ -104,8 +104,7 @@ func TestDeliveries(t *testing.T) {
 	})
 }
 
-// What somebody must learn is listed until it is acknowledged, by its id or with all of a
-// kind.
+// A notice is listed until it is acknowledged, by its id or with all of its kind.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {

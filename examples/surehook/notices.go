@@ -36,15 +36,15 @@ type notices struct {
 	acknowledged bool // those, too
 }
 
-var kinds = []string{
+var noticeKinds = []string{
 	string(sender.NoticeDeadLettered), string(sender.NoticeFailing), string(sender.NoticeDisabled),
 	string(sender.NoticeNetwork), string(sender.NoticeProxy), string(sender.NoticeReplayFinished),
 }
 
 func (n *notices) flags(set *flag.FlagSet) {
-	set.Func("kind", "a `kind`: "+strings.Join(kinds, ", "), func(kind string) error {
-		if n.kind = kind; !slices.Contains(kinds, kind) {
-			return errors.New("it must be one of " + strings.Join(kinds, ", "))
+	set.Func("kind", "a `kind`: "+strings.Join(noticeKinds, ", "), func(kind string) error {
+		if n.kind = kind; !slices.Contains(noticeKinds, kind) {
+			return errors.New("it must be one of " + strings.Join(noticeKinds, ", "))
 		}
 		return nil
 	})

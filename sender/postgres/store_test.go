@@ -131,8 +131,8 @@ func (s *schemas) drop() {
 	}
 }
 
-// shared are the schemas that tests leave as they found them, but for their rows. They are
-// on the server of [pgtest.DSN].
+// shared has the schemas on the server of [pgtest.DSN]. A test may change their rows, and
+// nothing else.
 var shared schemas
 
 func sharedSchemas(t *testing.T) *schemas {

@@ -59,8 +59,8 @@ var pagesRows = []struct{ text, of string }{
 		SELECT 'ntc_' || i, 'delivery.dead_lettered', 'owner_' || ({to} - 1) / 10, (SELECT id FROM surehook_subscriptions WHERE no = {to}), '', '', 'it is not attempted any more', 0, {at}, 'infinity'`, ` WHERE i % 100 < 5`},
 }
 
-// pagesFigures fill in what is told of subscriptions, minutes and hours. The first subscriber's
-// subscriptions have all hours that are kept, and the others those of {days}.
+// pagesFigures fill in the figures of subscriptions, minutes and hours. The first subscriber's
+// subscriptions have all hours that are kept. The others have those of the last {days} days.
 var pagesFigures = []string{
 	`UPDATE surehook_feed_head SET position = (SELECT max(position) FROM surehook_feed), newest = now()`,
 	`SELECT setval('surehook_outbox_seq_seq', (SELECT max(no) FROM surehook_events))`,
@@ -116,8 +116,8 @@ func registerPages(ctx context.Context, p *place[pgx.Tx]) error {
 	})
 }
 
-// fillPages fills an empty database with n deliveries, a table at a time, and with hours of
-// so many days. told is called after each.
+// fillPages fills an empty database with n deliveries, a table at a time. Subscriptions get
+// the hours of so many days: see pagesFigures. After each table it calls told.
 func fillPages(ctx context.Context, p *place[pgx.Tx], n, days int, told func(what string)) error {
 	if err := registerPages(ctx, p); err != nil {
 		return err
