@@ -90,10 +90,13 @@ func TestPgBouncer(t *testing.T) {
 			p.settled(t)
 		})
 	}
-	t.Run("suite", func(t *testing.T) {
+	withoutRace := func(t *testing.T) {
 		if race.Enabled && !every() {
 			t.Skip("the race detector's findings do not depend on the pooler: .ci/run runs this without it")
 		}
+	}
+	t.Run("suite", func(t *testing.T) {
+		withoutRace(t)
 		pool := poolOf(t, b.through, "default_query_exec_mode", "exec")
 		open, err := postgres.New(pool, &postgres.Config{Pooler: true})
 		require.NoError(t, err)
@@ -109,6 +112,7 @@ func TestPgBouncer(t *testing.T) {
 		})
 	})
 	t.Run("processes", func(t *testing.T) {
+		withoutRace(t)
 		through := pgtest.With(b.through, "default_query_exec_mode", "exec")
 		t.Run("killed", func(t *testing.T) {
 			s, place := ofProcesses(t, b.direct, through, true)

@@ -172,25 +172,27 @@ func (w way) String() string {
 
 // The part of the suite that is run for a way.
 const (
-	nothing = iota
-	callers // of what is done in callers' transactions
+	nothing    = iota
+	concurrent // of what several goroutines do at once
+	callers    // of what is done in callers' transactions
 	whole
 )
 
 // much tells how much is run: the whole suite once, and the part about callers in ways that
 // have each driver, isolation level and unlike mode together once, [TestPgBouncer]'s exec
 // among them; unless SUREHOOK_EVERY=1.
-// The race detector's findings do not depend on the way, so it gets two others.
+// With the race detector two others get what it is there for, and without it all is run.
 func (w way) much() int {
 	if every() {
 		return whole
 	}
 	wholes, parts := []way{{"pgx", "read committed", ""}},
 		[]way{{"sql", "repeatable read", ""}, {"pgx", "serializable", "simple_protocol"}}
-	if race.Enabled {
-		wholes, parts = []way{{"pgx", "repeatable read", ""}}, []way{{"sql", "read committed", ""}}
-	}
 	switch {
+	case race.Enabled:
+		if slices.Contains([]way{{"pgx", "repeatable read", ""}, {"sql", "read committed", ""}}, w) {
+			return concurrent
+		}
 	case slices.Contains(wholes, w):
 		return whole
 	case slices.Contains(parts, w):
@@ -218,10 +220,13 @@ func every() bool { return os.Getenv("SUREHOOK_EVERY") == "1" }
 
 // suite runs the suite, or its part about callers' transactions.
 func suite[Tx any](t *testing.T, much int, open func(t *testing.T) storetest.Harness[Tx]) {
-	if much == whole {
+	switch much {
+	case whole:
 		storetest.Run(t, open)
-	} else {
+	case callers:
 		storetest.RunCallers(t, open)
+	case concurrent:
+		storetest.RunConcurrent(t, open)
 	}
 }
 

@@ -112,9 +112,8 @@ func TestStore(t *testing.T) {
 		conns  int
 		suite  func(t *testing.T, open func(t *testing.T) storetest.Harness[*sql.Tx])
 	}{
-		// The race detector makes SQLite many times slower. It gets one way to begin, and
-		// what callers' goroutines call at once. The calls of a dispatcher's one goroutine
-		// run without it, as do the other ways.
+		// The race detector gets one way to begin, and what several goroutines do at once. All
+		// is run without it.
 		{"deferred", fit, 0, storetest.RunCallers[*sql.Tx]},
 		{"immediate", fit + "&_txlock=immediate", 0, storetest.Run[*sql.Tx]},
 		// A method that asks for a second connection waits for ever, whatever else it does.
@@ -125,8 +124,11 @@ func TestStore(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if os.Getenv("SUREHOOK_EVERY") == "1" {
+			switch {
+			case os.Getenv("SUREHOOK_EVERY") == "1":
 				c.suite = storetest.Run[*sql.Tx]
+			case race.Enabled:
+				c.suite = storetest.RunConcurrent[*sql.Tx]
 			}
 			c.suite(t, func(t *testing.T) storetest.Harness[*sql.Tx] {
 				file := newPath(t, empty)
