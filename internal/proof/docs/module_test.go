@@ -45,7 +45,7 @@ func readers(t *testing.T, files map[string]string) (folder string) {
 func goTool(t *testing.T, folder string, args ...string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "go", args...)
-	c.Dir, c.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	c.Dir, c.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"))
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, string(out))
 }
