@@ -53,12 +53,16 @@ func TestComments(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(files), 15, "most packages show how they are used")
-	exported := exports(t)
+	set := token.NewFileSet()
+	patterns := []string{"."}
+	for _, top := range commented {
+		patterns = append(patterns, "./"+top+"/...")
+	}
+	imports := importer.ForCompiler(set, "gc", exports(t, root, nil, patterns...)) // one for all: it remembers what it has read
 	for name, text := range files {
-		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, name, text, 0)
 		require.NoError(t, err)
-		checker := types.Config{Importer: importer.ForCompiler(set, "gc", exported), Error: func(err error) {
+		checker := types.Config{Importer: imports, Error: func(err error) {
 			found := err.(types.Error) //nolint:errorlint // it is always one
 			first, _, _ := strings.Cut(found.Msg, "\n")
 			explains := strings.HasPrefix(first, "\t") // the error before it
@@ -70,15 +74,12 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// exports opens what the compiler knows of a package.
-func exports(t *testing.T) importer.Lookup {
+// exports opens what the compiler knows of packages, and of all that they import, from
+// go list in a folder.
+func exports(t *testing.T, folder string, env []string, packages ...string) importer.Lookup {
 	t.Helper()
-	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "."}
-	for _, top := range commented {
-		args = append(args, "./"+top+"/...")
-	}
-	c := exec.CommandContext(t.Context(), "go", args...)
-	c.Dir = root
+	c := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, packages...)...)
+	c.Dir, c.Env = folder, env
 	out, err := c.Output()
 	require.NoError(t, err)
 	files := map[string]string{}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,7 +23,9 @@ import (
 // granted; the fragment stands there in place of the line // BLOCK. In a fragment, { … }
 // is code that the reader has.
 //
-// One go vet compiles all of them, as packages of a reader's module.
+// Their types are checked, with what the compiler knows of the packages that a reader's module
+// imports. A go vet would analyse all of these packages, too, and a go build would link each
+// program: both take far longer.
 func TestGo(t *testing.T) {
 	files := map[string]string{}
 	for _, b := range blocks(t) {
@@ -40,8 +44,26 @@ func TestGo(t *testing.T) {
 		}
 		files[fmt.Sprintf("%s_%d/%s", strings.ToLower(strings.TrimSuffix(path.Base(b.page), ".md")), b.line, name)] = source
 	}
-	// The code after a return is the frame's own.
-	goTool(t, readers(t, files), "vet", "-unreachable=false", "./...")
+	set := token.NewFileSet()
+	parsed, needed := map[string]*ast.File{}, map[string]bool{}
+	for name, source := range files {
+		file, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		parsed[name] = file
+		for _, spec := range file.Imports {
+			needed[spec.Path.Value] = true
+		}
+	}
+	all := "package all\n"
+	for imported := range needed {
+		all += "import _ " + imported + "\n"
+	}
+	folder := readers(t, map[string]string{"all/all.go": all})
+	imports := importer.ForCompiler(set, "gc", exports(t, folder, asReader(), "./all"))
+	for name, file := range parsed {
+		checker := types.Config{Importer: imports, Error: func(err error) { t.Error(err) }}
+		_, _ = checker.Check(name, set, []*ast.File{file}, nil) // it returns the first of the errors
+	}
 }
 
 // framed returns a fragment in its frame.

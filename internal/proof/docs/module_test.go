@@ -45,7 +45,12 @@ func readers(t *testing.T, files map[string]string) (folder string) {
 func goTool(t *testing.T, folder string, args ...string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "go", args...)
-	c.Dir, c.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"))
+	c.Dir, c.Env = folder, asReader()
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// asReader is the environment of commands in the reader's module.
+func asReader() []string {
+	return append(os.Environ(), "GOWORK=off", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"))
 }
