@@ -158,6 +158,7 @@ func TestADeadLetterIsLoggedOnce(t *testing.T) {
 		require.NoError(t, err)
 		stop := b.Start(b.Dispatcher(dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), Logger: log.logger(slog.LevelWarn),
+			MaxIdle: 10 * time.Second,
 		}))
 		b.Publish("sub_a")
 		time.Sleep(time.Hour)
@@ -178,7 +179,7 @@ func TestADisabledSubscriptionIsLogged(t *testing.T) {
 		b.Subscribe("sub_a", "http://dead/")
 		stop := b.Start(b.Dispatcher(dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: dispatch.Policy{DisableAfter: time.Hour}, Logger: log.logger(slog.LevelWarn),
-			MaxIdle: 10 * time.Second, // fewer looks in the hours
+			MaxIdle: time.Minute, // fewer looks in the hours
 		}))
 		b.Publish("sub_a")
 		time.Sleep(24 * time.Hour)

@@ -34,7 +34,7 @@ func TestNotifierIsToldUntilItAccepts(t *testing.T) {
 		var noticed bedtest.Noted[sender.Notice]
 		var when bedtest.Noted[time.Time]
 		stop := b.Start(b.Dispatcher(dispatch.Config{
-			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), MaxIdle: time.Second,
 			Notifier: func(_ context.Context, n sender.Notice) error {
 				noticed.Add(n)
 				when.Add(time.Now())
@@ -195,7 +195,7 @@ func TestNotifierThatHangs(t *testing.T) {
 				defer close(over)
 				var calls, accepted bedtest.Noted[string]
 				stop := b.Start(b.Dispatcher(dispatch.Config{
-					UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
+					UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), MaxIdle: 10 * time.Second,
 					Notifier: func(_ context.Context, n sender.Notice) error {
 						calls.Add(n.ID)
 						if hangs(len(calls.List())) {
@@ -244,7 +244,7 @@ func TestNoticesAreEventsAndDoNotBreed(t *testing.T) {
 		endpoint := sendertest.NewRoundTripper(sendertest.Answer(500, nil, ""))
 		var noticed bedtest.Noted[sender.Notice]
 		stop := b.Start(b.Dispatcher(dispatch.Config{
-			UnguardedTransport: endpoint, Policy: shortLife(t), MaxIdle: 10 * time.Second, // it is a long day
+			UnguardedTransport: endpoint, Policy: shortLife(t), MaxIdle: time.Minute, // it is a long day
 			Hooks: dispatch.Hooks{Noticed: func(_ context.Context, n sender.Notice) { noticed.Add(n) }},
 		}))
 		b.Publish("sub_a")

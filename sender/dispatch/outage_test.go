@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
-	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -106,14 +105,10 @@ func (o *told) hooks() dispatch.Hooks {
 	}
 }
 
-// Our own network is down for an hour, with a thousand deliveries on their way. Nothing is
+// Our own network is down for an hour, with two hundred deliveries on their way. Nothing is
 // charged to the endpoints, and all deliveries are made soon after the network is back.
 func TestOwnNetworkIsDownForAnHour(t *testing.T) {
-	const subscribers = 50
-	each := 20
-	if race.Enabled {
-		each = 4
-	}
+	const subscribers, each = 50, 4
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
 		world := &cable{took: 5 * time.Millisecond}
@@ -130,6 +125,7 @@ func TestOwnNetworkIsDownForAnHour(t *testing.T) {
 		}
 		b.Start(b.Dispatcher(dispatch.Config{
 			UnguardedTransport: world, Hooks: o.hooks(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			MaxIdle: 10 * time.Second, // fewer looks in the hours
 			// An hour of failures would be past this horizon.
 			Policy: dispatch.Policy{Backoff: backoff.Policy{Horizon: 40 * time.Minute}},
 		}))

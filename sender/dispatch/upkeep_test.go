@@ -109,8 +109,8 @@ func TestPartOfUpkeepThatFailsStopsNoOther(t *testing.T) {
 				want := map[string]bool{"sweep": true, "replays": true, "prune": true}
 				want[part] = false
 				stop := b.Start(b.DispatcherOn(store, *cfg))
-				for range 6000 {
-					time.Sleep(10 * time.Millisecond)
+				for range 600 {
+					time.Sleep(100 * time.Millisecond)
 					b.Store.Wake()
 				}
 				require.Equal(t, want, done())
