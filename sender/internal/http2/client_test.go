@@ -163,6 +163,7 @@ func TestServerThatOffersNoHTTP2(t *testing.T) {
 }
 
 func TestDeadlineAndEnd(t *testing.T) {
+	t.Parallel() // it waits for the end of its time
 	hang, came := make(chan struct{}), make(chan struct{}, 4)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/body" {

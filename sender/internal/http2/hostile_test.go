@@ -260,11 +260,13 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 		})
 	}
 	t.Run("that is never read", func(t *testing.T) {
+		t.Parallel() // these wait for the end of their time
 		s := serveFrames(t, nil, settings, frame(frameHeaders, endHeaders|endStream, 1, 0x88))
 		_, _, err := post(until{t.Context(), time.Now().Add(time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 	t.Run("that is never read, with an answer without an end", func(t *testing.T) {
+		t.Parallel()
 		const most = 8 << 20
 		sent := make(chan int, 1)
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -279,6 +281,7 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 		require.Less(t, <-sent, 2<<20)
 	})
 	t.Run("that is never read, with more of it", func(t *testing.T) {
+		t.Parallel()
 		s := serveFrames(t, nil, settings, success, frame(frameData, 0, 1, make([]byte, 10<<10)...))
 		_, _, err := postAndTakeLittle(until{t.Context(), time.Now().Add(3 * time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, http1.ErrNotTaken)
