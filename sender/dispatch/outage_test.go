@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -112,7 +113,11 @@ func (o *told) hooks() dispatch.Hooks {
 // Our own network is down for an hour, with two hundred deliveries on their way. Nothing is
 // charged to the endpoints, and all deliveries are made soon after the network is back.
 func TestOwnNetworkIsDownForAnHour(t *testing.T) {
-	const subscribers, each = 50, 4
+	const subscribers = 50
+	each := 4
+	if race.Enabled {
+		each = 1
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
 		world := &cable{took: 5 * time.Millisecond}
