@@ -33,6 +33,7 @@ type service struct {
 
 	mu           sync.Mutex
 	acknowledged map[string]bool
+	since        map[string]time.Time // when the publishing of what is pending began
 	classes      map[sender.Class]int // of attempts, as they were recorded
 	delivered    map[string]bool
 	posts        map[string]map[int]int // by event and attempt
@@ -44,7 +45,7 @@ func newService(t *testing.T, store storetest.Store[*sql.Tx], timeout time.Durat
 	t.Helper()
 	s := &service{
 		store: store, name: newid.New("sub_", time.Now()), timeout: timeout,
-		acknowledged: map[string]bool{}, classes: map[sender.Class]int{}, delivered: map[string]bool{}, posts: map[string]map[int]int{},
+		acknowledged: map[string]bool{}, since: map[string]time.Time{}, classes: map[sender.Class]int{}, delivered: map[string]bool{}, posts: map[string]map[int]int{},
 	}
 	var err error
 	s.publisher, err = sender.NewPublisher[*sql.Tx](store, nil)
@@ -104,6 +105,7 @@ func (s *service) publish(ctx context.Context) {
 	s.next++
 	key := s.name + strconv.Itoa(s.next)
 	s.mu.Unlock()
+	began := time.Now()
 	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) { // the database is away
 		each, cancel := context.WithTimeout(ctx, 2*time.Second)
 		ref, err := s.publisher.Publish(each, sender.Event{
@@ -112,7 +114,7 @@ func (s *service) publish(ctx context.Context) {
 		cancel()
 		if err == nil {
 			s.mu.Lock()
-			s.acknowledged[ref.ID] = true
+			s.acknowledged[ref.ID], s.since[ref.ID] = true, began
 			s.mu.Unlock()
 			return
 		}
@@ -149,6 +151,20 @@ func (s *service) pending() (n int) {
 	return n
 }
 
+// oldest is a time before that of the oldest pending event, or zero if there is none.
+func (s *service) oldest() (oldest time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, at := range s.since {
+		if s.delivered[id] {
+			delete(s.since, id)
+		} else if oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+	}
+	return oldest
+}
+
 func (s *service) failed(class sender.Class) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,11 +187,14 @@ func (s *service) settled(t *testing.T, what string) {
 // lookUp reads the pending events from the store: if a success was recorded and the
 // answer was lost, the dispatcher records it again, too late, and reports that.
 func (s *service) lookUp(ctx context.Context) {
-	if s.pending() == 0 {
+	since := s.oldest()
+	if since.IsZero() {
 		return
 	}
 	for cursor := ""; ; {
-		page, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{Subscriber: s.name, Status: sender.StatusDelivered, Limit: 200, Cursor: cursor})
+		page, next, err := s.history.Deliveries(ctx, history.DeliveryQuery{
+			Subscriber: s.name, Status: sender.StatusDelivered, Since: since, Limit: 200, Cursor: cursor,
+		})
 		if err != nil {
 			return
 		}

@@ -72,7 +72,7 @@ func TestOrderOfObjects(t *testing.T) {
 func ordered[Tx any](t *testing.T, p *producer[Tx], child func(n int) *exec.Cmd) {
 	rounds := 6
 	if race.Enabled { // it is processes that race, and not their code
-		rounds = 3
+		rounds = 2
 	}
 	rounds = killsOr(t, rounds)
 	to := &arrivals{versions: map[string][]int64{}}

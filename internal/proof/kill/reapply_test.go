@@ -21,6 +21,7 @@ import (
 	dedupPostgres "github.com/surehook/surehook/dedup/postgres"
 	dedupSQLite "github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/internal/killtest"
+	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/catchup"
 	cursorsPostgres "github.com/surehook/surehook/receiver/catchup/postgres"
@@ -214,6 +215,10 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 	feed := serveFeed(t, bodies)
 	asked, done := map[int64]bool{}, map[int64]bool{}
 	asking, held := make(chan struct{}, 1), make(chan struct{}, 1)
+	rounds := 16
+	if race.Enabled { // it is processes that race, and not their code
+		rounds = 8
+	}
 	unserved, served := 0, 0 // kills that found a request so
 	// Kills by the clock alone can miss both on a busy machine.
 	round, holdAt := 0, []int{0, 1, 0, 5}
@@ -221,7 +226,7 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 		Child: func(int) *exec.Cmd {
 			return child(repair{Feed: feed, Events: events, HoldAt: holdAt[round%len(holdAt)]})
 		},
-		Rounds: 16, Processes: 2,
+		Rounds: rounds, Processes: 2,
 		Point: func(r *killtest.Running) { // soon after a request, or while events are applied
 			switch {
 			case holdAt[round%len(holdAt)] > 0:

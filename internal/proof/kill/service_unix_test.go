@@ -35,7 +35,7 @@ func TestServiceOnPostgres(t *testing.T) {
 	const processes = 3
 	rounds := 10
 	if race.Enabled { // the processes are slower to start, and it is they who race, not their code
-		rounds = 4
+		rounds = 2
 	}
 	rounds = killsOr(t, rounds)
 	at, db := testSchema(t)
