@@ -44,14 +44,15 @@ func newServer(s *service) (*server, error) {
 	h.noticeOperations()
 	h.metricsOperation(mux)
 	h.describePosted()
-	doc, err := h.document()
-	if err != nil {
-		return nil, err
-	}
+	document := sync.OnceValues(h.document) // to make it takes longer than all the rest of a start
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		if p := unknownQuery(r.URL.Query(), nil); p != nil {
 			p.write(w)
 			return
+		}
+		doc, err := document()
+		if err != nil {
+			panic(err) // it is a mistake in the program
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(doc)

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"path"
@@ -159,7 +158,6 @@ type Console struct {
 	Backend
 	authorize Authorize
 	cfg       Config
-	pages     map[string]*template.Template
 	mux       *http.ServeMux
 	guarded   http.Handler
 	counting  chan struct{} // has one element for each count that is made: see counted
@@ -192,10 +190,6 @@ func New(b Backend, authorize Authorize, cfg *Config) (*Console, error) {
 	missing(authorize == nil, "an Authorize function: without one, anybody could see and do everything")
 	if c.cfg.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("sender/console: Config.Timeout is %v: it must be above 0, or 0 for the default", c.cfg.Timeout))
-	}
-	var err error
-	if c.pages, err = parsePages(); err != nil {
-		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

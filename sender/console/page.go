@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -29,35 +28,8 @@ type view struct {
 
 type crumb struct{ Title, Link string }
 
-func parsePages() (map[string]*template.Template, error) {
-	pages := map[string]*template.Template{}
-	shared, err := look.Template()
-	if err != nil {
-		return nil, err
-	}
-	shared.Funcs(funcs)
-	if shared, err = shared.ParseFS(files, "pages/layout.html", "pages/parts.html", "pages/rows.html"); err != nil {
-		return nil, err
-	}
-	names, err := files.ReadDir("pages")
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range names {
-		name, _ := strings.CutSuffix(f.Name(), ".html")
-		if name == "layout" || name == "parts" || name == "rows" || name == "signin" {
-			continue
-		}
-		page, err := shared.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if pages[name], err = page.ParseFS(files, "pages/"+f.Name()); err != nil {
-			return nil, err
-		}
-	}
-	return pages, nil
-}
+// pages are the templates of all consoles.
+var pages = look.Set(files, funcs, "pages/layout.html", "pages/parts.html", "pages/rows.html")
 
 // page answers GET and HEAD.
 func (c *Console) page(pattern, name string, read func(ctx context.Context, r *http.Request) (view, error)) {
@@ -137,7 +109,11 @@ func base(r *http.Request) string {
 // write answers with a page. It is made whole first: half of one would look right.
 func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, name string, l *layout) {
 	var b bytes.Buffer
-	if err := c.pages[name].ExecuteTemplate(&b, "layout", l); err != nil {
+	page, err := pages(name)
+	if err == nil {
+		err = page.ExecuteTemplate(&b, "layout", l)
+	}
+	if err != nil {
 		c.cfg.Logger.ErrorContext(r.Context(), "console: a page cannot be made", "page", name, "error", err)
 		http.Error(w, "this page cannot be made; the log says why", http.StatusInternalServerError)
 		return

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -44,34 +43,8 @@ type view struct {
 	data  any
 }
 
-func parsePages() (map[string]*template.Template, error) {
-	shared, err := look.Template()
-	if err != nil {
-		return nil, err
-	}
-	if shared, err = shared.Funcs(words).ParseFS(files, "pages/layout.html", "pages/parts.html"); err != nil {
-		return nil, err
-	}
-	names, err := files.ReadDir("pages")
-	if err != nil {
-		return nil, err
-	}
-	pages := map[string]*template.Template{}
-	for _, f := range names {
-		name, _ := strings.CutSuffix(f.Name(), ".html")
-		if name == "layout" || name == "parts" {
-			continue
-		}
-		page, err := shared.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if pages[name], err = page.ParseFS(files, "pages/"+f.Name()); err != nil {
-			return nil, err
-		}
-	}
-	return pages, nil
-}
+// pages are the templates of all portals.
+var pages = look.Set(files, words, "pages/layout.html", "pages/parts.html")
 
 func (p *Portal) routes() {
 	p.inner = http.NewServeMux()
@@ -208,7 +181,11 @@ func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, name 
 		l.Session, l.Customer, l.Form = true, s.Name, p.form(s, "")
 	}
 	var b bytes.Buffer
-	if err := p.pages[name].ExecuteTemplate(&b, "layout.html", l); err != nil {
+	page, err := pages(name)
+	if err == nil {
+		err = page.ExecuteTemplate(&b, "layout.html", l)
+	}
+	if err != nil {
 		p.cfg.Logger.ErrorContext(r.Context(), "portal: a page cannot be made", "page", name, "error", err)
 		http.Error(w, "This page cannot be made; it is our fault.", http.StatusInternalServerError)
 		return

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -116,8 +115,7 @@ type Config struct {
 type Portal struct {
 	b     Backend
 	cfg   Config
-	keys  []*derived // newest first; pointers, which print as addresses
-	pages map[string]*template.Template
+	keys  []*derived     // newest first; pointers, which print as addresses
 	inner *http.ServeMux // the pages of a session, below its path
 	count *counting
 
@@ -163,10 +161,6 @@ func New(b Backend, keys [][]byte, cfg *Config) (*Portal, error) {
 			errs = append(errs, fmt.Errorf("sender/portal: New: key %d: %w", i+1, err))
 		}
 		p.keys = append(p.keys, &d)
-	}
-	var err error
-	if p.pages, err = parsePages(); err != nil {
-		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

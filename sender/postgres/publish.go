@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/sender"
@@ -82,8 +83,9 @@ func fromClause(table string) string {
 	return " FROM " + table
 }
 
-// publishTexts are the statements of all shapes, each with its parameters.
-var publishTexts = func() map[publishShape]numbered {
+// publishTexts returns the statements of all shapes, each with its parameters. They are made when
+// something is first published, since not every program that has this package does that.
+var publishTexts = sync.OnceValue(func() map[publishShape]numbered {
 	all := map[publishShape]numbered{}
 	for _, given := range []bool{false, true} {
 		for _, keyed := range []bool{false, true} {
@@ -98,7 +100,7 @@ var publishTexts = func() map[publishShape]numbered {
 		}
 	}
 	return all
-}()
+})
 
 // numbered is a statement without some of the parameters.
 type numbered struct {
@@ -219,7 +221,7 @@ func (w *work) nobody(drafts []sender.Draft, refs []sender.Ref) (map[string]bool
 
 func (w *work) publishQuery(d *sender.Draft) query {
 	shape := publishShape{given: d.Version != 0, keyed: d.Key != "", subscriber: d.Subscriber != "", subscription: d.Subscription != "", about: d.About != "", traced: d.Traceparent != ""}
-	n := publishTexts[shape]
+	n := publishTexts()[shape]
 	version := d.Version
 	if version == 0 {
 		version = ident.MaxVersion

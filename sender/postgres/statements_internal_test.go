@@ -71,7 +71,7 @@ func parameterStatements() map[string]string {
 		firsts, _ := src.firsts(&scope{})
 		all["firsts of "+src.table+src.likely] = firsts
 	}
-	for shape, n := range publishTexts {
+	for shape, n := range publishTexts() {
 		all[string(rune('a'+len(all)))+shapeName(shape)] = n.text
 	}
 	return all

@@ -31,8 +31,10 @@ package look
 import (
 	"embed"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 //go:embed style.css app.js icon.svg
@@ -48,6 +50,40 @@ const CSP = "default-src 'none'; style-src 'self'; img-src 'self' data:; script-
 // Template returns a new template that has the functions and the parts of this package.
 func Template() (*template.Template, error) {
 	return template.New("").Funcs(Funcs()).ParseFS(parts, "parts/*.html")
+}
+
+// Set returns a function that returns the template of a page in the folder pages. With it are
+// this package's own, and those of the files that all pages share. Each page is parsed once,
+// when it is first asked for: who starts a program shall not wait for pages that nobody reads.
+func Set(files fs.FS, funcs template.FuncMap, shared ...string) func(page string) (*template.Template, error) {
+	common := sync.OnceValues(func() (*template.Template, error) {
+		t, err := Template()
+		if err != nil {
+			return nil, err
+		}
+		return t.Funcs(funcs).ParseFS(files, shared...)
+	})
+	var mu sync.Mutex
+	parsed := map[string]*template.Template{}
+	return func(page string) (*template.Template, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if t := parsed[page]; t != nil {
+			return t, nil
+		}
+		t, err := common()
+		if err != nil {
+			return nil, err
+		}
+		if t, err = t.Clone(); err != nil {
+			return nil, err
+		}
+		if t, err = t.ParseFS(files, "pages/"+page+".html"); err != nil {
+			return nil, err
+		}
+		parsed[page] = t
+		return t, nil
+	}
 }
 
 // Serve answers a request for /style.css, /app.js or /icon.svg, and reports whether it was one.
