@@ -104,7 +104,7 @@ func (l *ledger) ask(ctx context.Context, method, url string, body object, ackno
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	kills := 6
-	if race.Enabled { // it makes SQLite many times slower
+	if race.Enabled { // it makes each start slower, and it is processes that race
 		kills = 3
 	}
 	if os.Getenv("SUREHOOK_KILLS") != "" {

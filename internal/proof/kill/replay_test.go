@@ -77,12 +77,16 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
+		members := 8_000
+		if race.Enabled { // it makes SQLite many times slower
+			members = 3_000
+		}
 		path := filepath.Join(t.TempDir(), "a.db")
 		db := openSQLite(t, path)
 		s, err := sqlite.New(db, nil)
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(t.Context()))
-		testReplay(t, s, db, 1, "0", func(int) *exec.Cmd { return replayingOnSQLite.Command(path) })
+		testReplay(t, s, db, members, 1, "0", func(int) *exec.Cmd { return replayingOnSQLite.Command(path) })
 		intact(t, db)
 		oneStateEach(t, db)
 	})
@@ -93,15 +97,15 @@ func TestReplay(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(t.Context()))
 		// The two need not share the work: one of them may get all of it.
-		testReplay(t, s, db, 2, "NULL", func(int) *exec.Cmd { return replayingOnPostgres.Command(at) })
+		testReplay(t, s, db, 8_000, 2, "NULL", func(int) *exec.Cmd { return replayingOnPostgres.Command(at) })
 	})
 }
 
 // never is the value in the store's tables for no time.
-func testReplay[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, processes int, never string, child func(int) *exec.Cmd) {
-	members, kills := 8_000, 5
+func testReplay[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, members, processes int, never string, child func(int) *exec.Cmd) {
+	kills := 5
 	if race.Enabled { // it is processes that race, and not their code
-		members, kills = 2_400, 3
+		kills = 3
 	}
 	deadLetters(t, s, db, members, never)
 	replays, err := replay.New(s, nil)
@@ -113,15 +117,22 @@ func testReplay[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, process
 	t.Logf("created in %s", time.Since(begun).Round(time.Millisecond))
 
 	begun = time.Now()
+	amid := 0
 	killtest.Run(t, killtest.Case{
 		Child: child, Rounds: kills, Processes: processes,
 		Point:  killtest.Lines(1, members/12/replayLine), // somewhere in the next twelfth
 		Within: 20 * time.Millisecond,
+		Check: func() {
+			r, err = replays.Get(t.Context(), r.ID)
+			require.NoError(t, err)
+			if r.Status == replay.Running {
+				amid++
+			}
+		},
 	})
-	r, err = replays.Get(t.Context(), r.ID)
-	require.NoError(t, err)
-	require.Equal(t, replay.Running, r.Status, "all kills came before its end")
-	t.Logf("%d of them admitted when the last process was killed", r.Admitted)
+	// On a busy machine a process is killed late, and may have done all the rest.
+	require.Positive(t, amid, "kills before its end")
+	t.Logf("%d of them admitted when the last process was killed, %d kills before the end", r.Admitted, amid)
 	d := replayDispatcher(t, s, dispatch.Hooks{})
 	const live = `SELECT (SELECT count(*) FROM surehook_pending) + (SELECT count(*) FROM surehook_leases) + (SELECT count(*) FROM surehook_waiting)`
 	require.Eventually(t, func() bool { // the leases of the killed end
