@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 )
@@ -53,17 +52,10 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// memoryIsMeasured skips a test under the race detector, unless all is to be run.
-func memoryIsMeasured(t *testing.T) {
-	if race.Enabled && !every() {
-		t.Skip("the race detector multiplies memory: .ci/run runs this without it")
-	}
-}
-
 // A claim's result takes no more memory than its bound, and all deliveries of an event
 // share its body.
 func TestMemoryOfAClaim(t *testing.T) {
-	memoryIsMeasured(t)
+	withoutRace(t, "the race detector multiplies memory")
 	const subscriptions, size = 20, 256 << 10
 	for name, c := range map[string]struct {
 		subscriber func(i int) string
@@ -111,7 +103,7 @@ func (m *measuring) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A dispatcher's memory is bounded, however large a backlog of large events is.
 func TestMemoryOfADispatcher(t *testing.T) {
-	memoryIsMeasured(t)
+	withoutRace(t, "the race detector multiplies memory")
 	const subscriptions, size = 20, 1 << 20
 	for name, c := range map[string]struct {
 		subscriber         func(i int) string

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/race"
 	"github.com/surehook/surehook/internal/servertest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -90,13 +89,8 @@ func TestPgBouncer(t *testing.T) {
 			p.settled(t)
 		})
 	}
-	withoutRace := func(t *testing.T) {
-		if race.Enabled && !every() {
-			t.Skip("the race detector's findings do not depend on the pooler: .ci/run runs this without it")
-		}
-	}
 	t.Run("suite", func(t *testing.T) {
-		withoutRace(t)
+		withoutRace(t, "the race detector's findings do not depend on the pooler")
 		pool := poolOf(t, b.through, "default_query_exec_mode", "exec")
 		open, err := postgres.New(pool, &postgres.Config{Pooler: true})
 		require.NoError(t, err)
@@ -112,7 +106,7 @@ func TestPgBouncer(t *testing.T) {
 		})
 	})
 	t.Run("processes", func(t *testing.T) {
-		withoutRace(t)
+		withoutRace(t, "the race detector's findings do not depend on the pooler")
 		through := pgtest.With(b.through, "default_query_exec_mode", "exec")
 		t.Run("killed", func(t *testing.T) {
 			s, place := ofProcesses(t, b.direct, through, true)

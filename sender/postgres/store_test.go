@@ -218,6 +218,14 @@ func ways() (all []way) {
 // every tells whether all is to be run, however long it takes.
 func every() bool { return os.Getenv("SUREHOOK_EVERY") == "1" }
 
+// withoutRace skips a test with the race detector, unless all is to be run.
+func withoutRace(t *testing.T, why string) {
+	t.Helper()
+	if race.Enabled && !every() {
+		t.Skip(why + ": .ci/run runs this without it")
+	}
+}
+
 // suite runs the suite, or its part about callers' transactions.
 func suite[Tx any](t *testing.T, much int, open func(t *testing.T) storetest.Harness[Tx]) {
 	switch much {

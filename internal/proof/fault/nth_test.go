@@ -17,7 +17,7 @@ import (
 func every(t *testing.T, n int64) (all []int64) {
 	t.Helper()
 	step := int64(50)
-	if race.Enabled { // it is about the code's own order, and all of it runs in each flow
+	if race.Enabled { // each flow runs all of the code, and without the detector more calls fail
 		step = min(400, n)
 	}
 	if text := os.Getenv("SUREHOOK_EVERY"); text != "" {

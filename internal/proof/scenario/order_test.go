@@ -24,7 +24,8 @@ import (
 )
 
 var (
-	outageEvents  = flag.Int("outage.events", 2000, "events that are published in TestOrderAfterADayOfOutage")
+	// The race detector makes SQLite many times slower.
+	outageEvents  = flag.Int("outage.events", map[bool]int{false: 2000, true: 500}[race.Enabled], "events that are published in TestOrderAfterADayOfOutage")
 	outageObjects = flag.Int("outage.objects", 50, "objects that they are about")
 )
 
@@ -32,10 +33,6 @@ var (
 // object, its last, and its backlog was bounded by the objects. One with the order of
 // objects gets all of them, each object's in the order of their versions.
 func TestOrderAfterADayOfOutage(t *testing.T) {
-	published := *outageEvents
-	if race.Enabled { // it makes SQLite many times slower
-		published = min(published, 500)
-	}
 	clock := &yearClock{yearBegins}
 	db, err := sql.Open("sqlite", crashDSN(filepath.Join(t.TempDir(), "outage.db")))
 	require.NoError(t, err)
@@ -77,8 +74,8 @@ func TestOrderAfterADayOfOutage(t *testing.T) {
 	}
 
 	const batch = 100
-	for done := 0; done < published; done += batch {
-		events := make([]sender.Event, min(batch, published-done))
+	for done := 0; done < *outageEvents; done += batch {
+		events := make([]sender.Event, min(batch, *outageEvents-done))
 		for i := range events {
 			object := fmt.Sprintf("thing_%d", (done+i)%*outageObjects)
 			events[i] = sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: object}, Subscriber: "sub_a", Data: done + i}
@@ -86,7 +83,7 @@ func TestOrderAfterADayOfOutage(t *testing.T) {
 		_, err := pub.PublishMany(t.Context(), events)
 		require.NoError(t, err)
 		run()
-		clock.now = clock.now.Add(24 * time.Hour * batch / time.Duration(published))
+		clock.now = clock.now.Add(24 * time.Hour * batch / time.Duration(*outageEvents))
 	}
 	backlog := func(order sender.Order) int64 {
 		s, err := reg.Subscription(t.Context(), ids[order])
@@ -94,7 +91,7 @@ func TestOrderAfterADayOfOutage(t *testing.T) {
 		return s.Backlog
 	}
 	require.LessOrEqual(t, backlog(sender.OrderLatest), int64(*outageObjects))
-	require.Equal(t, int64(published), backlog(sender.OrderObject))
+	require.Equal(t, int64(*outageEvents), backlog(sender.OrderObject))
 
 	endpoints.down = false
 	for range 48 {
@@ -108,7 +105,7 @@ func TestOrderAfterADayOfOutage(t *testing.T) {
 	require.Len(t, all, *outageObjects)
 	for object, versions := range all {
 		require.IsIncreasing(t, versions, object)
-		require.Len(t, versions, published / *outageObjects)
+		require.Len(t, versions, *outageEvents / *outageObjects)
 		require.Equal(t, versions[len(versions)-1:], last["latest.example"+strings.TrimPrefix(object, "object.example")], object)
 	}
 	superseded, _, err := hist.Deliveries(t.Context(), history.DeliveryQuery{Subscription: ids[sender.OrderLatest], Status: sender.StatusSuperseded, Limit: 1})

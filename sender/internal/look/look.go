@@ -54,7 +54,7 @@ func Template() (*template.Template, error) {
 
 // Set returns a function that returns the template of a page in the folder pages. With it are
 // this package's own, and those of the files that all pages share. Each page is parsed once,
-// when it is first asked for: who starts a program shall not wait for pages that nobody reads.
+// when it is first asked for: the start of a program does not wait for pages that nobody reads.
 func Set(files fs.FS, funcs template.FuncMap, shared ...string) func(page string) (*template.Template, error) {
 	common := sync.OnceValues(func() (*template.Template, error) {
 		t, err := Template()

@@ -64,7 +64,7 @@ func http2Rows(m *matrix) {
 		)
 		posts := 50
 		if name != "h2" {
-			posts = 10 // how a server chose HTTP/2 matters until then
+			posts = 10 // these differ in how HTTP/2 is chosen alone, which is before the first post
 		}
 		m.races(race{name: of("GOAWAY after each"), url: base + "/closes", record: reached.read, callers: 4, posts: posts, pause: around(time.Millisecond, time.Millisecond)})
 	}
