@@ -47,7 +47,7 @@ const (
 // Attempt is one POST of a delivery, as recorded.
 type Attempt struct {
 	Number     int
-	StartedAt  time.Time
+	StartedAt  time.Time // by the database's clock; early by as long as the step took that claimed it
 	Duration   time.Duration
 	StatusCode int    // 0: no answer
 	Class      Class  // "" for success

@@ -56,7 +56,8 @@ func over(d *sender.Delivery) bool {
 // order checks that a delivery's record is consistent in itself.
 func (c *cycle) order(e *event, s *slot, d *sender.Delivery) {
 	told := e.told[d.Subscription]
-	for i, a := range d.Attempts {
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
 		if a.Number != i+1 {
 			c.w.add("I7", "attempt %d of %s has the number %d", i+1, e.describe(s.name), a.Number)
 			return
@@ -65,17 +66,17 @@ func (c *cycle) order(e *event, s *slot, d *sender.Delivery) {
 		if i == 0 {
 			continue
 		}
-		before := d.Attempts[i-1]
-		acted := func(list *[]span) bool { return s.acted(list, before.StartedAt, a.StartedAt) }
+		before, begun := &d.Attempts[i-1], c.w.begun(d.Event.ID, d.Subscription, a)
+		acted := func(list *[]span) bool { return s.acted(list, before.StartedAt, begun) }
 		redelivered := slices.ContainsFunc(e.again, func(r span) bool {
-			return r.what == d.Subscription && r.overlaps(before.StartedAt, a.StartedAt)
+			return r.what == d.Subscription && r.overlaps(before.StartedAt, begun)
 		})
 		again := redelivered || acted(&s.replays)
 		is := sender.StatusDeadLettered
 		if before.Class == sender.ClassNone || slices.ContainsFunc(d.Attempts[:i], succeeded) {
 			is = sender.StatusDelivered
 		}
-		if (before.Class == sender.ClassNone || told != nil && told.end == before.Number) && !redelivered && !s.replayed(is, before.StartedAt, a.StartedAt) {
+		if (before.Class == sender.ClassNone || told != nil && told.end == before.Number) && !redelivered && !s.replayed(is, before.StartedAt, begun) {
 			c.w.add("I6", "the delivery of %s ended with attempt %d, and was attempted again", e.describe(s.name), before.Number)
 		}
 		if early := before.NextAttemptAt.Sub(a.StartedAt); early > time.Millisecond && !again && !acted(&s.resumes) {

@@ -87,7 +87,11 @@ func (l *link) through(ctx context.Context, call func() error) error {
 
 // Step implements dispatch.Store.
 func (l *link) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (x dispatch.Expanded, c dispatch.Claims, err error) {
-	err = l.through(ctx, func() (err error) { x, c, err = l.Store.Step(ctx, p, b); return err })
+	err = l.through(ctx, func() (err error) {
+		x, c, err = l.Store.Step(ctx, p, b)
+		l.w.claimed(&c)
+		return err
+	})
 	if err != nil {
 		l.w.unheard(c.Claimed)
 	}

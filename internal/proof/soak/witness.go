@@ -28,10 +28,18 @@ type witness struct {
 	made    map[string]int64       // rows by design, by table: see keeps
 	secrets []string               // texts that must not be anywhere
 	order   order
+	claims  map[string][]claim // by events' ids
+}
+
+// claim is the claim of an attempt, and how long its dispatcher took to hear of it.
+type claim struct {
+	subscription string
+	number       int
+	took         time.Duration
 }
 
 func newWitness(f *findings, n *figures) *witness {
-	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}, told: map[string]int{}, objects: map[sender.Object]bool{}, made: map[string]int64{}, order: newOrder()}
+	return &witness{findings: f, figures: n, nonces: map[uint64]*event{}, ids: map[string]*event{}, jobs: map[string]*job{}, told: map[string]int{}, objects: map[sender.Object]bool{}, made: map[string]int64{}, order: newOrder(), claims: map[string][]claim{}}
 }
 
 // begin notes that an event is about to be published, and gives it a nonce.
@@ -184,6 +192,33 @@ func (w *witness) recorded(r *dispatch.Recorded) {
 	}
 }
 
+// claimed notes what a step has claimed, when it was answered.
+func (w *witness) claimed(c *dispatch.Claims) {
+	took := time.Since(c.Now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range c.Claimed {
+		if d.Target != nil && d.Event.ID != "" {
+			w.claims[d.Event.ID] = append(w.claims[d.Event.ID], claim{d.Target.Subscription, d.Number, took})
+		}
+	}
+}
+
+// begun returns the latest time at which an attempt may have begun. An attempt's record
+// counts from the database's time when its claim began, so it does not have the time that
+// the claim took. A claim can wait for a lock and see what was done meanwhile.
+func (w *witness) begun(event, subscription string, a *sender.Attempt) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var took time.Duration
+	for _, c := range w.claims[event] {
+		if c.subscription == subscription && c.number == a.Number {
+			took = max(took, c.took)
+		}
+	}
+	return a.StartedAt.Add(took)
+}
+
 // redelivers notes that a delivery is being redelivered, and the time of the call.
 func (w *witness) redelivers(eventID, subscription string, do func() error) error {
 	w.mu.Lock()
@@ -294,4 +329,5 @@ func (w *witness) forget(e *event) {
 	defer w.mu.Unlock()
 	delete(w.nonces, e.nonce)
 	delete(w.ids, e.id)
+	delete(w.claims, e.id)
 }

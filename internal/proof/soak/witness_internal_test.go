@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 )
 
 // witnessed is a cycle of which only the witness works, with a reach of a minute.
@@ -99,6 +100,42 @@ func TestCancelledByWhom(t *testing.T) {
 	refused := &slot{}
 	_ = refused.shear(since, func() error { return sender.ErrRetention })
 	require.False(t, refused.cancelled(held, time.Second), "it did nothing")
+}
+
+// An attempt before its time is a finding, unless a resume that its claim could see made it due.
+func TestAttemptBeforeItsTime(t *testing.T) {
+	began := time.Now().Add(-time.Minute)
+	resumed := began.Add(30 * time.Second)
+	d := &sender.Delivery{Subscription: "wsub_1", Attempts: []sender.Attempt{
+		{Number: 1, StartedAt: began, NextAttemptAt: began.Add(50 * time.Second), Class: sender.ClassTimeout},
+		{Number: 2, StartedAt: resumed.Add(-20 * time.Second)},
+	}}
+	d.Event.ID = "evt_1"
+	for name, x := range map[string]struct {
+		claimed time.Duration // before now
+		of      dispatch.Claimed
+		early   bool
+	}{
+		"a claim that met it":   {30 * time.Second, dispatch.Claimed{Number: 2}, false},
+		"a claim of before it":  {0, dispatch.Claimed{Number: 2}, true},
+		"of another attempt":    {30 * time.Second, dispatch.Claimed{Number: 1}, true},
+		"of another subscriber": {30 * time.Second, dispatch.Claimed{Number: 2, Target: &dispatch.Target{Subscription: "wsub_2"}}, true},
+	} {
+		c := witnessed(t)
+		s := &slot{name: "a", resumes: []span{{from: resumed, to: resumed}}}
+		x.of.Event.ID = "evt_1"
+		if x.of.Target == nil {
+			x.of.Target = &dispatch.Target{Subscription: "wsub_1"}
+		}
+		c.w.claimed(&dispatch.Claims{Now: time.Now().Add(-x.claimed), Claimed: []dispatch.Claimed{x.of}})
+		c.order(&event{id: "evt_1"}, s, d)
+		if !x.early {
+			require.Empty(t, c.texts(), name)
+			continue
+		}
+		require.Len(t, c.texts(), 1, name)
+		require.Contains(t, c.texts()[0], "before it was due", name)
+	}
 }
 
 // A job that is gone must have ended, and must have been announced once if it has a
