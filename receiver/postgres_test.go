@@ -79,7 +79,7 @@ func TestGroupOnPostgres(t *testing.T) {
 				}
 				group, err := receiver.NewGroup(inTx, pgxExec, &receiver.GroupConfig{Transactions: 2, Timeout: patient})
 				require.NoError(t, err)
-				testGroup(t, newReceiver(t, group.InTx, b.store, &receiver.Config{Timeout: patient}), b)
+				testGroup(t, group, b.store, b)
 				rcv := newReceiver(t, group.InTx, b.store, nil)
 				ev := newEvent(1)
 				ev.Object.ID = "quiet"
