@@ -13,10 +13,10 @@ import (
 
 var (
 	selectDueTurns = shareable(func(also string) string {
-		return `SELECT subscriber FROM surehook_turns t WHERE lane = ?1 AND next_due <= ?2` + also + ` ORDER BY next_due, turn LIMIT ?3 + 0`
+		return `SELECT subscriber FROM surehook_turns t WHERE lane = ?1 + 0 AND next_due <= ?2` + also + ` ORDER BY next_due, turn LIMIT ?3 + 0`
 	}, ` AND `+freeTurn(2, 4))
 	selectNextTurn = shareable(func(also string) string {
-		return `SELECT next_due FROM surehook_turns t WHERE lane = ?1 AND next_due IS NOT NULL` + also + ` ORDER BY next_due LIMIT 1`
+		return `SELECT next_due FROM surehook_turns t WHERE lane = ?1 + 0 AND next_due IS NOT NULL` + also + ` ORDER BY next_due LIMIT 1`
 	}, ` AND (next_due > ?2 OR `+freeTurn(2, 3)+`)`)
 )
 
@@ -267,8 +267,8 @@ func (c *claimed) reschedule() (err error) {
 }
 
 const selectLeastWaiting = `SELECT min(
-		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 0), 9223372036854775807),
-		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 AND epoch = ?2 AND rank = 1), 9223372036854775807))`
+		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 + 0 AND epoch = ?2 + 0 AND rank = 0), 9223372036854775807),
+		coalesce((SELECT min(due) FROM surehook_waiting WHERE subscription = ?1 + 0 AND epoch = ?2 + 0 AND rank = 1), 9223372036854775807))`
 
 // leastOf returns when something of a subscription that has nothing due is due next.
 func (b *batch) leastOf(h *head) (next int64, err error) {

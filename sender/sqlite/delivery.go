@@ -64,7 +64,7 @@ type delivery struct {
 const (
 	selectDelivery = `SELECT e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), s.id, s.url, s.status, o.id, h.epoch, h.resumed_at, h.left_to, length(e.body) = 0
 		FROM surehook_events e, surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber JOIN surehook_heads h ON h.subscription = s.no
-		WHERE e.seq = ? AND s.no = ?`
+		WHERE e.seq = ? + 0 AND s.no = ? + 0`
 
 	countAttempts = `SELECT count(*), coalesce(max(class = ''), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
 )
@@ -161,7 +161,7 @@ func (w *work) statusOf(k dispatch.DeliveryKey, d *delivery, delivered bool) (se
 	return ended, err
 }
 
-const selectLastAnswer = `SELECT class, status_code FROM surehook_attempts WHERE event = ? AND subscription = ? ORDER BY number DESC LIMIT 1`
+const selectLastAnswer = `SELECT class, status_code FROM surehook_attempts WHERE event = ? + 0 AND subscription = ? + 0 ORDER BY number DESC LIMIT 1`
 
 // lastAnswer returns the class and the status code of a delivery's last attempt.
 func (w *work) lastAnswer(event, subscription int64) (class sender.Class, code int, err error) {
@@ -174,14 +174,14 @@ func (w *work) lastAnswer(event, subscription int64) (class sender.Class, code i
 
 const (
 	attemptsOf = `SELECT number, started_at, duration, status_code, class, error, snippet, next_at, coalesce(headers, '')
-		FROM surehook_attempts WHERE event = ?1 AND subscription = ?2 AND number `
+		FROM surehook_attempts WHERE event = ?1 + 0 AND subscription = ?2 + 0 AND number `
 	selectAttempts = attemptsOf + `< ?3 ORDER BY number DESC LIMIT ?4 + 0`
 
 	// selectTellingAttempts finds the attempts that explain a delivery.
 	selectTellingAttempts = attemptsOf + `IN (
-			SELECT min(number) FROM surehook_attempts WHERE event = ?1 AND subscription = ?2
-			UNION ALL SELECT min(number) FROM surehook_attempts WHERE event = ?1 AND subscription = ?2 AND class = ''
-			UNION ALL SELECT max(number) FROM surehook_attempts WHERE event = ?1 AND subscription = ?2)
+			SELECT min(number) FROM surehook_attempts WHERE event = ?1 + 0 AND subscription = ?2 + 0
+			UNION ALL SELECT min(number) FROM surehook_attempts WHERE event = ?1 + 0 AND subscription = ?2 + 0 AND class = ''
+			UNION ALL SELECT max(number) FROM surehook_attempts WHERE event = ?1 + 0 AND subscription = ?2 + 0)
 		ORDER BY number DESC`
 )
 

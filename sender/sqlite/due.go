@@ -22,7 +22,7 @@ const (
 	dueColumns = `coalesce(` + eventText + `, ''), coalesce(length(e.body), -1), iif(length(e.body) <= 2048, e.body, NULL)`
 
 	selectPending = `SELECT p.event, ` + dueColumns + `, p.due FROM surehook_pending p LEFT JOIN surehook_events e ON e.seq = p.event
-		WHERE p.subscription = ? AND p.event > ? ORDER BY p.event LIMIT ? + 0`
+		WHERE p.subscription = ? + 0 AND p.event > ? ORDER BY p.event LIMIT ? + 0`
 	// selectFirstPending reads the first pending ones of several subscriptions, up to a
 	// number of each.
 	selectFirstPending = `SELECT p.event, ` + dueColumns + `, p.due, p.subscription
@@ -31,17 +31,17 @@ const (
 			(SELECT f.event FROM surehook_pending f WHERE f.subscription = j.value ORDER BY f.event LIMIT ?2 + 0))`
 	selectDueWaiting = `SELECT w.event, ` + dueColumns + `, w.due, w.number, w.tries, w.first_at, w.stood, w.single, w.spared
 		FROM surehook_waiting w LEFT JOIN surehook_events e ON e.seq = w.event
-		WHERE w.subscription = ? AND w.epoch = ? AND w.rank = ? AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
+		WHERE w.subscription = ? + 0 AND w.epoch = ? + 0 AND w.rank = ? + 0 AND w.due <= ? ORDER BY w.due LIMIT ? + 0`
 	// selectResumed reads the deliveries that wait since an earlier epoch. They are
 	// claimed in the order of the events, so that each row is looked at once.
 	selectResumed = `SELECT w.event, ` + dueColumns + `, w.number, w.single, w.epoch
 		FROM surehook_waiting w LEFT JOIN surehook_events e ON e.seq = w.event
-		WHERE w.subscription = ? AND w.event > ? ORDER BY w.event LIMIT ? + 0`
+		WHERE w.subscription = ? + 0 AND w.event > ? ORDER BY w.event LIMIT ? + 0`
 	selectLost = `SELECT l.event, ` + dueColumns + `, l.until, l.token, l.number, l.tries, l.first_at, l.stood, l.single, l.spared, l.epoch, l.claimed_at
 		FROM surehook_leases l LEFT JOIN surehook_events e ON e.seq = l.event
-		WHERE l.subscription = ? AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
+		WHERE l.subscription = ? + 0 AND l.until <= ? ORDER BY l.until LIMIT ? + 0`
 
-	selectLeastUntil = `SELECT min(until) FROM surehook_leases WHERE subscription = ?`
+	selectLeastUntil = `SELECT min(until) FROM surehook_leases WHERE subscription = ? + 0`
 )
 
 // Ranks of waiting deliveries. Within a subscription, the lower one goes first.

@@ -44,7 +44,7 @@ const headColumns = `subscription, subscriber, lane, open, coalesce(next_due, 92
 // selectDueHeads finds the first heads of each subscriber, in no order.
 var selectDueHeads = shareable(func(also string) string {
 	return `SELECT ` + headColumns + ` FROM json_each(?1) j CROSS JOIN surehook_heads WHERE subscription IN (SELECT d.subscription FROM surehook_heads d
-		WHERE d.lane = ?2 AND d.subscriber = j.value AND d.next_due <= ?3` + also + ` ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
+		WHERE d.lane = ?2 + 0 AND d.subscriber = j.value AND d.next_due <= ?3` + also + ` ORDER BY d.next_due, d.turn LIMIT ?4 + 0)`
 }, ` AND `+freeHead(3, 5))
 
 const (

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	selectFirst  = `SELECT event, due, place FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ? AND object = ? ORDER BY event LIMIT 1`
+	selectFirst  = `SELECT event, due, place FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ? + 0 AND object = ? ORDER BY event LIMIT 1`
 	selectBehind = `SELECT due, number, tries, first_at, stood, single, epoch, rank, replay, spared FROM surehook_lines WHERE subscription = ? AND event = ?`
 	// selectFirsts reads the first of lines of [subscription, object], if it is behind and
 	// nothing is out.
@@ -31,7 +31,7 @@ var (
 	// pendingNext does it with what comes next in the lines of a subscription that some events
 	// leave, which were out.
 	pendingNext = newListed(`INSERT OR FAIL INTO surehook_pending (subscription, event, due)
-		SELECT l.subscription, l.event, l.due FROM surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = ?1 AND o.event IN (`, `)
+		SELECT l.subscription, l.event, l.due FROM surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = ?1 + 0 AND o.event IN (`, `)
 			AND l.subscription = o.subscription AND l.place = 1 AND l.halts = 0
 			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = o.subscription AND f.object = o.object AND f.event <> o.event)`)
 	leaveLines = newListed(`DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (`, `)`)

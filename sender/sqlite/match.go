@@ -25,9 +25,9 @@ type match struct {
 
 const (
 	selectMatches = `SELECT subscription, since, until, filtered FROM surehook_patterns
-		WHERE pattern = ? AND subscriber = ? AND subscription > ? ORDER BY subscription LIMIT ?`
+		WHERE pattern = ? AND subscriber = ? + 0 AND subscription > ? ORDER BY subscription LIMIT ? + 0`
 	selectAllMatches = `SELECT subscription, since, until, filtered FROM surehook_patterns
-		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ?`
+		WHERE pattern = ? AND subscription > ? ORDER BY subscription LIMIT ? + 0`
 )
 
 // matches returns the matches with subscriptions above after, in their order, and the

@@ -14,7 +14,7 @@ const (
 	restartWaiting   = `UPDATE surehook_waiting SET due = ?, tries = 0, first_at = 0, stood = 0, spared = 0, epoch = ?, rank = 0 WHERE subscription = ? AND event = ?`
 	deletePendingOne = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ?`
 	deleteEnd        = `DELETE FROM surehook_ended WHERE subscription = ? AND event = ?`
-	lastNumber       = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? AND subscription = ?`
+	lastNumber       = `SELECT coalesce(max(number), 0) FROM surehook_attempts WHERE event = ? + 0 AND subscription = ? + 0`
 )
 
 // Redeliver implements history.Store.

@@ -96,7 +96,7 @@ func (s *Store) Keyrings(ctx context.Context, subscribers []int64) (found map[in
 
 const (
 	selectKeyring = `SELECT id, keyring_version FROM surehook_subscribers WHERE no = ? AND deleted < 2`
-	selectSecrets = `SELECT id, sealed, sealing_key, not_before, not_after FROM surehook_secrets WHERE subscriber = ? ORDER BY position`
+	selectSecrets = `SELECT id, sealed, sealing_key, not_before, not_after FROM surehook_secrets WHERE subscriber = ? + 0 ORDER BY position`
 )
 
 func (w *work) keyring(no int64) (k sender.SealedKeyring, err error) {

@@ -64,7 +64,7 @@ func (s *Store) registry(w *work) (*registryCache, error) {
 }
 
 const selectTarget = `SELECT s.id, s.url, s.status, s.filter, s.settings, o.no, o.id, o.keyring_version
-	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ?`
+	FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ? + 0`
 
 // subscription never returns nil without an error.
 func (k *registryCache) subscription(w *work, no int64) (*subscription, error) {

@@ -24,7 +24,7 @@ const (
 	selectRunning = `SELECT ` + replayColumns + ` FROM surehook_replays WHERE status = 'running' AND next_at <= ? ORDER BY next_at, turn LIMIT ? + 0`
 	// countAhead does not count deliveries that were held after they were admitted.
 	countAhead = `SELECT count(*) FROM (SELECT 1 FROM surehook_waiting w CROSS JOIN surehook_heads h ON h.subscription = w.subscription
-		WHERE w.replay = ? AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
+		WHERE w.replay = ? + 0 AND w.rank = 1 AND h.open = 1 LIMIT ? + 0)`
 	anyBlocked = `SELECT EXISTS (SELECT 1 FROM surehook_replays WHERE status = 'running' AND blocked_at > 0)`
 	lookAgain  = `UPDATE surehook_replays SET next_at = ? WHERE status = 'running' AND blocked_at > 0`
 	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, more = ?, admitted = ?, skipped = ?, too_old = ? WHERE no = ?`

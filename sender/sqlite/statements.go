@@ -9,8 +9,9 @@ import (
 )
 
 // hot returns the statements of publishing and dispatching. Compiling one costs more than
-// running it. A bare "LIMIT ?" would have SQLite compile it again for each number, to
-// plan by it; "LIMIT ? + 0" does not.
+// running it. Statements with "LIMIT ?" are compiled again for each number, to plan by it,
+// and those with "column = ?" for each of -1, 0 and 1: SQLite takes these for values that
+// many rows have. With "? + 0" neither is so.
 func hot() []string {
 	statements := []string{
 		lockQuery, selectTarget, selectMatches, selectAllMatches, selectKeyring, selectSecrets,
