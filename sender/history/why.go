@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -295,7 +296,20 @@ func (f *Facts) awaiting() string {
 	if !f.Spared && !last.NextAttemptAt.IsZero() && d.NextAttemptAt.After(last.NextAttemptAt) {
 		next = fmt.Sprintf("Since then a process that had it could not send it, and has put it off until %s. The log of that process says why.", at(d.NextAttemptAt))
 	}
-	return fmt.Sprintf("Attempt %d failed at %s: %s. %s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), next)
+	return fmt.Sprintf("Attempt %d failed at %s: %s. %s%s", last.Number, at(last.StartedAt.Add(last.Duration)), failed(last), asked(last), next)
+}
+
+// asked tells of a pause that an attempt's answer asked for, if its headers were kept.
+func asked(a *sender.Attempt) string {
+	for _, h := range a.Headers.Answer() {
+		if !strings.EqualFold(h.Name, "Retry-After") {
+			continue
+		}
+		if pause, ok := backoff.ParseRetryAfter(h.Value, a.StartedAt.Add(a.Duration)); ok && pause > 0 {
+			return fmt.Sprintf("Its answer asked for a pause of %s (Retry-After), to which the policy lengthens a shorter delay, within its bounds. ", pause.Round(time.Second))
+		}
+	}
+	return ""
 }
 
 // notConverted tells of a payload version that may be why a delivery was put off.

@@ -97,6 +97,22 @@ func TestExplain(t *testing.T) {
 			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
 			sentence: "Attempt 1 failed at 2026-11-20T11:59:10Z: timeout, no whole answer within the attempt's time. Attempt 2, the 3rd of its schedule, is due at 2026-11-20T12:01:00Z.",
 		},
+		"awaiting a retry, as its answer asked": {
+			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Delivery: sender.Delivery{
+				Status: sender.StatusAwaitingRetry, AttemptCount: 1, NextAttemptAt: now.Add(time.Hour),
+				Attempts: []sender.Attempt{{Number: 1, StartedAt: ago(time.Second), Class: sender.ClassStatus, StatusCode: 503, Error: "answered 503", Headers: "\nServer: a\nretry-after: 3600\n"}},
+			}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Hour),
+			sentence: "Attempt 1 failed at 2026-11-20T11:59:59Z: status, answered 503. Its answer asked for a pause of 1h0m0s (Retry-After), to which the policy lengthens a shorter delay, within its bounds. Attempt 2, the 2nd of its schedule, is due at 2026-11-20T13:00:00Z.",
+		},
+		"awaiting a retry, asked for nothing": {
+			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Delivery: sender.Delivery{
+				Status: sender.StatusAwaitingRetry, AttemptCount: 1, NextAttemptAt: now.Add(time.Minute),
+				Attempts: []sender.Attempt{{Number: 1, StartedAt: ago(time.Second), Class: sender.ClassStatus, StatusCode: 503, Error: "answered 503", Headers: "Retry-After: 3600\n\nRetry-After: soon\n"}},
+			}},
+			reason: WhyAwaitingRetry, until: now.Add(time.Minute),
+			sentence: "Attempt 1 failed at 2026-11-20T11:59:59Z: status, answered 503. Attempt 2, the 2nd of its schedule, is due at 2026-11-20T12:01:00Z.",
+		},
 		"put off since the last attempt": {
 			facts: Facts{Status: sender.SubscriptionActive, Tries: 1, Delivery: sender.Delivery{
 				Status: sender.StatusAwaitingRetry, AttemptCount: 1, NextAttemptAt: now.Add(time.Minute),
