@@ -69,6 +69,7 @@ func TestDeliverOverTheWire(t *testing.T) {
 
 // An attempt is recorded with its class, and there is one POST, whatever the endpoint does.
 func TestAttemptClasses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		step    sendertest.Step
@@ -105,7 +106,7 @@ func TestAttemptClasses(t *testing.T) {
 			b.Publish("sub_a")
 			timeout := time.Duration(0) // the default
 			if c.class == sender.ClassTimeout {
-				timeout = 3 * time.Second // the request arrives in that time
+				timeout = 5 * time.Second // the request arrives in that time
 			}
 			_, err := b.Dispatcher(dispatch.Config{Timeout: timeout}).RunOnce(t.Context())
 			require.NoError(t, err)

@@ -25,6 +25,7 @@ const unhurried = 5 * time.Second
 // hundred connections hang. The bound is the attempts' timeout: if healthy attempts waited
 // for hanging ones, they would wait that long.
 func TestHangingEndpointsOverTheWire(t *testing.T) {
+	t.Parallel()
 	const hanging, events, timeout = 300, 50, 30 * time.Second
 	b := bedtest.New(t)
 	hang := sendertest.NewEndpoint(t, sendertest.Hang())
@@ -56,6 +57,7 @@ func TestHangingEndpointsOverTheWire(t *testing.T) {
 // Beside endpoints of every bad kind over real sockets, all of a healthy
 // subscriber's events arrive while the bad ones' attempts are still on the wire.
 func TestBadEndpointsOverTheWire(t *testing.T) {
+	t.Parallel()
 	const bad, each, events = 20, 3, 200
 	b := bedtest.New(t)
 	refusing := sendertest.NewEndpoint(t)

@@ -26,6 +26,7 @@ import (
 // their values without the others. A step for the others may be under way at the commit,
 // and delays the healthy one.
 func TestIsolationInVirtualTime(t *testing.T) {
+	t.Parallel()
 	hang := sendertest.Hang()
 	crawl := sendertest.Delay(9*time.Second, sendertest.Status(200))
 	fast := sendertest.Delay(20*time.Millisecond, sendertest.Status(200))

@@ -50,9 +50,9 @@ func TestKeepAliveRace(t *testing.T) {
 	for i := range subscriptions {
 		r.bed.Subscribe(fmt.Sprintf("sub_%d", i), "https://"+delayed(t, "127.0.0.1:0", r.server, oneWay)+"/")
 	}
-	r.phase(subscriptions, rounds, before+nodeLater)
+	r.phase(subscriptions, rounds, rounds, before+nodeLater)
 	r.keepAlive(after)
-	r.phase(subscriptions, rounds, after+nodeLater)
+	r.phase(subscriptions, rounds, rounds-1, after+nodeLater)
 	r.finish(2 * rounds * subscriptions)
 }
 
@@ -110,12 +110,12 @@ func (r *keepAliveRace) keepAlive(timeout time.Duration) {
 
 // phase publishes to each subscription several times, with gaps of about a given time after
 // the end of the attempt before. A request that leaves within a round trip before the
-// server closes is lost.
-func (r *keepAliveRace) phase(subscriptions, rounds int, closes time.Duration) {
+// server closes is lost. Behind the last event of all there is no gap.
+func (r *keepAliveRace) phase(subscriptions, rounds, gaps int, closes time.Duration) {
 	var publishing sync.WaitGroup
 	for i := range subscriptions {
 		publishing.Go(func() {
-			for range rounds {
+			for n := range rounds {
 				ref, err := r.bed.Publisher.Publish(r.t.Context(), sender.Event{
 					Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}, Subscriber: fmt.Sprintf("sub_%d", i),
 				})
@@ -129,6 +129,9 @@ func (r *keepAliveRace) phase(subscriptions, rounds int, closes time.Duration) {
 				select {
 				case <-ended:
 				case <-r.t.Context().Done():
+					return
+				}
+				if n == gaps {
 					return
 				}
 				time.Sleep(closes - oneWay - 100*time.Millisecond + rand.N(200*time.Millisecond)) // the experiment's input

@@ -113,6 +113,7 @@ func (o *told) hooks() dispatch.Hooks {
 // Our own network is down for an hour, with two hundred deliveries on their way. Nothing is
 // charged to the endpoints, and all deliveries are made soon after the network is back.
 func TestOwnNetworkIsDownForAnHour(t *testing.T) {
+	t.Parallel()
 	const subscribers = 50
 	each := 4
 	if race.Enabled {

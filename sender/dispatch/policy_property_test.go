@@ -22,6 +22,7 @@ type past struct {
 // The test checks random histories of a subscription's results against rules that are read
 // off the whole history, and not off the memory of a row.
 func TestPolicyHoldsOverRandomHistories(t *testing.T) {
+	t.Parallel()
 	var warned, disabled, dead, stood, spared int
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 7))

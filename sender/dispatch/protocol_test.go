@@ -159,6 +159,7 @@ func TestPostOverHTTP2(t *testing.T) {
 
 // An attempt that fails over HTTP/2 is not repeated, and its text names the protocol.
 func TestFailuresOverHTTP2(t *testing.T) {
+	t.Parallel()
 	a := bedtest.NewAuthority(t)
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -178,7 +179,7 @@ func TestFailuresOverHTTP2(t *testing.T) {
 			srv.answer = c.answer
 			timeout := time.Duration(0) // the default
 			if c.class == sender.ClassTimeout {
-				timeout = 4 * time.Second // the handshakes are over by then
+				timeout = 5 * time.Second // the handshakes are over by then
 			}
 			publish, _ := protocolBed(t, a, srv, nil, timeout)
 			for n := range 2 {

@@ -259,6 +259,7 @@ func trim(times []time.Time) []time.Time {
 // the 99th percentile of an endpoint without a proxy, from the commit to the POST, stay as
 // they are without the proxy.
 func TestHangingProxyIsIsolated(t *testing.T) {
+	t.Parallel()
 	subscribers, each := 200, 15
 	if race.Enabled {
 		each = 5

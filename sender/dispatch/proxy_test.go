@@ -100,6 +100,7 @@ func TestGuardThroughProxy(t *testing.T) {
 // The dispatcher tells a proxy's failures from an endpoint's. It does not charge them to the
 // endpoint.
 func TestProxyThatFails(t *testing.T) {
+	t.Parallel()
 	answering := func(answer string) func(net.Conn) {
 		return func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
@@ -153,7 +154,7 @@ func TestProxyThatFails(t *testing.T) {
 			var recorded bedtest.Noted[dispatch.Recorded]
 			timeout := time.Duration(0) // the default
 			if c.class == sender.ClassTimeout {
-				timeout = 2 * time.Second // the proxy is connected to in that time
+				timeout = 5 * time.Second // the proxy is connected to in that time
 			}
 			_, err := b.DispatcherWith(sender.Settings{Proxy: "eu"}, dispatch.Config{
 				Timeout: timeout, Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}},
@@ -251,6 +252,7 @@ func TestProxyThatForbidsSomeAddresses(t *testing.T) {
 // A proxy reaches only one of a host's addresses, behind many of the other family, or behind
 // one for which it waits in vain as long as it is let.
 func TestProxyThatReachesOneAddress(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		reaches, addresses string
 		waits              bool

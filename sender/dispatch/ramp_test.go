@@ -62,6 +62,7 @@ func (m *measured) over(d time.Duration) (most, begun int) {
 // not get all of them at once: the number on the wire at most doubles with each round trip.
 // An endpoint that fails again has one attempt at a time.
 func TestBacklogIsRampedUpAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	const backlog, trip = 20_000, 200 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
