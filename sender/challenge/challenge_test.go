@@ -102,6 +102,7 @@ func TestChallengeAnswered(t *testing.T) {
 }
 
 func TestChallengeNotAnswered(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		step   sendertest.Step
 		class  sender.Class

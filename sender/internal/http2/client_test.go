@@ -163,35 +163,36 @@ func TestServerThatOffersNoHTTP2(t *testing.T) {
 }
 
 func TestDeadlineAndEnd(t *testing.T) {
-	t.Parallel() // it waits for the end of its time
-	hang, came := make(chan struct{}), make(chan struct{}, 4)
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/body" {
-			_, _ = io.WriteString(w, "some")
-			_ = http.NewResponseController(w).Flush()
-		}
-		if r.URL.Path != "/" {
-			came <- struct{}{}
-			<-hang
-		}
-	})
-	defer close(hang)
+	t.Parallel()
 	for _, path := range []string{"/headers", "/body"} {
-		opened := s.opened.Load()
-		_, _, err := post(until{t.Context(), time.Now().Add(2 * time.Second)}, s.client, s.URL+path, small)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		<-came // in that time
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			<-came
-			cancel()
-		}()
-		_, _, err = post(ctx, s.client, s.URL+path, small)
-		require.ErrorIs(t, err, context.Canceled)
-		_, _, err = post(t.Context(), s.client, s.URL, small)
-		require.NoError(t, err)
-		require.EqualValues(t, 3, s.opened.Load()-opened, "what did not answer in time is not used again")
-		s.client.CloseIdleConnections()
+		t.Run(path[1:], func(t *testing.T) {
+			t.Parallel() // it waits for the end of its time
+			hang, came := make(chan struct{}), make(chan struct{}, 2)
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/body" {
+					_, _ = io.WriteString(w, "some")
+					_ = http.NewResponseController(w).Flush()
+				}
+				if r.URL.Path != "/" {
+					came <- struct{}{}
+					<-hang
+				}
+			})
+			defer close(hang)
+			_, _, err := post(until{t.Context(), time.Now().Add(3 * time.Second)}, s.client, s.URL+path, small)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			<-came // in that time
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-came
+				cancel()
+			}()
+			_, _, err = post(ctx, s.client, s.URL+path, small)
+			require.ErrorIs(t, err, context.Canceled)
+			_, _, err = post(t.Context(), s.client, s.URL, small)
+			require.NoError(t, err)
+			require.EqualValues(t, 3, s.opened.Load(), "what did not answer in time is not used again")
+		})
 	}
 	t.Run("dial", func(t *testing.T) {
 		c := &http2.Client{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }, TLS: &tls.Config{}}
@@ -266,6 +267,7 @@ func TestConnectionEndsBeforeItsRequest(t *testing.T) {
 }
 
 func TestIdleConnectionsAreClosed(t *testing.T) {
+	t.Parallel() // it waits for a sweep
 	s := serve(t, echo)
 	_, _, err := post(t.Context(), s.client, s.URL, small)
 	require.NoError(t, err)

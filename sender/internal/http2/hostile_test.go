@@ -114,6 +114,7 @@ func (s *stuck) Close() error {
 
 // A server that has answered, and reads no more, keeps nobody longer than the context says.
 func TestServerThatReadsNoMore(t *testing.T) {
+	t.Parallel()
 	answer := [][]byte{
 		frame(frameSettings, 0, 0, 0, 4, 127, 255, 255, 255), // streams may send 2 GiB,
 		frame(frameWindowUpdate, 0, 0, 127, 0, 0, 0),         // and the connection too
@@ -133,6 +134,7 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits until the connection is ended
 			s := serveFrames(t, nil, answer...)
 			full := make(chan struct{})
 			s.client.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -218,6 +220,7 @@ func TestRefused(t *testing.T) {
 // A server may answer before it reads. A body that it has promised to take is sent to its
 // end, unless it says that it wants no more.
 func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
+	t.Parallel()
 	const length = 200 << 10 // more than a server allows without being asked
 	for name, c := range map[string]struct {
 		answer [][]byte
@@ -262,7 +265,7 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 	t.Run("that is never read", func(t *testing.T) {
 		t.Parallel() // these wait for the end of their time
 		s := serveFrames(t, nil, settings, frame(frameHeaders, endHeaders|endStream, 1, 0x88))
-		_, _, err := post(until{t.Context(), time.Now().Add(time.Second)}, s.client, s.URL, make([]byte, length))
+		_, _, err := post(until{t.Context(), time.Now().Add(3 * time.Second)}, s.client, s.URL, make([]byte, length))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 	t.Run("that is never read, with an answer without an end", func(t *testing.T) {
