@@ -28,6 +28,7 @@ import (
 var errBroken = errors.New("broken")
 
 func TestRunFollows(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(7)
 	c := b.catchup(effect, catchup.Config{Limit: 3})
@@ -47,6 +48,7 @@ func TestRunFollows(t *testing.T) {
 // A failure stops everything behind it, is tried again, and leaves the cursor before
 // it.
 func TestFailureIsNotPassedOver(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(4)
 	var tries atomic.Int64
@@ -86,6 +88,7 @@ func (f told) WithGroup(string) slog.Handler      { return f }
 
 // An event that a post is applying just then is waited for, and is no failure.
 func TestInWorkIsNoFailure(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(1)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -119,6 +122,7 @@ func TestInWorkIsNoFailure(t *testing.T) {
 // An event with an error that is called permanent stops nothing, whatever the error looks
 // like.
 func TestPermanentIsPassed(t *testing.T) {
+	t.Parallel()
 	for _, poison := range []error{errBroken, io.ErrUnexpectedEOF, &net.DNSError{Err: "no such host"}, errors.New("their database is locked")} {
 		b := newBed(t)
 		ids := b.feed.add(3)
@@ -136,6 +140,7 @@ func TestPermanentIsPassed(t *testing.T) {
 
 // The cursor is committed with the last effect, or neither is committed.
 func TestCursorIsInTheTransaction(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.feed.add(2)
 	_, err := b.db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON surehook_catchup_cursors BEGIN SELECT RAISE(ABORT, 'no cursor'); END")
@@ -153,6 +158,7 @@ func TestCursorIsInTheTransaction(t *testing.T) {
 }
 
 func TestWhatBecomesOfEvents(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	put := func(id string, version int, more string) {
 		kind, _, _ := strings.Cut(id[len("evt_"):], "_")
@@ -189,6 +195,7 @@ func TestWhatBecomesOfEvents(t *testing.T) {
 }
 
 func TestGap(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(5)
 	var gaps []catchup.Gap
@@ -233,6 +240,7 @@ func TestGap(t *testing.T) {
 }
 
 func TestPageTooLarge(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(3)
 	b.feed.fail = []error{catchup.ErrPageTooLarge, fmt.Errorf("it is: %w", catchup.ErrPageTooLarge)}
@@ -247,6 +255,7 @@ func TestPageTooLarge(t *testing.T) {
 }
 
 func TestReconcileEvery(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(2)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -273,6 +282,7 @@ func TestReconcileEvery(t *testing.T) {
 // Events that come faster than they are read do not keep a reconciliation from ending, and
 // an event with an odd time does not end it.
 func TestReconcileOfABusyFeedEnds(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	occurred := time.Now().Add(-time.Hour)
 	publish := func(at time.Time) {
@@ -296,6 +306,7 @@ func TestReconcileOfABusyFeedEnds(t *testing.T) {
 }
 
 func TestReconcileEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -313,6 +324,7 @@ func TestReconcileEndsWithItsContext(t *testing.T) {
 }
 
 func TestReportIsBounded(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.feed.add(catchup.MaxMissed + 3)
 	r, err := b.catchup(func(context.Context, *sql.Tx, receiver.Event) error { return nil }, catchup.Config{Limit: 200}).Reconcile(t.Context(), "")
@@ -322,6 +334,7 @@ func TestReportIsBounded(t *testing.T) {
 }
 
 func TestRunTwice(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	c := b.catchup(effect, catchup.Config{})
 	b.run(c, func() bool {
@@ -333,6 +346,7 @@ func TestRunTwice(t *testing.T) {
 // An older fact behind a newer one is applied, once, and one that is older than markers are
 // kept is set aside.
 func TestFacts(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	for i, id := range []string{"evt_2", "evt_1", "evt_2"} {
 		b.feed.put(fmt.Sprintf(`{"id":%q,"type":"a.b","object":{"type":"thing","id":"1"},"version":%d}`, id, 3-i))
@@ -346,6 +360,7 @@ func TestFacts(t *testing.T) {
 
 // A hook that panics changes nothing.
 func TestHooksThatPanic(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.feed.put(`{"type":"no.id"}`)
 	ids := b.feed.add(1)
@@ -368,6 +383,7 @@ func TestHooksThatPanic(t *testing.T) {
 
 // The feeds of two senders have a cursor each, without a name being given.
 func TestFeedsOfTwoSenders(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	for _, scope := range []string{"billing", "shipping"} {
 		b.rcv, b.feed = newReceiverOf(t, b.db, dedup.New(), scope, receiver.Config{}), &fakeFeed{}
@@ -381,6 +397,7 @@ func TestFeedsOfTwoSenders(t *testing.T) {
 
 // Run refuses a table that is not migrated, for nothing else would say it.
 func TestRunNeedsTheTable(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	_, err := b.db.Exec("DROP TABLE surehook_catchup_cursors")
 	require.NoError(t, err)
@@ -394,6 +411,7 @@ func TestRunNeedsTheTable(t *testing.T) {
 // A cursor of the name that every feed had before is neither passed over nor taken for
 // whatever feed comes first.
 func TestFormerName(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.feed.add(3)
 	b.run(b.catchup(effect, catchup.Config{}), func() bool { return b.cursor() == "at 3" })
@@ -414,6 +432,7 @@ func TestFormerName(t *testing.T) {
 // A scope under which the receiver takes nothing is refused at the start: each event would
 // be tried again for ever.
 func TestScope(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	shared := newReceiverOf(t, b.db, dedup.New(), "", receiver.Config{ScopeOf: func(v signing.Verified) string { return v.KeyID }})
 	for _, c := range []struct {

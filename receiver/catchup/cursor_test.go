@@ -21,6 +21,7 @@ import (
 )
 
 func TestCursorStores(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db"))
 		require.NoError(t, err)

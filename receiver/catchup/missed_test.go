@@ -51,6 +51,7 @@ type both struct {
 // Posts get lost, come twice, or break off after they were applied. Catching up brings the
 // lost events, and no others, and lists them. Each event has one effect.
 func TestWhatPushMisses(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		open := func(name string) *sql.DB {
 			db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), name)+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(20000)")

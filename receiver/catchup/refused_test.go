@@ -41,6 +41,7 @@ type storeAlone struct{ markers.Store[*sql.Tx] }
 // An event that can never be applied stops nothing: it becomes a dead letter, or is
 // reported, and the cursor moves past it.
 func TestWhatCanNeverBeApplied(t *testing.T) {
+	t.Parallel()
 	hopeless := func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
 		if ev.ID == "evt_005" {
 			return receiver.Permanent(errBroken)
@@ -104,6 +105,7 @@ func TestWhatCanNeverBeApplied(t *testing.T) {
 
 // A dead letter that cannot be stored now is tried again.
 func TestDeadLetterThatCannotBeStoredNow(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.feed.put(`{"id":"evt_early"}`)
 	ids := b.feed.add(1)
@@ -126,6 +128,7 @@ func TestDeadLetterThatCannotBeStoredNow(t *testing.T) {
 // An event that is larger than any page may be is passed over and reported. The events
 // behind it are not passed over.
 func TestEventLargerThanAPage(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(5)
 	b.feed.put(fmt.Sprintf(`{"id":"evt_large","type":"thing.made","object":{"type":"thing","id":"l"},"version":1,"data":"%s"}`, strings.Repeat(private, 1000)))

@@ -70,6 +70,7 @@ func (b *inMemory) catchup(t *testing.T, source catchup.Source, cfg catchup.Conf
 }
 
 func TestPauses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newInMemory(t)
 		b.feed.add(1)
@@ -93,6 +94,7 @@ func TestPauses(t *testing.T) {
 
 // A sender that answers every request at once is not asked all the time.
 func TestEmptyAnswersAtOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newInMemory(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -116,6 +118,7 @@ func (f *movingFeed) Page(ctx context.Context, _ string, _ int, wait time.Durati
 }
 
 func TestCursorMovesWithoutEvents(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newInMemory(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -128,6 +131,7 @@ func TestCursorMovesWithoutEvents(t *testing.T) {
 }
 
 func TestSettle(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newInMemory(t)
 		start := time.Now()
