@@ -128,7 +128,10 @@ func Hostile(t testing.TB, subject Subject, cfg *HostileConfig) {
 		return
 	}
 	server := httptest.NewServer(h.watched(subject.Handler))
-	defer server.Close()
+	// server.Close would wait half a second for the connection whose body was too large, which
+	// net/http keeps for that long.
+	defer h.watch.end()
+	defer func() { _ = server.Config.Close() }()
 	transport := &http.Transport{MaxIdleConnsPerHost: h.cfg.Flood}
 	defer transport.CloseIdleConnections()
 	h.cfg.Sender.Client = cmp.Or(h.cfg.Sender.Client, &http.Client{

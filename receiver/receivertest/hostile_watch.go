@@ -12,6 +12,16 @@ type watch struct {
 	mu     sync.Mutex
 	answer func(status int) // told of the answer when it is begun
 	drop   bool             // let no answer out
+
+	running sync.RWMutex // read-locked by each call of the handler
+	over    bool
+}
+
+// end waits until the handler has ended. It is not called again.
+func (w *watch) end() {
+	w.running.Lock()
+	defer w.running.Unlock()
+	w.over = true
 }
 
 func (w *watch) set(answer func(status int), drop bool) {
@@ -28,6 +38,11 @@ func (w *watch) get() (answer func(status int), drop bool) {
 
 func (h *hostile) watched(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.watch.running.RLock()
+		defer h.watch.running.RUnlock()
+		if h.watch.over {
+			panic(http.ErrAbortHandler)
+		}
 		answer, drop := h.watch.get()
 		if answer != nil {
 			w = &watchedWriter{ResponseWriter: w, answer: answer}
