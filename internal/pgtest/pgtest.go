@@ -72,7 +72,9 @@ func With(dsn string, settings ...string) string {
 
 var shared = sync.OnceValues(func() (*Server, error) {
 	// With its defaults a server keeps a gigabyte of its log, and the memory is everybody's.
-	return Start(Options{Durable: true, Folder: InMemory(), Settings: map[string]string{"min_wal_size": "32MB", "max_wal_size": "128MB"}})
+	return Start(Options{Durable: true, Folder: InMemory(), Settings: map[string]string{
+		"min_wal_size": "32MB", "max_wal_size": "128MB", "deadlock_timeout": soonDeadlock,
+	}})
 })
 
 // InMemory is a folder whose files are in memory, or "" if there is none with two gigabytes

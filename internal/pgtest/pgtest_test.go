@@ -91,6 +91,7 @@ func overTCP(t *testing.T, s *pgtest.Server) *sql.DB {
 }
 
 func TestStart(t *testing.T) {
+	t.Parallel()
 	t.Run("durable", func(t *testing.T) {
 		s, db := start(t, pgtest.Options{Durable: true, SharedBuffers: "64MB", TCP: true, Settings: map[string]string{"application_name": "it's"}})
 		require.Equal(t, "on", setting(t, db, "fsync"))
@@ -127,6 +128,7 @@ func TestStart(t *testing.T) {
 // A server that is killed keeps what was committed and its port, and can be started
 // again.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	s, db := start(t, pgtest.Options{Durable: true, TCP: true})
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE x (a int)")
 	require.NoError(t, err)
@@ -147,6 +149,7 @@ func TestKill(t *testing.T) {
 
 // The server of a killed process ends by itself, and leaves nothing.
 func TestKilledProcess(t *testing.T) {
+	t.Parallel()
 	pgtest.DSN(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), role+"=1")

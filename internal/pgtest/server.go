@@ -34,6 +34,10 @@ type Options struct {
 	TCP bool
 }
 
+// soonDeadlock is the time after which a server looks for a deadlock, where tests would wait
+// for the default, a second.
+const soonDeadlock = "100ms"
+
 // socketPort is the end of the name of a server's unix socket. The socket is alone in
 // its folder.
 const socketPort = "5432"
@@ -173,9 +177,7 @@ func (s *Server) settings(o Options) string {
 	}
 	if !o.Durable {
 		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
-		// A deadlock is detected after this time. With the default, tests would
-		// wait a second for each.
-		set["deadlock_timeout"] = "100ms"
+		set["deadlock_timeout"] = soonDeadlock
 	}
 	if o.SharedBuffers != "" {
 		set["shared_buffers"] = o.SharedBuffers
