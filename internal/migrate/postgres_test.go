@@ -217,6 +217,7 @@ func renaming() fstest.MapFS {
 // A transaction that comes after a migration which waits for a long reader waits behind
 // it, but no longer than the migration waits.
 func TestPostgresMigrationLetsOthersPass(t *testing.T) {
+	migrate.HurryPostgres(t, 300*time.Millisecond, 1000)
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
@@ -238,7 +239,7 @@ func TestPostgresMigrationLetsOthersPass(t *testing.T) {
 
 // If a reader never ends, the migration fails in the end and says so.
 func TestPostgresMigrationGivesUp(t *testing.T) {
-	migrate.HurryPostgres(t)
+	migrate.HurryPostgres(t, 10*time.Millisecond, 3)
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
 	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
