@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
@@ -201,15 +202,24 @@ func TestSuite(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the suite races in the tests of each store; that it finds what is broken is shown without the race detector")
 	}
-	t.Run("memory", func(t *testing.T) { prove(t, inMemory(), goodMemory) })
-	t.Run("sqlite", func(t *testing.T) { prove(t, inSQLite(), goodSQLite) })
+	t.Cleanup(func() { // when all have ended
+		for _, name := range deduptest.Names() {
+			assert.True(t, proved[name], "no broken store shows that rule %q finds anything", name)
+		}
+	})
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		prove(t, inMemory(), goodMemory)
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		prove(t, inSQLite(), goodSQLite)
+	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		t.Cleanup(dropPools)
 		prove(t, inPostgres(), goodPostgres)
 	})
-	for _, name := range deduptest.Names() {
-		require.True(t, proved[name], "no broken store shows that rule %q finds anything", name)
-	}
 }
 
 func goodMemory(*testing.T) (full[*memory.Tx], deduptest.Harness[*memory.Tx]) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/surehook/surehook/internal/overlap"
 	"github.com/surehook/surehook/internal/pgtest"
 )
 
@@ -16,5 +17,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	overlap.Tests(4)
 	os.Exit(m.Run())
 }

@@ -33,6 +33,7 @@ func every(t *testing.T, n int64) (all []int64) {
 // Each call to the database fails once, in each mode. No acknowledged event is lost, no
 // event that was rolled back is sent, and each event ends with one effect.
 func TestEveryCallFails(t *testing.T) {
+	t.Parallel()
 	for name, newBed := range beds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

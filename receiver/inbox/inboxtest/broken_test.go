@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
@@ -357,11 +358,19 @@ var breakages = []struct {
 func TestSuiteFindsBrokenStores(t *testing.T) {
 	harness := func(b *broken) inboxtest.Harness[tx] { return inboxtest.Harness[tx]{Store: b, InTx: b.inTx} }
 	t.Run("good", func(t *testing.T) {
+		t.Parallel()
 		inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[tx] { return harness(open(t)) })
 	})
+	var mu sync.Mutex
 	proved := map[string]bool{}
+	t.Cleanup(func() { // when all have ended
+		for _, name := range inboxtest.Names() {
+			assert.True(t, proved[name], "no broken store proves %s", name)
+		}
+	})
 	for _, c := range breakages {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			found := inboxtest.Broken(t, func(t *testing.T) inboxtest.Harness[tx] {
 				b := open(t)
 				c.change(b)
@@ -371,11 +380,10 @@ func TestSuiteFindsBrokenStores(t *testing.T) {
 			for _, name := range c.caught {
 				require.Contains(t, names, name)
 				t.Logf("%s: %s", name, found[name][0])
+				mu.Lock()
 				proved[name] = true
+				mu.Unlock()
 			}
 		})
-	}
-	for _, name := range inboxtest.Names() {
-		require.True(t, proved[name], "no broken store proves %s", name)
 	}
 }

@@ -80,6 +80,7 @@ func every() bool { return os.Getenv("SUREHOOK_EVERY") == "1" }
 // the others pgx guesses the types of arguments, and does not ask for them; with
 // SUREHOOK_EVERY=1 all run.
 func TestStoreInQueryModes(t *testing.T) {
+	t.Parallel()
 	modes := []string{"exec", "simple_protocol"}
 	if every() {
 		modes = append(modes, "cache_describe", "describe_exec")
@@ -95,6 +96,7 @@ func TestStoreInQueryModes(t *testing.T) {
 // A store does the same for each driver at each isolation level. With SUREHOOK_EVERY=1 all
 // pairs run; else each driver and each level, and the default ones of both.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	pairs := [][2]string{{"pgx", "read committed"}, {"sql", "read committed"}, {"sql", "repeatable read"}, {"pgx", "serializable"}}
 	if every() {
 		pairs = append(pairs, [2]string{"pgx", "repeatable read"}, [2]string{"sql", "serializable"})
