@@ -189,14 +189,17 @@ func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
+// standsStill is how long no attempt ends before no more are waited for.
+var standsStill = 15 * time.Second
+
 // wait waits until n attempts were made, one has broken the order, or no more come.
 func (v *versions) wait(attempts int) {
-	standstill := time.NewTimer(15 * time.Second)
+	standstill := time.NewTimer(standsStill)
 	defer standstill.Stop()
 	for {
 		select {
 		case <-v.ended:
-			standstill.Reset(15 * time.Second)
+			standstill.Reset(standsStill)
 		case <-standstill.C:
 			return
 		}

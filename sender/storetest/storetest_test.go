@@ -30,6 +30,7 @@ func TestSuite(t *testing.T) {
 		i := slices.IndexFunc(all, func(b breakage) bool { return b.name == name })
 		require.NotEqual(t, -1, i, "%s=%s", breakageName, name)
 		breaking = all[i].breaking
+		storetest.AwaitLess()
 	}
 	storetest.Run(t, func(t *testing.T) harness {
 		var passed atomic.Int64
