@@ -22,11 +22,16 @@ import (
 // Every condition has its status and its constant body. An event that is not applied leaves
 // the database as it was.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		b, _ := onSQLite(t)
 		testAnswers(t, b)
 	})
-	t.Run("memory", func(t *testing.T) { testAnswers(t, onMemory()) })
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		testAnswers(t, onMemory())
+	})
 }
 
 func testAnswers[Tx any](t *testing.T, b bed[Tx]) {

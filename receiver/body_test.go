@@ -121,6 +121,7 @@ func TestServersReadTimeoutStays(t *testing.T) {
 // The deadline of one request ends neither the next request on its connection nor the work
 // on the same request.
 func TestDeadlineIsCleared(t *testing.T) {
+	t.Parallel()
 	b, _ := onSQLite(t)
 	const timeout = time.Second // the transaction must end in that time
 	var remote sync.Map

@@ -14,6 +14,7 @@ import (
 )
 
 func TestThin(t *testing.T) {
+	t.Parallel()
 	b, db := onSQLite(t)
 	type sub struct{ name string }
 	var (
