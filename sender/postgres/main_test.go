@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"runtime"
-	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/waiting"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -36,10 +35,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	// Many tests wait, for a process that is gone and for locks, more than they work.
-	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
-		panic(err)
-	}
+	waiting.Overlap()
 	code := m.Run()
 	shared.drop()
 	os.Exit(code)

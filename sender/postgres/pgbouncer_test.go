@@ -89,34 +89,6 @@ func TestPgBouncer(t *testing.T) {
 			p.settled(t)
 		})
 	}
-	t.Run("suite", func(t *testing.T) {
-		withoutRace(t, "the race detector's findings do not depend on the pooler")
-		pool := poolOf(t, b.through, "default_query_exec_mode", "exec")
-		open, err := postgres.New(pool, &postgres.Config{Pooler: true})
-		require.NoError(t, err)
-		t.Cleanup(open.Open())
-		run := storetest.RunCallers[pgx.Tx]
-		if every() {
-			run = storetest.Run[pgx.Tx]
-		}
-		run(t, func(t *testing.T) storetest.Harness[pgx.Tx] {
-			store, h := onPgx(t, all, pool, true)
-			store.Share(open)
-			return h
-		})
-	})
-	t.Run("processes", func(t *testing.T) {
-		withoutRace(t, "the race detector's findings do not depend on the pooler")
-		through := pgtest.With(b.through, "default_query_exec_mode", "exec")
-		t.Run("killed", func(t *testing.T) {
-			s, place := ofProcesses(t, b.direct, through, true)
-			takeovertest.Killed(t, s, place)
-		})
-		t.Run("stopped", func(t *testing.T) {
-			s, place := ofProcesses(t, b.direct, through, true)
-			takeovertest.Stopped(t, s, place)
-		})
-	})
 	// A connection has another client's prepared statements, unless a newer
 	// PgBouncer keeps track of them.
 	t.Run("prepared statements", func(t *testing.T) {
@@ -172,6 +144,43 @@ func TestPgBouncer(t *testing.T) {
 		var listening int
 		require.NoError(t, all.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'`).Scan(&listening))
 		require.Zero(t, listening)
+	})
+}
+
+func TestPgBouncerWithTheSuite(t *testing.T) {
+	t.Parallel()
+	withoutRace(t, "the race detector's findings do not depend on the pooler")
+	b := newBouncer(t, "transaction")
+	all := schemasOn(t, poolOf(t, b.direct))
+	pool := poolOf(t, b.through, "default_query_exec_mode", "exec")
+	open, err := postgres.New(pool, &postgres.Config{Pooler: true})
+	require.NoError(t, err)
+	t.Cleanup(open.Open())
+	run := storetest.RunCallers[pgx.Tx]
+	if every() {
+		run = storetest.Run[pgx.Tx]
+	}
+	run(t, func(t *testing.T) storetest.Harness[pgx.Tx] {
+		store, h := onPgx(t, all, pool, true)
+		store.Share(open)
+		return h
+	})
+}
+
+func TestPgBouncerWithProcesses(t *testing.T) {
+	t.Parallel()
+	withoutRace(t, "the race detector's findings do not depend on the pooler")
+	b := newBouncer(t, "transaction")
+	through := pgtest.With(b.through, "default_query_exec_mode", "exec")
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		s, place := ofProcesses(t, b.direct, through, true)
+		takeovertest.Killed(t, s, place)
+	})
+	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
+		s, place := ofProcesses(t, b.direct, through, true)
+		takeovertest.Stopped(t, s, place)
 	})
 }
 

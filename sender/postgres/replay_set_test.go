@@ -290,6 +290,7 @@ func TestReplayForgetsWhatWasTooLateForIt(t *testing.T) {
 // A replay is not created while somebody vacuums the table that must be locked for it, and
 // the error says so.
 func TestReplaySaysWhoHoldsItsTable(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	s, err := postgres.New(openPool(t), &postgres.Config{Schema: p.schema})
 	require.NoError(t, err)

@@ -268,6 +268,7 @@ func onPgx(t *testing.T, all *schemas, pool *pgxpool.Pool, pooler bool) (*pgxSto
 // The calls of callers and dispatchers have the same results, and send the same statements,
 // whatever callers' transactions are and whether pgx knows or guesses the types of arguments.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	for _, w := range ways() {
 		much := w.much()
 		if much == nothing {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/waiting"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		return sqlite.New(db, nil)
 	})
 	pgtest.TempInMemory()
+	waiting.Overlap()
 	os.Exit(m.Run())
 }
 

@@ -57,6 +57,7 @@ func owners(t *testing.T, s *sqlite.Store, n, each int) (ids []string) {
 // no result as lost. Another writer is busy all the while, so many of the stops come
 // while a step waits for it.
 func TestStopLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	stops := 20
 	if race.Enabled { // it makes SQLite many times slower
 		stops = 5

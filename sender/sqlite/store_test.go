@@ -105,6 +105,7 @@ func callersAndRandom(t *testing.T, open func(t *testing.T) storetest.Harness[*s
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	empty := migrated(t)
 	for _, c := range []struct {
 		name   string
