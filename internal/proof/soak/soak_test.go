@@ -1,6 +1,9 @@
 package soak_test
 
 import (
+	"io"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -13,14 +16,44 @@ import (
 
 // A short soak on each store. It makes all checks except the check of growth under load,
 // because growth takes minutes to distinguish from a wave. Nothing here depends on the
-// machine's speed. The soaks do not run in parallel: they count the process's goroutines
-// and descriptors.
+// machine's speed.
 func TestSoakOnSQLite(t *testing.T) {
-	brief(t, soak.Config{Store: soak.SQLite, Dir: t.TempDir()})
+	alone(t, "", func() soak.Config { return soak.Config{Store: soak.SQLite, Dir: t.TempDir()} })
 }
 
 func TestSoakOnPostgreSQL(t *testing.T) {
-	brief(t, soak.Config{Store: soak.Postgres, DSN: pgtest.DSN(t)})
+	dsn := pgtest.DSN(t)
+	alone(t, dsn, func() soak.Config { return soak.Config{Store: soak.Postgres, DSN: dsn} })
+}
+
+const aloneVariable = "SUREHOOK_TEST_SOAK_ALONE"
+
+// alone makes a test's soak in a process of its own, on the server with this dsn. A soak
+// counts its process's goroutines and descriptors. Most of the time it waits until processes
+// are taken for gone, so soaks run beside each other.
+func alone(t *testing.T, dsn string, config func() soak.Config) {
+	if os.Getenv(aloneVariable) != "" {
+		go func() { // the parent's end is ours
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(3)
+		}()
+		brief(t, config())
+		return
+	}
+	t.Parallel()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.CommandContext(t.Context(), program, "-test.v", "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), aloneVariable+"=1")
+	if dsn != "" {
+		child.Env = append(child.Env, "SUREHOOK_TEST_POSTGRES="+dsn)
+	}
+	stdin, err := child.StdinPipe()
+	require.NoError(t, err)
+	defer stdin.Close()
+	said, err := child.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	require.Contains(t, string(said), "--- PASS: "+t.Name(), "it has run")
 }
 
 func brief(t *testing.T, cfg soak.Config) {
