@@ -79,17 +79,25 @@ func tradeOnSQLite(t *testing.T) trade {
 	require.NoError(t, store.Migrate(t.Context()))
 	require.NoError(t, dedupSQLite.Migrate(t.Context(), copies))
 	var mu sync.Mutex
+	var holding *sql.Tx // it has the lock, for longer than others wait
+	var holders int
 	return trade{store, source, copies, dedupSQLite.New(), func(t *testing.T) func() {
 		mu.Lock()
-		tx, err := holder.BeginTx(context.WithoutCancel(t.Context()), nil) // it has the lock, for longer than others wait
-		if err != nil {
-			t.Error(err)
-		}
-		return func() {
-			if tx != nil {
-				_ = tx.Rollback()
+		defer mu.Unlock()
+		if holders == 0 {
+			var err error
+			if holding, err = holder.BeginTx(context.WithoutCancel(t.Context()), nil); err != nil {
+				t.Error(err)
+				return func() {}
 			}
-			mu.Unlock()
+		}
+		holders++
+		return func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if holders--; holders == 0 {
+				_ = holding.Rollback()
+			}
 		}
 	}}
 }
@@ -165,11 +173,12 @@ func (tr trade) run(t *testing.T) {
 		require.NoError(t, err)
 	}
 	ctx, quiet := t.Context(), slog.New(slog.DiscardHandler)
-	schedule, err := backoff.Fixed(20 * time.Millisecond)
+	const delay = 20 * time.Millisecond
+	schedule, err := backoff.Fixed(delay)
 	require.NoError(t, err)
 	hooks, err := surehook.NewSender(tr.store, sender.SealingKey{ID: "1", Key: bytes.Repeat([]byte{1}, 32)}, &surehook.SenderConfig{
 		Network: sender.Network{AllowPrivateNetworks: true}, Logger: quiet,
-		Dispatch: dispatch.Config{Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule}}},
+		Dispatch: dispatch.Config{Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: schedule, MaxRetryAfter: delay}}}, // a receiver without its database asks for five seconds
 	})
 	require.NoError(t, err)
 	owner, secret, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
