@@ -17,10 +17,12 @@ import (
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/proof/crash"
 	"github.com/surehook/surehook/internal/race"
+	"github.com/surehook/surehook/internal/waiting"
 )
 
 func TestMain(m *testing.M) {
 	crash.Child()
+	waiting.Overlap()
 	os.Exit(m.Run())
 }
 
@@ -58,6 +60,7 @@ var stores = []string{"sqlite", "postgres"}
 
 // Processes are killed at every point, on both databases, and keep all promises.
 func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +93,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 
 // The test finds a process that acknowledges before it has committed.
 func TestAcknowledgedTooEarly(t *testing.T) {
+	t.Parallel()
 	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +109,7 @@ func TestAcknowledgedTooEarly(t *testing.T) {
 // A killed database loses no acknowledged event. The test finds a database that does not
 // wait for its disk.
 func TestDatabaseKilled(t *testing.T) {
+	t.Parallel()
 	pgtest.DSN(t) // skips without an installed server
 	run := func(t *testing.T, cfg crash.Config, settings map[string]string) (crash.Report, error) {
 		server, err := pgtest.Start(pgtest.Options{Durable: true, Settings: settings})
@@ -146,6 +151,7 @@ func (gone) Restart() error { return errors.New("it does not start") }
 // If the database does not come back, Database fails at once, and not only when the
 // time for an answer is over.
 func TestDatabaseDoesNotComeBack(t *testing.T) {
+	t.Parallel()
 	pgtest.DSN(t) // skips without an installed server
 	server, err := pgtest.Start(pgtest.Options{Durable: true})
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/killtest"
 	"github.com/surehook/surehook/internal/pgtest"
+	"github.com/surehook/surehook/internal/waiting"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/signing"
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 		dedupOnSQLite, dedupOnPostgres, receiving, takingOnSQLite, takingOnPostgres, catchingUp, repairingOnSQLite, repairingOnPostgres,
 		stepping, replayingOnSQLite, replayingOnPostgres, working, producingOnSQLite, producingOnPostgres, orderingOnSQLite, orderingOnPostgres,
 	)
+	waiting.Overlap()
 	os.Exit(m.Run())
 }
 
