@@ -37,7 +37,12 @@ var (
 				}
 			},
 		})
+		began := false
 		return p.produce(ctx, 1, 20*time.Millisecond, func() string {
+			if !began { // there is one however slow the machine is
+				began = true
+				return "thing.refused"
+			}
 			switch rand.IntN(50) {
 			case 0:
 				return "thing.refused"

@@ -31,13 +31,23 @@ import (
 // event is lost, no event that was rolled back was sent, each event had one effect, late
 // results have changed nothing, and no live rows remain.
 func TestServiceOnPostgres(t *testing.T) {
-	t.Parallel() // most of the time it waits
-	const processes = 3
+	t.Parallel()
 	rounds := 10
 	if race.Enabled { // the processes are slower to start, and it is they who race, not their code
 		rounds = 2
 	}
 	rounds = killsOr(t, rounds)
+	services := max(1, min(rounds/5, 2)) // beside each other, because most of the time they wait
+	for n := range services {
+		t.Run(fmt.Sprint("service ", n+1), func(t *testing.T) {
+			t.Parallel()
+			serviceOnPostgres(t, (rounds+n)/services)
+		})
+	}
+}
+
+func serviceOnPostgres(t *testing.T, rounds int) {
+	const processes = 3
 	at, db := testSchema(t)
 	pool := openPool(t, at)
 	rcv := newEndpoint(t, filepath.Join(t.TempDir(), "receiver.db"))

@@ -54,6 +54,7 @@ type order struct {
 //
 //	SUREHOOK_ORDERS=10000 go test -timeout 1h -run TestNaturalConsumerThroughOutages -v ./internal/proof/scenario
 func TestNaturalConsumerThroughOutages(t *testing.T) {
+	t.Parallel()
 	if race.Enabled {
 		t.Skip("its parts race in their own tests; that nothing is lost is shown without the race detector")
 	}

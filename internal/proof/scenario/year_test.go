@@ -37,6 +37,7 @@ import (
 // step, against the posts on the wire and against a model of the rules. A failing seed
 // fails again.
 func TestYear(t *testing.T) {
+	t.Parallel()
 	ends, onSQLite := yearBegins.AddDate(1, 0, 0), yearBegins.AddDate(0, 6, 0) // which takes longer
 	if race.Enabled {                                                          // it makes SQLite many times slower
 		ends = yearBegins.AddDate(0, 1, 0)
