@@ -147,6 +147,7 @@ func TestPgBouncer(t *testing.T) {
 	})
 }
 
+// A PgBouncer of its own has connections enough, whatever waits behind others.
 func TestPgBouncerWithTheSuite(t *testing.T) {
 	t.Parallel()
 	withoutRace(t, "the race detector's findings do not depend on the pooler")
