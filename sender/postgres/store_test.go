@@ -179,7 +179,7 @@ const (
 )
 
 // much tells how much is run: the whole suite once, and the part about callers in ways that
-// have each driver, isolation level and unlike mode together once, [TestPgBouncer]'s exec
+// have each driver, isolation level and unlike mode together once, [TestPgBouncerWithTheSuite]'s exec
 // among them; unless SUREHOOK_EVERY=1.
 // With the race detector two others get what it is there for, and without it all is run.
 func (w way) much() int {
