@@ -24,12 +24,18 @@ import (
 // the browser's log.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
-	br := browsertest.New(t)
-	t.Run("every page", func(t *testing.T) { everyPage(t, br.Tab(t)) })
-	t.Run("without a script", func(t *testing.T) { withoutAScript(t, br.Tab(t)) })
-	t.Run("the script", func(t *testing.T) { theScript(t, br.Tab(t)) })
-	t.Run("what changes", func(t *testing.T) { whatChanges(t, br.Tab(t)) })
-	t.Run("two clicks", func(t *testing.T) { twoClicks(t, br.Tab(t)) })
+	t.Run("every page", func(t *testing.T) {
+		t.Parallel()
+		everyPage(t, browsertest.New(t).Tab(t))
+	})
+	t.Run("in use", func(t *testing.T) { // it waits more than it computes
+		t.Parallel()
+		br := browsertest.New(t)
+		t.Run("without a script", func(t *testing.T) { withoutAScript(t, br.Tab(t)) })
+		t.Run("the script", func(t *testing.T) { theScript(t, br.Tab(t)) })
+		t.Run("what changes", func(t *testing.T) { whatChanges(t, br.Tab(t)) })
+		t.Run("two clicks", func(t *testing.T) { twoClicks(t, br.Tab(t)) })
+	})
 }
 
 func everyPage(t *testing.T, tab *browsertest.Tab) {

@@ -22,7 +22,7 @@ func TestCountsAreBounded(t *testing.T) {
 	var err error
 	b.replays, err = replay.New(slow, nil)
 	require.NoError(t, err)
-	pages, err := console.New(b.backend(), b.authorize, &console.Config{Timeout: 4 * time.Second})
+	pages, err := console.New(b.backend(), b.authorize, &console.Config{Timeout: 6 * time.Second})
 	require.NoError(t, err)
 	ask := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
