@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/internal/waittest"
 )
 
 // TestMain lets the tests' program play the roles of its children.
@@ -20,12 +22,13 @@ func TestMain(m *testing.M) {
 		return
 	}
 	countSyncsOnce() // before any test opens a database
-	os.Exit(m.Run())
+	os.Exit(waittest.Run(m, 3))
 }
 
 // The figures depend on the machine. But each event is committed and arrives, and its
 // cost was counted.
 func TestOrdinary(t *testing.T) {
+	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		f := ordinaryOnce(t, onPostgres)
