@@ -326,11 +326,12 @@ func (p *pair) restart(more ...string) {
 	p.consumer = p.consume(strings.TrimPrefix(p.consumer.base, "http://"), more...)
 }
 
-// between is before the server. It passes everything on, unless it has an answer of its own.
+// between is before the server. It passes everything on, except what it has answers of its
+// own to.
 type between struct {
 	*httptest.Server
 	pass http.Handler
-	own  atomic.Pointer[http.Handler]
+	own  atomic.Pointer[map[string]http.Handler] // by path
 }
 
 func newBetween(t *testing.T, base string) *between {
@@ -339,9 +340,11 @@ func newBetween(t *testing.T, base string) *between {
 	require.NoError(t, err)
 	b := &between{pass: httputil.NewSingleHostReverseProxy(to)}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if own := b.own.Load(); own != nil {
-			(*own).ServeHTTP(w, r)
-			return
+		if all := b.own.Load(); all != nil {
+			if own := (*all)[r.URL.Path]; own != nil {
+				own.ServeHTTP(w, r)
+				return
+			}
 		}
 		b.pass.ServeHTTP(w, r)
 	}))
@@ -355,33 +358,50 @@ func TestServerAway(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "-secret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
 	p.server.call(http.MethodPost, "/subscriptions", object{"url": p.consumer.base + "/webhooks"})
-	p.server.call(http.MethodPost, "/subscribers", object{"id": "sub_ada", "name": "Ada"})
+	cases := []struct {
+		id, why string
+		own     func(b *between) http.Handler
+	}{
+		{"sub_a", "nobody answers", func(*between) http.Handler {
+			return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		}},
+		{"sub_b", "somebody else's 404", func(*between) http.Handler { return http.NotFoundHandler() }},
+		{"sub_c", "the server's 404 about a path", func(b *between) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.URL.Path = "/api" + r.URL.Path
+				b.pass.ServeHTTP(w, r)
+			})
+		}},
+	}
+	for _, c := range cases {
+		p.server.call(http.MethodPost, "/subscribers", object{"id": c.id, "name": "Ada"})
+	}
 	// Its secret is not the server's: what does not verify is refused before.
 	eventually(t, "an attempt", func() bool { return p.attempted("401") })
 	require.Empty(t, p.copies())
 
 	b := newBetween(t, p.server.base)
 	p.restart("-server", b.URL)
-	p.consumer.says("applied subscriber.created sub_ada, version 1", 1)
-	for i, one := range []struct {
-		why string
-		own http.Handler
-	}{
-		{"nobody answers", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })},
-		{"somebody else's 404", http.NotFoundHandler()},
-		{"the server's 404 about a path", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.URL.Path = "/api" + r.URL.Path
-			b.pass.ServeHTTP(w, r)
-		})},
-	} {
-		before := p.copies()
-		b.own.Store(&one.own)
-		p.refuses(one.why, func() { p.server.call(http.MethodPatch, "/subscribers/sub_ada", object{"name": one.why}) })
-		require.Equal(t, before, p.copies(), one.why)
-		b.own.Store(nil)
-		p.consumer.says(fmt.Sprintf("applied subscriber.updated sub_ada, version %d", i+2), 1)
-		require.Equal(t, []string{fmt.Sprintf("sub_ada %s {} %d", one.why, i+2)}, p.copies())
+	own := map[string]http.Handler{}
+	for _, c := range cases {
+		p.consumer.says(fmt.Sprintf("applied subscriber.created %s, version 1", c.id), 1)
+		own["/subscribers/"+c.id] = c.own(b)
 	}
+	before := p.copies()
+	require.Len(t, before, len(cases))
+	b.own.Store(&own)
+	// Each event comes again some seconds after it was refused: they wait together.
+	for _, c := range cases {
+		p.refuses(c.why, func() { p.server.call(http.MethodPatch, "/subscribers/"+c.id, object{"name": c.why}) })
+		require.Equal(t, before, p.copies(), c.why)
+	}
+	b.own.Store(nil)
+	var after []string
+	for _, c := range cases {
+		p.consumer.says(fmt.Sprintf("applied subscriber.updated %s, version 2", c.id), 1)
+		after = append(after, fmt.Sprintf("%s %s {} 2", c.id, c.why))
+	}
+	require.Equal(t, after, p.copies())
 }
 
 // To a subscriber's token, another one looks as if it were deleted: its copy stays. The event
