@@ -4,7 +4,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/surehook/surehook/internal/waittest"
+	"github.com/surehook/surehook/internal/overlap"
 )
 
-func TestMain(m *testing.M) { os.Exit(waittest.Run(m, 8)) }
+func TestMain(m *testing.M) {
+	overlap.Tests(8)
+	os.Exit(m.Run())
+}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/internal/waittest"
+	"github.com/surehook/surehook/internal/overlap"
 )
 
 // TestMain lets the tests' program play the roles of its children.
@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	countSyncsOnce() // before any test opens a database
-	os.Exit(waittest.Run(m, 3))
+	overlap.Tests(3)
+	os.Exit(m.Run())
 }
 
 // The figures depend on the machine. But each event is committed and arrives, and its
