@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/surehook/surehook/internal/overlap"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/waiting"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	waiting.Overlap()
+	overlap.Tests(4)
 	code := m.Run()
 	shared.drop()
 	os.Exit(code)

@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/surehook/surehook/internal/overlap"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/waiting"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/internal/takeovertest"
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		return sqlite.New(db, nil)
 	})
 	pgtest.TempInMemory()
-	waiting.Overlap()
+	overlap.Tests(4)
 	os.Exit(m.Run())
 }
 

@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/overlap"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/internal/proof/crash"
 	"github.com/surehook/surehook/internal/race"
-	"github.com/surehook/surehook/internal/waiting"
 )
 
 func TestMain(m *testing.M) {
 	crash.Child()
-	waiting.Overlap()
+	overlap.Tests(4)
 	os.Exit(m.Run())
 }
 

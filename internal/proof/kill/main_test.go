@@ -18,8 +18,8 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/killtest"
+	"github.com/surehook/surehook/internal/overlap"
 	"github.com/surehook/surehook/internal/pgtest"
-	"github.com/surehook/surehook/internal/waiting"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/signing"
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		dedupOnSQLite, dedupOnPostgres, receiving, takingOnSQLite, takingOnPostgres, catchingUp, repairingOnSQLite, repairingOnPostgres,
 		stepping, replayingOnSQLite, replayingOnPostgres, working, producingOnSQLite, producingOnPostgres, orderingOnSQLite, orderingOnPostgres,
 	)
-	waiting.Overlap()
+	overlap.Tests(4)
 	os.Exit(m.Run())
 }
 
