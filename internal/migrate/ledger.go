@@ -24,7 +24,9 @@ type Row interface {
 // as in a statement. If the table does not exist, no file was applied.
 func ReadPostgres(table, set string, row func(query string, args ...any) Row) (Ledger, error) {
 	return readLedger(
-		row(`SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'needs')`, table),
+		// to_regclass sees what was committed since the statement began. So both answers come from
+		// the columns.
+		row(`SELECT count(*) > 0, count(*) FILTER (WHERE attname = 'needs') > 0 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0`, table),
 		func() Row {
 			return row(`SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM surehook_migrations WHERE set_name = $1`, set)
 		})

@@ -149,6 +149,24 @@ func TestPostgresManyStartAtOnce(t *testing.T) {
 	require.Equal(t, 5, number(t, db, "SELECT count(*) FROM "+schema+".surehook_migrations"))
 }
 
+// PostgreSQL knows the names of tables by what is committed now, and reads its catalogs by the
+// statement's snapshot. Tables that come in between are not there yet, and not old ones.
+func TestPostgresLedgerComesWhileItIsRead(t *testing.T) {
+	db, ctx := openPostgres(t), t.Context()
+	schema := pgtest.Schema(t, db)
+	before, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	require.NoError(t, err)
+	defer before.Rollback()
+	_, err = before.ExecContext(ctx, "SELECT 1 FROM pg_class LIMIT 1") // takes the snapshot
+	require.NoError(t, err)
+	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", set(1)))
+	l, err := migrate.ReadPostgres(schema+".surehook_migrations", "one", func(query string, args ...any) migrate.Row {
+		return before.QueryRowContext(ctx, query, args...)
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, l.Fits(set(1)), "is missing: call Migrate before")
+}
+
 func TestPostgresWaitsForOthersAndNotForEver(t *testing.T) {
 	db, ctx := openPostgres(t), t.Context()
 	schema := pgtest.Schema(t, db)
