@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,38 +115,6 @@ func TestServersReadTimeoutStays(t *testing.T) {
 	a, err := newSender(t).Request(newEvent(1)).Slow(5*time.Millisecond).Post(t.Context(), srv.URL)
 	require.NoError(t, err)
 	require.Equal(t, 408, a.Status)
-}
-
-// The deadline of one request ends neither the next request on its connection nor the work
-// on the same request.
-func TestDeadlineIsCleared(t *testing.T) {
-	t.Parallel()
-	b, _ := onSQLite(t)
-	const timeout = time.Second // the transaction must end in that time
-	var remote sync.Map
-	conns := 0
-	inner := b.receiver(t, &receiver.Config{Timeout: timeout}).Handler(receiver.State(b.effect))
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, seen := remote.LoadOrStore(r.RemoteAddr, true); !seen {
-			conns++
-		}
-		inner.ServeHTTP(w, r)
-		if r.Header.Get("X-Linger") != "" {
-			select {
-			case <-r.Context().Done():
-				t.Error("the request ended with the deadline of its body")
-			case <-time.After(timeout * 11 / 10):
-			}
-		}
-	}))
-	defer srv.Close()
-	snd := newSender(t)
-	for v := range int64(2) {
-		a, err := snd.Request(newEvent(v+1)).Header("X-Linger", "1").Post(t.Context(), srv.URL)
-		require.NoError(t, err)
-		require.Equal(t, receiver.Applied, a.Result)
-	}
-	require.Equal(t, 1, conns)
 }
 
 // No deadline outlives the body, with any ResponseWriter.
