@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// HurryPostgres makes migrations wait for a lock for so long and try so often, until the test
-// ends.
+// HurryPostgres sets how long a migration waits for a lock, and how often it tries. Its
+// pauses are a millisecond. When the test ends, the settings are as before.
 func HurryPostgres(t *testing.T, lock time.Duration, tries int) {
 	before := patience
 	t.Cleanup(func() { patience = before })

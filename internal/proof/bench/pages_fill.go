@@ -116,8 +116,8 @@ func registerPages(ctx context.Context, p *place[pgx.Tx]) error {
 	})
 }
 
-// fillPages fills an empty database with n deliveries, a table at a time. Subscriptions get
-// the hours of so many days: see pagesFigures. It calls told after each table.
+// fillPages fills an empty database with n deliveries, a table at a time. Each subscription
+// gets hourly figures of the last days: see pagesFigures. It calls told after each table.
 func fillPages(ctx context.Context, p *place[pgx.Tx], n, days int, told func(what string)) error {
 	if err := registerPages(ctx, p); err != nil {
 		return err

@@ -116,10 +116,10 @@ func TestAttemptBeforeItsTime(t *testing.T) {
 		of      dispatch.Claimed
 		early   bool
 	}{
-		"a claim that met it":   {30 * time.Second, dispatch.Claimed{Number: 2}, false},
-		"a claim of before it":  {0, dispatch.Claimed{Number: 2}, true},
-		"of another attempt":    {30 * time.Second, dispatch.Claimed{Number: 1}, true},
-		"of another subscriber": {30 * time.Second, dispatch.Claimed{Number: 2, Target: &dispatch.Target{Subscription: "wsub_2"}}, true},
+		"a claim that met it":     {30 * time.Second, dispatch.Claimed{Number: 2}, false},
+		"a claim of before it":    {0, dispatch.Claimed{Number: 2}, true},
+		"of another attempt":      {30 * time.Second, dispatch.Claimed{Number: 1}, true},
+		"of another subscription": {30 * time.Second, dispatch.Claimed{Number: 2, Target: &dispatch.Target{Subscription: "wsub_2"}}, true},
 	} {
 		c := witnessed(t)
 		s := &slot{name: "a", resumes: []span{{from: resumed, to: resumed}}}
