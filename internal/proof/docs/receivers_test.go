@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/surehook/surehook/internal/servertest"
 	"github.com/surehook/surehook/receiver/receivertest"
@@ -50,13 +51,19 @@ var receivers = map[string]struct {
 	}},
 }
 
-// rack stands in for Puma: it serves a Rack application, one request at a time.
+// rack stands in for Puma: it serves a Rack application, in one process or in WORKERS, each
+// of which takes one request at a time. No file may have more than LARGEST_FILE bytes.
 const rack = `
 require 'socket'
 require 'stringio'
 def run(app) = $app = app
 load ARGV.fetch(0)
 server = TCPServer.new('127.0.0.1', Integer(ENV.fetch('PORT')))
+if ENV['LARGEST_FILE']
+  trap('XFSZ', 'IGNORE')
+  Process.setrlimit(:FSIZE, Integer(ENV['LARGEST_FILE']))
+end
+(Integer(ENV.fetch('WORKERS', '1')) - 1).times { fork or break }
 loop do
   client = server.accept
   line = client.gets or next client.close
@@ -316,6 +323,56 @@ func TestReceiversRefuseToStart(t *testing.T) {
 				require.Contains(t, string(out), "WEBHOOK_SECRETS must have a whole secret")
 			})
 		}
+	}
+}
+
+// A full disk fails the event that finds it, and leaves those before it.
+func TestRubyReceiverOnAFullDisk(t *testing.T) {
+	t.Setenv("LARGEST_FILE", "4096")
+	secret := signing.GenerateSecret()
+	f := startReceiver(t, "config.ru", secret)
+	first, firstBody := invoice(1)
+	status, text := f.post(first, firstBody, time.Now(), nil, secret)
+	require.Equal(t, http.StatusOK, status, text)
+	for version := int64(2); status == http.StatusOK; version++ {
+		require.Less(t, version, int64(1000), "the disk is not full")
+		id, body := invoice(version)
+		status, text = f.post(id, body, time.Now(), nil, secret)
+	}
+	require.Equal(t, http.StatusInternalServerError, status, text)
+	status, text = f.post(first, firstBody, time.Now(), nil, secret)
+	require.Equal(t, http.StatusOK, status, text)
+	require.Equal(t, "duplicate", text)
+}
+
+// Several processes, as Puma's workers are, take one event after the other.
+func TestRubyReceiverInSeveralProcesses(t *testing.T) {
+	t.Setenv("WORKERS", "4")
+	secret := signing.GenerateSecret()
+	f := startReceiver(t, "config.ru", secret)
+	type event struct {
+		id   string
+		body []byte
+	}
+	var events []event
+	for version := range int64(200) {
+		id, body := invoice(version + 1)
+		events = append(events, event{id, body})
+	}
+	for _, results := range [][]string{{"applied", "stale"}, {"duplicate"}} {
+		var all errgroup.Group
+		all.SetLimit(8)
+		for _, ev := range events {
+			headers := f.signed(ev.id, ev.body, time.Now(), secret)
+			all.Go(func() error {
+				_, text, err := f.send(headers, ev.body)
+				if err == nil && !slices.Contains(results, text) {
+					err = fmt.Errorf("%q is none of %q", text, results)
+				}
+				return err
+			})
+		}
+		require.NoError(t, all.Wait())
 	}
 }
 
