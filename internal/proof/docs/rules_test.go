@@ -23,7 +23,7 @@ func TestEveryBlock(t *testing.T) {
 		case "sh":
 			checkShell(t, b)
 		case "python", "js", "php", "ruby": // TestReceiversWithoutGo, TestVectorProgram, TestSyntax
-		case "sql": // TestSQL
+		case "sql": // TestSQL, and TestMySQL of internal/proof/mysql
 		case "yaml": // TestRulesOfThePage of internal/proof/telemetry
 			require.Equal(t, "docs/alerts.md", b.page, "%s: no other page's YAML is checked", b)
 		case "json":
@@ -111,7 +111,7 @@ func TestSyntax(t *testing.T) {
 }
 
 // The statements of a page run, in their order, on PostgreSQL. Those of operating.md have
-// a test of their own, with roles.
+// a test of their own, with roles, and those for MySQL are tried in internal/proof/mysql.
 func TestSQL(t *testing.T) {
 	for _, page := range pages(t) {
 		if page == operating {
@@ -119,7 +119,7 @@ func TestSQL(t *testing.T) {
 		}
 		var statements []block
 		for _, b := range blocks(t) {
-			if b.page == page && b.lang == "sql" {
+			if b.page == page && b.lang == "sql" && !strings.HasSuffix(b.about, ".mysql.sql") {
 				statements = append(statements, b)
 			}
 		}

@@ -31,7 +31,7 @@ func TestMySQL(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, server){
 		"store": testStore, "lost transactions": testLostTransactions, "ended transactions": testEndedTransactions,
 		"migrations": testMigrations, "reapply by hand": testReapplyByHand, "rows that are read": testRowsRead,
-		"receiver": testReceiver, "kills": testKills,
+		"receiver": testReceiver, "kills": testKills, "page for other languages": testPage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
