@@ -68,8 +68,9 @@ type Config struct {
 	// Logger gets one record for each request. Its level is Debug if the event was taken, and
 	// Info if it was stale and therefore skipped, or is being applied already. It is Warn if
 	// the event was not taken, and Error if it became a dead letter or if the fault is on
-	// this side (500). It is never given a body, a header or a secret. Defaults to
-	// slog.Default(), looked up at each use.
+	// this side (500, and what a handler under WrapState has refused with whatever status).
+	// It is never given a body, a header or a secret. Defaults to slog.Default(), looked up
+	// at each use.
 	Logger *slog.Logger
 
 	// NoDiagnosis turns off the search for the probable mistake behind a request that was

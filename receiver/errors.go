@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -88,7 +89,8 @@ func (e *Error) Permanent() bool {
 	}
 }
 
-// Status is the HTTP status that the error is answered with.
+// Status is the HTTP status that the error is answered with. Under [Receiver.WrapState] it is
+// the handler's own.
 func (e *Error) Status() int {
 	switch e.Reason {
 	case ReasonHeader, ReasonTruncated, ReasonDecode, ReasonIDMismatch:
@@ -108,13 +110,18 @@ func (e *Error) Status() int {
 	case ReasonUnknownType:
 		return http.StatusNotImplemented
 	default:
+		var own statusError
+		if e.Reason == ReasonApply && errors.As(e.Err, &own) {
+			return int(own)
+		}
 		return http.StatusInternalServerError
 	}
 }
 
-// RetryAfter is how long the sender is asked to wait, at every 503. It is 0 otherwise.
+// RetryAfter is how long the sender is asked to wait, at every 503. It is 0 otherwise, and
+// where a handler under [Receiver.WrapState] has chosen the status: its header says it.
 func (e *Error) RetryAfter() time.Duration {
-	if e.Status() == http.StatusServiceUnavailable {
+	if e.Status() == http.StatusServiceUnavailable && e.Reason != ReasonApply {
 		return retryAfter
 	}
 	return 0

@@ -114,7 +114,7 @@ func objectAttrs(ev Event) []slog.Attr {
 // applying right now: nothing is wrong with that.
 func (e *Error) level() slog.Level {
 	switch {
-	case e.Status() == http.StatusInternalServerError:
+	case e.Status() == http.StatusInternalServerError, e.Reason == ReasonApply: // whatever status a wrapped handler has chosen
 		return slog.LevelError
 	case e.Reason == ReasonInWork:
 		return slog.LevelInfo

@@ -14,8 +14,10 @@ import (
 //	gorm: func(ctx context.Context, fn func(*gorm.DB) error) error { return db.WithContext(ctx).Transaction(fn) }
 //	pgx:  func(ctx context.Context, fn func(pgx.Tx) error) error { return pgx.BeginFunc(ctx, pool, fn) }
 //
-// The InTx of dedup/postgres begins a transaction of pgx with its first statement, so
-// that the marker costs no trip of its own.
+// The InTx of dedup/postgres begins a transaction of pgx with its first statement, so that
+// the marker costs no trip of its own. On PostgreSQL it also notices that fn has ended the
+// transaction by a statement such as ROLLBACK. These two do not, and the event would be
+// answered as applied.
 type InTx[Tx any] func(ctx context.Context, fn func(Tx) error) error
 
 // SQL is the InTx of a *sql.DB; opts may be nil. The transaction ends with ctx.

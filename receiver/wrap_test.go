@@ -1,8 +1,12 @@
 package receiver_test
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,6 +37,7 @@ func TestWrap(t *testing.T) {
 		}, 302, "", "b", false},
 		{"400", func(w http.ResponseWriter) { http.Error(w, "no", 400) }, 400, "no\n", "", false},
 		{"500", func(w http.ResponseWriter) { w.WriteHeader(500) }, 500, "", "", false},
+		{"503", func(w http.ResponseWriter) { w.WriteHeader(503) }, 503, "", "", false},
 		{"no status at all", func(w http.ResponseWriter) { w.WriteHeader(1000) }, 500, "", "", false},
 		{"too much", func(w http.ResponseWriter) {
 			n, err := w.Write(make([]byte, 64<<10))
@@ -47,7 +52,12 @@ func TestWrap(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, _ := onSQLite(t)
-			rcv := b.receiver(t, nil)
+			var failed *receiver.Error
+			var log bytes.Buffer
+			rcv := b.receiver(t, &receiver.Config{
+				Hooks:  receiver.Hooks{Failed: func(_ context.Context, _ receiver.Event, err *receiver.Error) { failed = err }},
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
 			ev := newEvent(1)
 			req := newSender(t).Request(ev).Chunked()
 			h := rcv.WrapState(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,6 +80,11 @@ func TestWrap(t *testing.T) {
 				require.Equal(t, `{"result":"duplicate"}`, string(req.Serve(h).Body))
 			} else {
 				require.Zero(t, b.rows(t))
+				require.Equal(t, c.status, failed.Status())
+				require.Zero(t, failed.RetryAfter())
+				require.Empty(t, a.Header.Get("Retry-After"))
+				require.Contains(t, log.String(), fmt.Sprintf("level=ERROR msg=\"receiver: event not applied\" event_id=%s", ev.ID))
+				require.Contains(t, log.String(), fmt.Sprintf("status=%d", c.status))
 			}
 		})
 	}

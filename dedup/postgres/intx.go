@@ -20,8 +20,9 @@ import (
 //
 // The transaction is committed if fn returns nil. It is rolled back if fn panics, or
 // returns an error, which InTx then returns. If fn has ended it by itself, with a statement
-// such as ROLLBACK, no further statement is run, and the error matches pgx.ErrTxClosed. If fn
-// begins with large objects, CopyFrom, Prepare, a nested transaction or an Exec without
+// such as ROLLBACK, no further statement is run, and the error matches pgx.ErrTxClosed. One
+// that begins another transaction at once goes unnoticed: COMMIT or ROLLBACK with AND CHAIN.
+// If fn begins with large objects, CopyFrom, Prepare, a nested transaction or an Exec without
 // arguments, the begin takes a trip of its own.
 func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn func(pgx.Tx) error) error {
 	return pgtx.InTx(pool, opts)
@@ -32,7 +33,8 @@ func InTx(pool *pgxpool.Pool, opts pgx.TxOptions) func(ctx context.Context, fn f
 // its transaction by a statement such as ROLLBACK. For PostgreSQL only warns at the commit
 // then, and the event would be answered as applied. InTxSQL commits nothing in that case,
 // and its error matches sql.ErrTxDone. With pgx's driver (stdlib) it knows by itself; with
-// another one it asks the server before each commit, which costs a trip.
+// another one it asks the server before each commit, which costs a trip. It does not notice
+// if fn has begun another transaction by a statement, such as BEGIN after ROLLBACK.
 //
 // opts may be nil. The transaction ends with ctx. With a nil db it is nil, which receiver.New
 // refuses.

@@ -1,0 +1,18 @@
+package block
+
+import (
+	"context"
+	"net/http"
+	"os"
+
+	"github.com/surehook/surehook"
+	"github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/receiver"
+)
+
+var put func(ctx context.Context, id string, body []byte) error
+
+func block() error {
+	// BLOCK
+	return nil
+}
