@@ -17,6 +17,7 @@ type bodies struct {
 type heldBody struct {
 	body []byte
 	uses int
+	by   *subscriberSlots // that held it first
 }
 
 // bodyOf is the key of a delivery's body.
@@ -27,16 +28,17 @@ func bodyOf(c *Claimed) DeliveryKey {
 	return DeliveryKey{Event: c.Key.Event}
 }
 
-// hold counts a delivery, and returns the body that it shares with others.
-func (b *bodies) hold(of DeliveryKey, body []byte) *heldBody {
+// hold counts a delivery of a subscriber, and returns the body that it shares with others.
+func (b *bodies) hold(of DeliveryKey, body []byte, by *subscriberSlots) *heldBody {
 	h := b.by[of]
 	if h == nil {
 		if b.by == nil {
 			b.by = map[DeliveryKey]*heldBody{}
 		}
-		h = &heldBody{body: body}
+		h = &heldBody{body: body, by: by}
 		b.by[of] = h
 		b.bytes += int64(len(body))
+		by.bytes += int64(len(body))
 	}
 	h.uses++
 	return h
@@ -47,6 +49,7 @@ func (b *bodies) release(of DeliveryKey, h *heldBody) {
 	if h.uses--; h.uses == 0 {
 		delete(b.by, of)
 		b.bytes -= int64(len(h.body))
+		h.by.bytes -= int64(len(h.body))
 	}
 }
 

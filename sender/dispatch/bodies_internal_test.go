@@ -22,9 +22,9 @@ func TestSlotsCountBodies(t *testing.T) {
 	s.cfg.bodyBytes = 100
 	first, second := bodied(7, 1, sender.LaneProven, 60), bodied(7, 2, sender.LaneProven, 60)
 	s.add(first)
-	require.EqualValues(t, 40, s.claim().Bytes)
+	require.EqualValues(t, 20, s.claim().Bytes, "half of what is left")
 	s.add(second)
-	require.EqualValues(t, 40, s.claim().Bytes)
+	require.EqualValues(t, 20, s.claim().Bytes)
 	require.Same(t, &first.Body[0], &second.Body[0], "they share it")
 	s.add(bodied(8, 3, sender.LaneProven, 60))
 	p := s.claim()
@@ -36,7 +36,7 @@ func TestSlotsCountBodies(t *testing.T) {
 	require.Zero(t, s.claim().Lanes[sender.LaneProven].Slots, "the other one still needs it")
 	s.slowed(second)
 	s.finished(second, sender.ClassTimeout, 2, 1)
-	require.EqualValues(t, 40, s.claim().Bytes)
+	require.EqualValues(t, 20, s.claim().Bytes)
 	require.NotZero(t, s.claim().Lanes[sender.LaneProven].Slots)
 }
 
@@ -46,8 +46,42 @@ func TestSlotsBodiesOfSlowOnes(t *testing.T) {
 	s.cfg.bodyBytes = 100
 	s.add(bodied(1, 1, sender.LaneProbation, 60))
 	p := s.claim()
-	require.EqualValues(t, 40, p.Bytes)
+	require.EqualValues(t, 20, p.Bytes)
 	require.Zero(t, p.Lanes[sender.LaneProbation].Slots)
 	require.NotZero(t, p.Lanes[sender.LaneNew].Slots)
 	require.NotZero(t, p.Lanes[sender.LaneProven].Slots)
+}
+
+// A subscriber gets half of the room for bodies that the others leave, in however many
+// claims and subscriptions.
+func TestSlotsBodiesOfASubscriber(t *testing.T) {
+	s := testSlots()
+	s.cfg.bodyBytes = 100
+	held := func(event, subscription, subscriber int64, size int) {
+		a := bodied(event, subscription, sender.LaneProven, size)
+		a.Target.SubscriberNumber = subscriber
+		s.add(a)
+	}
+	barred := func(subscriber int64) bool {
+		for _, l := range s.claim().Lanes {
+			if room, ok := l.SubscriberRoom[subscriber]; !ok || room > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	held(1, 11, 1, 30)
+	require.False(t, barred(1))
+	held(2, 12, 1, 20)
+	require.True(t, barred(1), "it has half")
+	held(1, 21, 2, 30)
+	require.False(t, barred(2), "the body that it shares counts for the first")
+	held(3, 21, 2, 25)
+	require.True(t, barred(2), "and it half of the rest")
+	require.EqualValues(t, 13, s.claim().Bytes)
+	require.NotZero(t, s.claim().Lanes[sender.LaneProven].Slots, "there is room for a third one")
+	for _, a := range s.takeQueues(true) {
+		s.forget(a)
+	}
+	require.Empty(t, s.claim().Lanes[sender.LaneProven].SubscriberRoom)
 }

@@ -36,7 +36,10 @@ type Config struct {
 
 	// Slots is how many attempts may be on the wire at a time. The default is
 	// 256. An eighth of them is for new subscriptions, and another eighth is for slow and
-	// failing ones.
+	// failing ones. Of each part, and of the rest, one subscriber gets at most half. An
+	// attempt that takes longer than Policy.FastAnswer leaves its slot to others. So up to
+	// twice as many attempts can be on the wire, of which one subscriber gets at most half
+	// of what the others leave.
 	Slots int
 
 	// PerSubscription is how many slots one subscription can earn by answering fast. The
@@ -47,8 +50,9 @@ type Config struct {
 
 	// BodyBytes bounds the memory, in bytes, for the bodies of events whose deliveries wait
 	// for their attempt or are on the wire. The deliveries of an event share its body.
-	// Deliveries beyond the bound stay in the database until there is room. One body that
-	// is larger than the room left may exceed the bound. The default is 64 MiB.
+	// Deliveries beyond the bound stay in the database until there is room. One subscriber
+	// gets about half of the room that the others leave. One body that is larger than the
+	// room left may exceed the bound. The default is 64 MiB.
 	BodyBytes int64
 
 	// Lease is how long a claim holds at most. The default is 60 s; it must be at least

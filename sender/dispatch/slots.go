@@ -21,7 +21,9 @@ import (
 //   - Each lane has its own places on the wire, so that new subscriptions, and slow and
 //     failing ones, leave room for the rest.
 //   - A subscriber gets at most half of a lane's places, so that a subscriber whose
-//     endpoints all stall leaves room for the others.
+//     endpoints all stall leaves room for the others. Of all attempts that may be on the
+//     wire, and of the memory for bodies, it gets at most half of what the others leave.
+//   - Subscribers take turns, and each subscriber's subscriptions do.
 //   - A subscription starts with few places, and earns one more with each fast answer while
 //     it could use it, up to a maximum. A failure halves them, and a slow answer leaves one.
 //   - A subscription's own Settings.MaxInFlight bounds its places further.
@@ -32,8 +34,8 @@ import (
 //     probation lane's account, and stays on the wire. So a proven endpoint that begins to
 //     hang gives its places back after that time, and not only after the attempt's timeout.
 //   - The last eighth of the proven lane's places, and of the deliveries that may be held
-//     for them, is for subscriptions that use none of them, because the subscriptions at
-//     work may all become slow together.
+//     for them, is for subscribers that use none of them, because the subscribers at work
+//     may all become slow together.
 //   - The dispatcher claims more deliveries for proven subscriptions than they have places,
 //     so that the wire does not idle while the database works.
 //   - First attempts about one object are made one after the other, in the order in which
@@ -41,7 +43,8 @@ import (
 type slots struct {
 	cfg  slotsConfig
 	lane [sender.Lanes]laneSlots
-	subs map[int64]*subSlots // by subscription number
+	subs map[int64]*subSlots        // by subscription number
+	by   map[int64]*subscriberSlots // by subscriber number
 	wire int
 	held int
 	body bodies // of the held deliveries
@@ -66,16 +69,13 @@ type slotsConfig struct {
 type laneSlots struct {
 	wire  int
 	held  int
-	bytes int64                     // of the bodies of held deliveries; a shared body counts for each of them
-	by    map[int64]subscriberSlots // by subscriber number
-	ready []*subSlots               // subscriptions with queued deliveries, in the order of their turns
+	bytes int64              // of the bodies of held deliveries; a shared body counts for each of them
+	ready []*subscriberSlots // subscribers with queued deliveries, in the order of their turns
 }
-
-type subscriberSlots struct{ wire, held int }
 
 type subSlots struct {
 	number     int64
-	subscriber int64
+	subscriber *subscriberSlots
 	lane       sender.Lane
 	places     int
 	most       int // the places that it can earn
@@ -84,7 +84,7 @@ type subSlots struct {
 	unrecorded int        // results that the lane in the database does not take into account yet
 	queue      []*attempt // in the order of the claims
 	behind     int        // deliveries that are held, but neither queued nor on the wire: see chain
-	ready      bool       // in its lane's ready list
+	ready      bool       // in the ready list of its subscriber in its lane
 	used       int64      // the age at which it last got a delivery
 	failures   int        // in a row
 	probation  probation
@@ -126,20 +126,16 @@ var probePlaces = [sender.Lanes]int{sender.LaneNew: 1, sender.LaneProven: 2, sen
 
 const mostProbes = 4
 
-// idleShare: one part in this many of the proven lane is for subscriptions that use none of
+// idleShare: one part in this many of the proven lane is for subscribers that use none of
 // it.
 const idleShare = 8
 
-// mostHolding is the largest number of subscriptions with held deliveries for which share
+// mostHolding is the largest number of subscribers with held deliveries for which share
 // still bars each of them from a claim.
 const mostHolding = 256
 
 func newSlots(cfg slotsConfig) *slots {
-	s := &slots{cfg: cfg, subs: map[int64]*subSlots{}, chains: map[chain]*attempt{}, seed: maphash.MakeSeed()}
-	for l := range s.lane {
-		s.lane[l].by = map[int64]subscriberSlots{}
-	}
-	return s
+	return &slots{cfg: cfg, subs: map[int64]*subSlots{}, by: map[int64]*subscriberSlots{}, chains: map[chain]*attempt{}, seed: maphash.MakeSeed()}
 }
 
 // add puts a claimed delivery into its subscription's queue, or behind the other deliveries
@@ -157,7 +153,7 @@ func (s *slots) take(a *attempt) {
 	t := a.Target
 	sub := s.subs[t.SubscriptionNo]
 	if sub == nil {
-		sub = &subSlots{number: t.SubscriptionNo, subscriber: t.SubscriberNumber, lane: t.Lane, places: s.first(t.Lane)}
+		sub = &subSlots{number: t.SubscriptionNo, subscriber: s.subscriber(t.SubscriberNumber), lane: t.Lane, places: s.first(t.Lane)}
 		s.subs[t.SubscriptionNo] = sub
 	}
 	if sub.held+sub.unrecorded == 0 && !sub.probation.holds(s.age) {
@@ -173,7 +169,7 @@ func (s *slots) take(a *attempt) {
 }
 
 // next puts a queued delivery on the wire and returns it, or nil if nothing may
-// go now. Subscriptions take turns.
+// go now. Subscribers take turns, and each subscriber's subscriptions do.
 func (s *slots) next() *attempt {
 	if s.full() {
 		return nil
@@ -184,15 +180,16 @@ func (s *slots) next() *attempt {
 			continue
 		}
 		idleOnly := lane.wire >= s.shared(l, s.places(l))
-		for i, sub := range lane.ready {
-			if sub.wire > 0 && idleOnly || sub.wire >= sub.places || lane.by[sub.subscriber].wire >= s.perSubscriber(l) {
+		for i, by := range lane.ready {
+			own := &by.lane[l]
+			if own.wire > 0 && idleOnly || own.wire >= s.perSubscriber(l) || s.fullFor(by) {
 				continue // it keeps its turn
 			}
-			a := sub.queue[0]
-			sub.queue = sub.queue[1:]
-			lane.ready = slices.Delete(lane.ready, i, i+1)
-			sub.ready = false
-			s.offer(sub)
+			j := slices.IndexFunc(own.ready, func(sub *subSlots) bool { return sub.wire < sub.places })
+			if j < 0 {
+				continue
+			}
+			a := s.serve(l, i, j)
 			if a.account == l {
 				s.count(a, 1, 0)
 				return a
@@ -322,20 +319,28 @@ func (s *slots) claim() ClaimParams {
 			Slots:           max(0, s.hold(l, s.places(l))-lane.held),
 			PerSubscriber:   s.hold(l, s.perSubscriber(l)),
 			PerSubscription: s.hold(l, s.first(l)),
-			SubscriberRoom:  make(map[int64]int, len(lane.by)),
+			SubscriberRoom:  map[int64]int{},
 		}
 		if s.full() {
 			p.Lanes[l].Slots = 0
 		}
-		for subscriber, n := range lane.by {
-			p.Lanes[l].SubscriberRoom[subscriber] = p.Lanes[l].PerSubscriber - n.held
-		}
 	}
-	var holding [sender.Lanes]int
 	for _, sub := range s.subs {
 		if sub.held+sub.unrecorded > 0 || sub.probation.holds(s.age) {
 			p.SubscriptionRoom[sub.number] = s.hold(sub.lane, sub.usable()) - sub.held
-			holding[sub.lane]++
+		}
+	}
+	var holding [sender.Lanes]int
+	for _, by := range s.by {
+		full := s.fullFor(by) || s.cfg.bodyBytes > 0 && s.body.bytes+by.bytes >= s.cfg.bodyBytes
+		for l := range p.Lanes {
+			switch room := p.Lanes[l].SubscriberRoom; {
+			case full:
+				room[by.number] = 0
+			case by.lane[l].held > 0:
+				room[by.number] = p.Lanes[l].PerSubscriber - by.lane[l].held
+				holding[l]++
+			}
 		}
 	}
 	s.share(&p, &holding)
@@ -349,6 +354,9 @@ func (s *slots) trim() {
 	for number, sub := range s.subs {
 		if sub.held+sub.unrecorded == 0 && sub.used < s.age && !sub.probation.remembered(s.age) {
 			delete(s.subs, number)
+			if sub.subscriber.subs--; sub.subscriber.subs == 0 {
+				delete(s.by, sub.subscriber.number)
+			}
 		}
 	}
 	s.age++
@@ -357,9 +365,9 @@ func (s *slots) trim() {
 // perSubscriber is how many of a lane's places one subscriber may take.
 func (s *slots) perSubscriber(l sender.Lane) int { return (s.places(l) + 1) / 2 }
 
-// share leaves the last slots of the proven lane to subscriptions that hold nothing. If
-// very many subscriptions hold deliveries, none of them holds many, and barring each of
-// them would only make the claim longer.
+// share leaves the last slots of the proven lane to subscribers that hold nothing. If very
+// many subscribers hold deliveries, none of them holds many, and barring each of them would
+// only make the claim longer.
 func (s *slots) share(p *ClaimParams, holding *[sender.Lanes]int) {
 	for i := range p.Lanes {
 		l, held := sender.Lane(i), s.lane[i].held
@@ -368,18 +376,17 @@ func (s *slots) share(p *ClaimParams, holding *[sender.Lanes]int) {
 		case held < shared:
 			p.Lanes[l].Slots = min(p.Lanes[l].Slots, shared-held)
 		case holding[l] <= mostHolding:
-			for _, sub := range s.subs {
-				if sub.lane == l && sub.held > 0 {
-					p.SubscriptionRoom[sub.number] = min(0, p.SubscriptionRoom[sub.number])
-				}
+			for number, room := range p.Lanes[l].SubscriberRoom {
+				p.Lanes[l].SubscriberRoom[number] = min(0, room)
 			}
 		}
 	}
 }
 
-// shared is how many of a lane's places are open to all of its subscriptions. The rest is
-// for subscriptions that have none, so that an idle subscription begins at once, however
-// many places the others have earned, and however long they keep them.
+// shared is how many of a lane's places are open to all subscribers. The rest is for those
+// that have none, so that an idle subscriber's delivery begins at once, however many places
+// the others have earned, however many subscriptions they have, and however long they keep
+// their places.
 func (s *slots) shared(l sender.Lane, all int) int {
 	if l != sender.LaneProven || s.probing {
 		return all
@@ -408,13 +415,14 @@ func (s *slots) mostOf(settings *sender.Settings) int {
 }
 
 // boundBytes bounds a claim by the memory for bodies, so that deliveries without room stay
-// in the database. A lane that is not proven may keep its bodies for long, so it claims
+// in the database. One claim gets half of the room that is left, because all of it may go to
+// one subscriber. A lane that is not proven may keep its bodies for long, so it claims
 // nothing while its bodies take more than half of the memory.
 func (s *slots) boundBytes(p *ClaimParams) {
 	if s.cfg.bodyBytes <= 0 {
 		return
 	}
-	p.Bytes = s.cfg.bodyBytes - s.body.bytes
+	p.Bytes = (s.cfg.bodyBytes - s.body.bytes + 1) / 2
 	for l := range p.Lanes {
 		if p.Bytes <= 0 || sender.Lane(l) != sender.LaneProven && s.lane[l].bytes > s.cfg.bodyBytes/2 {
 			p.Lanes[l].Slots = 0
@@ -435,6 +443,7 @@ func (s *slots) hold(l sender.Lane, places int) int {
 // count adds to the deliveries that an attempt's account has on the wire and holds.
 func (s *slots) count(a *attempt, wire, held int) {
 	lane, sub := &s.lane[a.account], a.sub
+	by := sub.subscriber
 	s.wire, s.held = s.wire+wire, s.held+held
 	lane.wire, lane.held = lane.wire+wire, lane.held+held
 	lane.bytes += int64(held) * int64(len(a.Body))
@@ -442,7 +451,7 @@ func (s *slots) count(a *attempt, wire, held int) {
 	case held > 0:
 		// Body is set only once: the attempt's goroutine reads it, and the attempt can be
 		// moved to another lane meanwhile.
-		a.held = s.body.hold(bodyOf(&a.Claimed), a.Body)
+		a.held = s.body.hold(bodyOf(&a.Claimed), a.Body, by)
 		if !a.shares {
 			a.Body, a.shares = a.held.body, true
 		}
@@ -451,49 +460,7 @@ func (s *slots) count(a *attempt, wire, held int) {
 		a.held = nil // the result may wait for a while, without the body
 	}
 	sub.wire, sub.held = sub.wire+wire, sub.held+held
-	by := lane.by[sub.subscriber]
-	by.wire, by.held = by.wire+wire, by.held+held
-	if by == (subscriberSlots{}) {
-		delete(lane.by, sub.subscriber)
-	} else {
-		lane.by[sub.subscriber] = by
-	}
-}
-
-// enqueue puts a delivery into the queue of its subscription, where it may go.
-func (s *slots) enqueue(a *attempt) {
-	sub := a.sub
-	i, _ := slices.BinarySearchFunc(sub.queue, a, byOrder)
-	sub.queue = slices.Insert(sub.queue, i, a)
-	s.offer(sub)
-}
-
-func (s *slots) offer(sub *subSlots) {
-	if !sub.ready && len(sub.queue) > 0 {
-		sub.ready = true
-		lane := &s.lane[sub.lane]
-		lane.ready = append(lane.ready, sub)
-	}
-}
-
-func (s *slots) withdraw(sub *subSlots) {
-	if !sub.ready {
-		return
-	}
-	sub.ready = false
-	lane := &s.lane[sub.lane]
-	for i, r := range lane.ready {
-		if r == sub {
-			lane.ready = append(lane.ready[:i], lane.ready[i+1:]...)
-			return
-		}
-	}
-}
-
-func (s *slots) move(sub *subSlots, to sender.Lane) {
-	if sub.lane != to {
-		s.withdraw(sub)
-		sub.lane = to
-		s.offer(sub)
-	}
+	by.wire += wire
+	by.lane[a.account].wire += wire
+	by.lane[a.account].held += held
 }

@@ -57,6 +57,60 @@ func TestSlotsSubscriberTakesHalfOfALane(t *testing.T) {
 	require.Len(t, drive(s), 1, "another subscriber finds a place")
 }
 
+// A subscriber gets half of what the others leave of the wire, slow attempts included, and
+// however fast its subscriptions begin to hang one after the other.
+func TestSlotsSubscriberTakesHalfOfTheWire(t *testing.T) {
+	s := testSlots()
+	hang := func(subscriber int64) (begun int) {
+		for n := range int64(200) {
+			s.add(claimed(1000*subscriber+n, subscriber, sender.LaneProven))
+		}
+		for wire := drive(s); len(wire) > 0; wire = drive(s) {
+			begun += len(wire)
+			for _, a := range wire {
+				s.slowed(a)
+			}
+		}
+		require.Zero(t, s.claim().Lanes[sender.LaneProven].SubscriberRoom[subscriber], "nothing more is claimed for it")
+		return begun
+	}
+	require.Equal(t, 64/2, hang(1))
+	require.Equal(t, 64/4, hang(2))
+	require.Equal(t, 64/8, hang(3))
+}
+
+// Subscribers take turns, however many subscriptions they have, and the last places are for
+// those that have none.
+func TestSlotsSubscribersTakeTurns(t *testing.T) {
+	s := testSlots()
+	for n := range int64(100) {
+		s.add(claimed(100+n, 1, sender.LaneProven))
+		s.add(claimed(200+n, 2, sender.LaneProven))
+	}
+	wire := drive(s)
+	require.Len(t, wire, 24-24/idleShare, "though most of the subscriptions have none")
+	third := claimed(300, 3, sender.LaneProven)
+	s.add(third)
+	require.Equal(t, []*attempt{third}, drive(s))
+
+	fourth := claimed(400, 4, sender.LaneNew)
+	for n := range int64(100) {
+		s.add(claimed(500+n, 5, sender.LaneNew))
+		s.add(claimed(600+n, 6, sender.LaneNew))
+	}
+	wire = drive(s)
+	require.Len(t, wire, 2)
+	s.add(fourth)
+	for _, a := range wire {
+		s.finished(a, sender.ClassStatus, time.Millisecond, time.Second)
+	}
+	wire = drive(s)
+	require.Len(t, wire, 2)
+	require.NotContains(t, wire, fourth)
+	s.finished(wire[0], sender.ClassStatus, time.Millisecond, time.Second)
+	require.Equal(t, []*attempt{fourth}, drive(s), "it waits for one turn of each of the others")
+}
+
 func TestSlotsSubscriptionsTakeTurns(t *testing.T) {
 	s := testSlots()
 	s.cfg.places[sender.LaneProven] = 4
@@ -127,7 +181,7 @@ func TestSlotsSparedSaysNothing(t *testing.T) {
 	require.Zero(t, s.subs[1].unrecorded)
 }
 
-// An idle subscription is claimed and begins at once, however much the subscriptions at
+// An idle subscriber is claimed for and begins at once, however much the subscribers at
 // work have earned and hold.
 func TestSlotsIdleOnesHaveRoom(t *testing.T) {
 	s := testSlots()
@@ -147,9 +201,9 @@ func TestSlotsIdleOnesHaveRoom(t *testing.T) {
 	p := s.claim()
 	require.Equal(t, 4*24-shared, p.Lanes[sender.LaneProven].Slots)
 	for sub := int64(1); sub <= 8; sub++ {
-		require.Equal(t, 0, p.SubscriptionRoom[sub], "it holds something")
+		require.Equal(t, 0, p.Lanes[sender.LaneProven].SubscriberRoom[sub], "it holds something")
 	}
-	require.NotContains(t, p.SubscriptionRoom, int64(9))
+	require.NotContains(t, p.Lanes[sender.LaneProven].SubscriberRoom, int64(9))
 
 	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
 	require.Len(t, drive(s), 1, "those at work go on with what is theirs")
@@ -391,13 +445,20 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 		}
 		require.Zero(t, s.held)
 		require.Zero(t, s.wire)
-		for l := range s.lane {
-			require.Empty(t, s.lane[l].by)
+		for _, by := range s.by {
+			require.Zero(t, by.wire)
+			require.Zero(t, by.bytes)
+			for _, own := range by.lane {
+				require.Zero(t, own.wire)
+				require.Zero(t, own.held)
+				require.Empty(t, own.ready)
+			}
 		}
 		for range probationMost + probationSoon + 2 {
 			s.trim()
 		}
 		require.Empty(t, s.subs, "nothing is remembered of those with nothing to do")
+		require.Empty(t, s.by)
 	}
 }
 

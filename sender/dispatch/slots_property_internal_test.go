@@ -38,8 +38,10 @@ func TestPropertySlotsAreSharedFairly(t *testing.T) {
 				}
 				for _, sub := range s.subs {
 					lane := &s.lane[sub.lane]
-					could := len(sub.queue) > 0 && !s.full() && sub.wire < sub.places &&
-						lane.wire < s.places(sub.lane) && lane.by[sub.subscriber].wire < s.perSubscriber(sub.lane)
+					own := sub.subscriber.lane[sub.lane].wire
+					could := len(sub.queue) > 0 && !s.fullFor(sub.subscriber) && sub.wire < sub.places &&
+						lane.wire < s.places(sub.lane) && own < s.perSubscriber(sub.lane) &&
+						(own == 0 || lane.wire < s.shared(sub.lane, s.places(sub.lane)))
 					require.False(t, could, "subscription %d waits, and could go", sub.number)
 				}
 			},
@@ -94,14 +96,14 @@ func TestPropertySlotsAreSharedFairly(t *testing.T) {
 				for l := range s.lane {
 					require.Equal(t, onWire[l], s.lane[l].wire, "lane %d", l)
 					require.Equal(t, held[l], s.lane[l].held, "lane %d", l)
-					by := map[int64]int{}
+					by := map[*subscriberSlots]int{}
 					for _, a := range wire {
 						if int(a.account) == l && !a.slow {
 							by[a.sub.subscriber]++
 						}
 					}
 					for subscriber, n := range by {
-						require.LessOrEqual(t, n, s.perSubscriber(sender.Lane(l)), "subscriber %d in lane %d", subscriber, l)
+						require.LessOrEqual(t, n, s.perSubscriber(sender.Lane(l)), "subscriber %d in lane %d", subscriber.number, l)
 					}
 					require.LessOrEqual(t, onWire[l]-slow, s.places(sender.Lane(l)), "lane %d", l)
 				}
