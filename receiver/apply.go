@@ -14,13 +14,13 @@ import (
 //
 //nolint:staticcheck // ST1008: cause is a part of the result and no failure
 func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, todo order[Tx]) (res Result, cause error, failure *Error) {
-	r.missRun(ctx)
 	ctx, cancel := background(ctx, deadline)
 	defer cancel()
 	if todo.record != nil {
 		res, failure = r.record(ctx, ev, todo.record)
 		return res, nil, failure
 	}
+	r.missRun(ctx)
 	asked := todo.work.find(ev.Type)
 	if err := asked.check(); err != nil {
 		return "", nil, fail(ReasonApply, err)

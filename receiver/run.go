@@ -20,7 +20,8 @@ const (
 // transaction of its own. Several processes may run.
 //
 // Without Run markers stay for ever, unless something else removes them. A receiver that
-// has taken events for more than an hour without Run says so in the log, once.
+// has taken events for more than an hour without Run says so in the log, once, unless it only
+// records them (RecordHandler): that makes no markers.
 func (r *Receiver[Tx]) Run(ctx context.Context) error {
 	r.pruning.ran.Store(true)
 	for {
@@ -46,7 +47,7 @@ type pruning struct {
 	since atomic.Int64 // when the first event came, in ns since 1970; 0: none has
 }
 
-// missRun reports once that nobody has called Run. Each event asks.
+// missRun reports once that nobody has called Run. Each event asks that may leave a marker.
 func (r *Receiver[Tx]) missRun(ctx context.Context) {
 	p := &r.pruning
 	if p.ran.Load() {

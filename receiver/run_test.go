@@ -59,14 +59,18 @@ func TestRunRemovesOldMarkers(t *testing.T) {
 	})
 }
 
-// A receiver that nobody prunes says so once, after an hour.
+// A receiver that nobody prunes says so once, after an hour. One that only records leaves
+// no markers.
 func TestMissingRunIsReported(t *testing.T) {
-	for _, runs := range []bool{false, true} {
+	for _, a := range []struct{ runs, records bool }{{false, false}, {true, false}, {false, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			b, log := onMemory(), new(buffer)
 			rcv := b.receiver(t, &receiver.Config{Logger: log.logger()})
 			h, snd := rcv.Handler(receiver.State(b.effect)), newSender(t)
-			if runs {
+			if a.records {
+				h = rcv.RecordHandler(func(context.Context, *memory.Tx, receiver.Event) (fresh bool, err error) { return true, nil })
+			}
+			if a.runs {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				require.NoError(t, rcv.Run(ctx))
@@ -79,7 +83,7 @@ func TestMissingRunIsReported(t *testing.T) {
 			}{{0, 0}, {time.Hour, 0}, {time.Second, 1}, {5 * time.Hour, 1}} {
 				time.Sleep(c.after)
 				require.Equal(t, 200, snd.Request(newEvent(1)).Serve(h).Status)
-				if runs {
+				if a.runs || a.records {
 					c.times = 0
 				}
 				require.Equal(t, c.times, strings.Count(log.String(), said), c.after)

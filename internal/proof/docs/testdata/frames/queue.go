@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 )
 
-var put func(ctx context.Context, id string, body []byte) error
+var put func(ctx context.Context, scope, id, eventType string, body []byte) error
 
 func block() error {
 	// BLOCK

@@ -14,6 +14,8 @@ var (
 	ctx   context.Context
 	work  receiver.Work[*sql.Tx]
 	body  []byte
+
+	scope, id, eventType string
 )
 
 func block() error {
