@@ -15,4 +15,8 @@ type Restoration struct {
 	// Position is the highest position that any event can have had in the feed. Ids of
 	// deliveries are made of positions, so they are new, too.
 	Position int64
+	// LineageBefore and Lineage name what gave out versions before, and what does from now on:
+	// on PostgreSQL the cluster's identifier, its timeline and the database's number, with "/"
+	// between. "": not known. Both are the same if the store has noticed no move.
+	LineageBefore, Lineage string
 }

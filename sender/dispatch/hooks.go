@@ -76,6 +76,11 @@ type Hooks struct {
 	// by its fault for 15 minutes. since is the same as at ProxyDown.
 	ProxyUp func(ctx context.Context, proxy string, since time.Time)
 
+	// Restored is called once the store has noticed that its database was brought back to an
+	// earlier state, or moved, and versions and positions go on above what may be lost (see
+	// RestoreWatch). The store may have lost commits, or none: it cannot know.
+	Restored func(ctx context.Context, r sender.Restoration)
+
 	// Pruned is called at the end of each pass of pruning, with the numbers of all removed
 	// records. It is not called if each kind of record has failed.
 	Pruned func(ctx context.Context, p Pruned)

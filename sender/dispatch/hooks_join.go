@@ -21,6 +21,7 @@ func JoinHooks(all ...Hooks) Hooks {
 		j.NetworkUp = hooks.Both(j.NetworkUp, h.NetworkUp)
 		j.ProxyDown = hooks.Both2(j.ProxyDown, h.ProxyDown)
 		j.ProxyUp = hooks.Both2(j.ProxyUp, h.ProxyUp)
+		j.Restored = hooks.Both(j.Restored, h.Restored)
 		j.Pruned = hooks.Both(j.Pruned, h.Pruned)
 	}
 	return j

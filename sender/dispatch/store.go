@@ -279,6 +279,16 @@ type ReplayPauses interface {
 	EndReplayPauses(ctx context.Context) (some bool, err error)
 }
 
+// RestoreWatch is an optional part of a Store whose database tells when it was brought back to
+// an earlier state, or moved. The dispatcher asks it when it begins, and every five seconds.
+type RestoreWatch interface {
+	// RestoreIfMoved makes versions and positions go on above what may be lost (see
+	// sender.Restoration), once, if the database is not the one that the store has worked with
+	// before. It expands nothing. moved tells whether this call has done it. An error that
+	// matches errors.ErrUnsupported says that the database does not tell.
+	RestoreIfMoved(ctx context.Context) (r sender.Restoration, moved bool, err error)
+}
+
 // LargeSteps is an optional interface of a Store on which larger steps cost less: a step
 // has its round trips and its commit, however much is in it. Small steps are for a database
 // with a single writer at a time, where others wait for their end.

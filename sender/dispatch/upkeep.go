@@ -13,18 +13,26 @@ const (
 	// Unless it is nudged, upkeep looks this often for something to sweep and for replays
 	// to go on with, or each MaxIdle if that is longer.
 	upkeepEvery = time.Second
+
+	// Until a restore or a failover is noticed, versions may be given out that receivers have
+	// seen.
+	restoreEvery = 5 * time.Second
+	// untoldEvery is for a database that does not tell.
+	untoldEvery = 24 * time.Hour
 )
 
-// upkeep does the work of a run beside delivering: it sweeps, admits the deliveries of
-// replays, and prunes. No delivery waits for it, because Run gives it a goroutine of its
-// own. A replay gives way all the same, because upkeep admits only as many deliveries as
-// the pump has slots without other work. If one of the three fails, the others go on.
+// upkeep does the work of a run beside delivering: it watches for restores, sweeps, admits
+// the deliveries of replays, and prunes. No delivery waits for it, because Run gives it a
+// goroutine of its own. A replay gives way all the same, because upkeep admits only as many
+// deliveries as the pump has slots without other work. If one of the four fails, the others
+// go on.
 type upkeep struct {
-	p       *pump
-	nudged  chan struct{} // capacity 1: there may be something to do
-	sweeps  task
-	replays task
-	pruning pruning
+	p        *pump
+	nudged   chan struct{} // capacity 1: there may be something to do
+	restores task
+	sweeps   task
+	replays  task
+	pruning  pruning
 }
 
 // task is a part of upkeep's work.
@@ -72,10 +80,11 @@ func (u *upkeep) look() {
 
 // round does the work that is due, and says how long to wait for more.
 func (u *upkeep) round(ctx context.Context) (wait time.Duration) {
+	u.try(ctx, &u.restores, "watching for restores", u.watchRestores)
 	u.try(ctx, &u.sweeps, "sweeping", u.sweep)
 	u.try(ctx, &u.replays, "replays", u.stepReplays)
 	pruneAt := u.prune(ctx, u.p.d.now())
-	next := earliest(u.sweeps.at, u.replays.at, pruneAt)
+	next := earliest(u.restores.at, u.sweeps.at, u.replays.at, pruneAt)
 	return max(0, next.Sub(u.p.d.now()))
 }
 
@@ -95,11 +104,46 @@ func (u *upkeep) try(ctx context.Context, t *task, name string, do func(context.
 	}
 }
 
-// once sweeps and admits, and reports whether it has found something to do.
+// once does all but pruning, and reports whether it has found something to do.
 func (u *upkeep) once(ctx context.Context) (busy bool, err error) {
+	var restoreErr error
+	if !u.p.d.now().Before(u.restores.at) {
+		_, restoreErr = u.watchRestores(ctx)
+	}
 	swept, err := u.sweep(ctx)
 	replayed, replayErr := u.stepReplays(ctx)
-	return swept || replayed, errors.Join(err, replayErr)
+	return swept || replayed, errors.Join(restoreErr, err, replayErr)
+}
+
+// watchRestores makes versions and positions go on above what may be lost, if the database was
+// restored or has failed over.
+func (u *upkeep) watchRestores(ctx context.Context) (busy bool, err error) {
+	d := u.p.d
+	store, ok := d.store.(RestoreWatch)
+	if !ok {
+		u.restores.at = d.now().Add(untoldEvery)
+		return false, nil
+	}
+	bounded, end := d.within(ctx)
+	r, moved, err := store.RestoreIfMoved(bounded)
+	end()
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		d.cfg.Logger.WarnContext(ctx, "the database does not tell whether it was restored or has failed over: call Restored yourself when it has", "error", err)
+		u.restores.at = d.now().Add(untoldEvery)
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	u.restores.at = d.now().Add(max(restoreEvery, d.cfg.MaxIdle))
+	if moved {
+		d.cfg.Logger.WarnContext(ctx, "the database was restored, moved, or has failed over; versions and positions go on above what may be lost",
+			"lineage_before", r.LineageBefore, "lineage", r.Lineage, "version", r.Version, "position", r.Position)
+		if hook := d.cfg.Hooks.Restored; hook != nil {
+			d.guarded(ctx, "Restored", func() { hook(ctx, r) })
+		}
+	}
+	return moved, nil
 }
 
 // lookAgain goes on with the replays that the store leaves alone while what they have

@@ -3,7 +3,10 @@ package dispatch_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,6 +29,14 @@ type brokenUpkeep struct {
 	broken atomic.Bool
 	failed atomic.Int64
 	swept  atomic.Int64 // deliveries
+	moved  atomic.Bool  // the database is the same since RestoreIfMoved
+}
+
+func (s *brokenUpkeep) RestoreIfMoved(context.Context) (sender.Restoration, bool, error) {
+	if err := s.fail("restores"); err != nil {
+		return sender.Restoration{}, false, err
+	}
+	return sender.Restoration{Lineage: "new"}, !s.moved.Swap(true), nil
 }
 
 func (s *brokenUpkeep) fail(part string) error {
@@ -87,26 +98,30 @@ func upkeepBed(t *testing.T, part string) (*bedtest.Bed, *brokenUpkeep, *dispatc
 	require.NoError(t, err)
 	require.EqualValues(t, 1, r.Matched)
 	store.broken.Store(true)
+	store.moved.Store(false)
 	return b, store, cfg, replays, r.ID
 }
 
 // If one part of a run's upkeep fails each time, the others are done all the same. It is tried
 // again after pauses that hints do not cut short, and is done once it fails no more.
 func TestPartOfUpkeepThatFailsStopsNoOther(t *testing.T) {
-	for _, part := range []string{"sweep", "replays", "prune"} {
+	for _, part := range []string{"restores", "sweep", "replays", "prune"} {
 		t.Run(part, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, store, cfg, replays, id := upkeepBed(t, part)
 				var log bytes.Buffer
-				var pruned atomic.Int64
+				var restored, pruned atomic.Int64
 				cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-				cfg.Hooks = dispatch.Hooks{Pruned: func(context.Context, dispatch.Pruned) { pruned.Add(1) }}
+				cfg.Hooks = dispatch.Hooks{
+					Restored: func(context.Context, sender.Restoration) { restored.Add(1) },
+					Pruned:   func(context.Context, dispatch.Pruned) { pruned.Add(1) },
+				}
 				done := func() map[string]bool {
 					r, err := replays.Get(t.Context(), id)
 					require.NoError(t, err)
-					return map[string]bool{"sweep": store.swept.Load() == 1, "replays": r.Status == replay.Finished, "prune": pruned.Load() > 0}
+					return map[string]bool{"restores": restored.Load() == 1, "sweep": store.swept.Load() == 1, "replays": r.Status == replay.Finished, "prune": pruned.Load() > 0}
 				}
-				want := map[string]bool{"sweep": true, "replays": true, "prune": true}
+				want := map[string]bool{"restores": true, "sweep": true, "replays": true, "prune": true}
 				want[part] = false
 				stop := b.Start(b.DispatcherOn(store, *cfg))
 				for range 600 {
@@ -125,6 +140,33 @@ func TestPartOfUpkeepThatFailsStopsNoOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+// untold does not tell whether its database was restored.
+type untold struct {
+	dispatch.Store
+	asked *int
+}
+
+func (s untold) RestoreIfMoved(context.Context) (sender.Restoration, bool, error) {
+	*s.asked++
+	return sender.Restoration{}, false, fmt.Errorf("%w: permission denied", errors.ErrUnsupported)
+}
+
+// A database that does not tell whether it was restored is asked once a day. The log says what
+// is left to the operator.
+func TestDatabaseThatDoesNotTellOfRestores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		var log bytes.Buffer
+		asked := 0
+		stop := b.Start(b.DispatcherOn(untold{b.Store, &asked}, dispatch.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+		time.Sleep(47 * time.Hour)
+		require.NoError(t, stop())
+		require.Equal(t, 2, asked)
+		require.Equal(t, 2, strings.Count(log.String(), "call Restored yourself"))
+		require.Contains(t, log.String(), "permission denied")
+	})
 }
 
 // RunOnce goes on with replays although sweeping fails, and returns the error.

@@ -106,8 +106,10 @@
 // After the database was brought back to an earlier state, from a backup or by a failover
 // to a standby that lacked the last commits, call [Store.Restored] once. Otherwise
 // versions and positions that receivers have seen are given out again, and receivers drop
-// the events that have them. A failover to a synchronous standby needs nothing. Give several
-// hosts in the connection string, and target_session_attrs=read-write.
+// the events that have them. A dispatcher that runs does that itself within five seconds if
+// the database is in another cluster, on another timeline, or another one in its cluster.
+// After a copy of the files nobody can tell. A failover to a synchronous standby needs
+// nothing. Give several hosts in the connection string, and target_session_attrs=read-write.
 //
 // # How it is stored
 //

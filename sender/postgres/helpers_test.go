@@ -224,7 +224,7 @@ func (p *place) delivered(t *testing.T) {
 	t.Helper()
 	p.settled(t)
 	require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_ended`))
-	require.Zero(t, p.count(t, `SELECT max(position) - count(*) FROM {}.surehook_feed`), "positions have no gaps")
+	require.Zero(t, p.count(t, `SELECT max(position) - $1 - count(*) FROM {}.surehook_feed`, old), "positions have no gaps")
 }
 
 // linedUp checks that of each line just the right one is out.

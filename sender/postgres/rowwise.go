@@ -20,7 +20,7 @@ func overRows(many string) rowwise {
 		parts := unnested.FindStringSubmatch(arrays)
 		values := strings.ReplaceAll(parts[1], "[]", "")
 		if parts[2] != "" {
-			values += ", 1"
+			values += ", 1::bigint" // as an ordinality is
 		}
 		return `(SELECT ` + values + `)`
 	})}

@@ -62,10 +62,15 @@ func (s *schemas) take(t *testing.T) string {
 		require.NoError(t, err)
 		require.NoError(t, store.Migrate(ctx))
 		newer(t, s.pool, name, 1)
+		grown(t, s.pool, name)
 		_, err = s.pool.Exec(ctx, `CREATE TABLE "`+name+`".`+clockTable+` (at timestamptz)`)
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.empty(ctx, name))
+	position := old
+	if strings.Contains(t.Name(), "/feed/") { // its rules are about the first positions
+		position = 0
+	}
+	require.NoError(t, s.empty(ctx, name, position))
 	t.Cleanup(func() {
 		if t.Failed() { // it may hold locks, or have left something
 			return
@@ -90,8 +95,24 @@ func newer(t *testing.T, pool *pgxpool.Pool, schema string, needs int) {
 	require.NoError(t, err)
 }
 
-// empty empties a schema's tables. Its sequences keep their values.
-func (s *schemas) empty(ctx context.Context, name string) error {
+// old is a number that a database has come to after years, or after three restores. It does
+// not fit into an integer of 32 bits.
+const old int64 = 3_000_000_000
+
+// grown has the sequences of a schema go on as in an old database.
+func grown(t *testing.T, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	_, err := pool.Exec(context.Background(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = '%[1]s' LOOP
+			EXECUTE format('ALTER SEQUENCE %%I.%%I RESTART WITH %[2]d', '%[1]s', name);
+		END LOOP;
+	END $$`, schema, old))
+	require.NoError(t, err)
+}
+
+// empty empties a schema's tables. Its sequences keep their values. The feed goes on behind a
+// position.
+func (s *schemas) empty(ctx context.Context, name string, position int64) error {
 	rows, err := s.pool.Query(ctx, `SELECT relname, pg_total_relation_size(oid) FROM pg_class
 		WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relname <> 'surehook_migrations'`, `"`+name+`"`)
 	if err != nil {
@@ -103,11 +124,11 @@ func (s *schemas) empty(ctx context.Context, name string) error {
 	_, err = pgx.ForEachRow(rows, []any{&table, &size}, func() error {
 		switch table {
 		case "surehook_feed_head":
-			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0, newest = '-infinity', begun = '{}';`, name, table)
+			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = %d, newest = '-infinity', begun = '{}';`, name, table, position)
 		case "surehook_feed_pruned":
 			fmt.Fprintf(&text, `UPDATE "%s".%s SET position = 0;`, name, table)
 		case "surehook_floor":
-			fmt.Fprintf(&text, `UPDATE "%s".%s SET version = 0;`, name, table)
+			fmt.Fprintf(&text, `UPDATE "%s".%s SET version = 0, lineage = '';`, name, table)
 		default:
 			how := "DELETE FROM" // is cheaper, and leaves the dead rows to the next test
 			if size > 4<<20 {

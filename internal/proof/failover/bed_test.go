@@ -114,14 +114,16 @@ func change(object string) sender.Event {
 	return sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: object}}
 }
 
-func (s *service) dispatcher() *dispatch.Dispatcher {
+func (s *service) dispatcher() *dispatch.Dispatcher { return s.dispatcherWith(dispatch.Hooks{}) }
+
+func (s *service) dispatcherWith(hooks dispatch.Hooks) *dispatch.Dispatcher {
 	s.t.Helper()
 	soon, err := backoff.Fixed(time.Millisecond)
 	require.NoError(s.t, err)
 	d, err := dispatch.New(s.store, s.keys, &dispatch.Config{
 		Policy: dispatch.Policy{Backoff: backoff.Policy{Schedule: soon, Horizon: time.Millisecond}},
 		// A claim without a result lasts for its lease.
-		Timeout: 3 * time.Second, Lease: 9 * time.Second,
+		Timeout: 3 * time.Second, Lease: 9 * time.Second, Hooks: hooks,
 		UnguardedTransport: s.world, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(s.t, err)

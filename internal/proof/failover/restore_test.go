@@ -91,6 +91,9 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 	require.NoError(t, err)
 
 	after := newService(t, w, backup.DSN())
+	_, moved, err := after.store.RestoreIfMoved(ctx)
+	require.NoError(t, err)
+	require.False(t, moved, "a copy of the files has the same lineage: Restored is left to the operator")
 	done, err := after.store.Restored(ctx, nil)
 	require.NoError(t, err)
 	again, err := after.store.Restored(ctx, nil)
@@ -123,7 +126,41 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 	for _, e := range rest.Events {
 		read = append(read, e.ID)
 	}
-	require.ElementsMatch(t, ids, read, "after the cursor of who has read all")
+	require.ElementsMatch(t, append(ids, waiting.ID), read, "after the cursor of who has read all")
+}
+
+// When the backup is made, an event waits that was committed, and an earlier one is not
+// committed. A reader of the feed has read that one, which is lost, and then gets the other,
+// which the database has.
+func TestWaitingEventComesAfterLostOnesInTheFeed(t *testing.T) {
+	t.Parallel()
+	ctx, w := t.Context(), newWorld(t)
+	old := fresh(t)
+	before := newService(t, w, old.DSN())
+	require.NoError(t, before.store.Migrate(ctx))
+	tx, err := before.pool.Begin(ctx)
+	require.NoError(t, err)
+	lost, err := before.pub.PublishTx(ctx, tx, change("lost"))
+	require.NoError(t, err)
+	waiting := before.publish("kept")
+	backup := serve(t, func() (*pgtest.Server, error) { return old.Copy(pgtest.Options{Durable: true}) })
+	require.NoError(t, tx.Commit(ctx))
+	before.drain()
+	page := func(s *service, after int64) feed.StorePage {
+		t.Helper()
+		page, err := s.store.Feed(ctx, feed.StoreQuery{Viewer: sender.Operator, After: after, Limit: 1})
+		require.NoError(t, err)
+		require.Len(t, page.Events, 1)
+		return page
+	}
+	read := page(before, 0)
+	require.Equal(t, lost.ID, read.Events[0].ID)
+
+	after := newService(t, w, backup.DSN())
+	done, err := after.store.Restored(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Expanded)
+	require.Equal(t, waiting.ID, page(after, read.Last).Events[0].ID)
 }
 
 // If the database is brought back while processes run, Restored makes them discard their

@@ -141,14 +141,7 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	require.NoError(t, err)
 	standby := follower(t, primary, "async")
 	other := connect(t, standby.DSN())
-	await(t, "the standby to have all", func() bool {
-		return read[bool](t, before.pool, `SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication`)
-	})
-	run(t, other, `ALTER SYSTEM SET primary_conninfo = ''`)
-	run(t, other, `SELECT pg_reload_conf()`)
-	await(t, "the standby to follow no more", func() bool {
-		return read[int](t, before.pool, `SELECT count(*) FROM pg_stat_replication`) == 0
-	})
+	cutOff(t, primary, standby)
 
 	lost := before.publish("a")
 	late := before.claim()

@@ -159,7 +159,11 @@ CREATE TABLE surehook_objects (
 -- know what it has given out since.
 CREATE TABLE surehook_floor (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
-	version bigint NOT NULL
+	version bigint NOT NULL,
+	-- The cluster, its timeline and the database that gave out all versions up to now. A
+	-- failover, a restore to a point in time and a dump begin another one, which does not know
+	-- all that was given out. '': no dispatcher has looked yet.
+	lineage text NOT NULL DEFAULT ''
 );
 INSERT INTO surehook_floor (version) VALUES (0);
 
