@@ -29,6 +29,7 @@ func newSchema(t testing.TB) *postgres.Config {
 	db := openSQL(t)
 	cfg := &postgres.Config{Schema: pgtest.Schema(t, db)}
 	require.NoError(t, postgres.Migrate(t.Context(), db, cfg))
+	pgtest.Age(t, db, cfg.Schema)
 	return cfg
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -98,6 +99,22 @@ func TempInMemory() {
 		if err := os.Setenv("TMPDIR", folder); err != nil {
 			panic(err)
 		}
+	}
+}
+
+// Old is a number that a database has come to after years. It does not fit into an integer of
+// 32 bits.
+const Old = 3_000_000_000
+
+// Age has all sequences of a schema go on behind Old.
+func Age(t testing.TB, db *sql.DB, schema string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = '%[1]s' LOOP
+			EXECUTE format('ALTER SEQUENCE %%I.%%I RESTART WITH %[2]d', '%[1]s', name);
+		END LOOP;
+	END $$`, schema, Old+1)); err != nil {
+		t.Fatalf("pgtest: setting the sequences of a schema: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/newid"
+	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
@@ -224,7 +225,7 @@ func (p *place) delivered(t *testing.T) {
 	t.Helper()
 	p.settled(t)
 	require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_ended`))
-	require.Zero(t, p.count(t, `SELECT max(position) - $1 - count(*) FROM {}.surehook_feed`, old), "positions have no gaps")
+	require.Zero(t, p.count(t, `SELECT max(position) - $1 - count(*) FROM {}.surehook_feed`, pgtest.Old), "positions have no gaps")
 }
 
 // linedUp checks that of each line just the right one is out.

@@ -62,11 +62,13 @@ func (s *schemas) take(t *testing.T) string {
 		require.NoError(t, err)
 		require.NoError(t, store.Migrate(ctx))
 		newer(t, s.pool, name, 1)
-		grown(t, s.pool, name)
+		db := stdlib.OpenDBFromPool(s.pool)
+		pgtest.Age(t, db, name)
+		require.NoError(t, db.Close())
 		_, err = s.pool.Exec(ctx, `CREATE TABLE "`+name+`".`+clockTable+` (at timestamptz)`)
 		require.NoError(t, err)
 	}
-	position := old
+	position := int64(pgtest.Old)
 	if strings.Contains(t.Name(), "/feed/") { // its rules are about the first positions
 		position = 0
 	}
@@ -92,21 +94,6 @@ func newer(t *testing.T, pool *pgxpool.Pool, schema string, needs int) {
 		END LOOP;
 		INSERT INTO "%[1]s".surehook_migrations (set_name, version, needs) SELECT set_name, max(version) + 1, %[2]d FROM "%[1]s".surehook_migrations GROUP BY 1;
 	END $$`, schema, needs))
-	require.NoError(t, err)
-}
-
-// old is a number that a database has come to after years, or after three restores. It does
-// not fit into an integer of 32 bits.
-const old int64 = 3_000_000_000
-
-// grown has the sequences of a schema go on as in an old database.
-func grown(t *testing.T, pool *pgxpool.Pool, schema string) {
-	t.Helper()
-	_, err := pool.Exec(context.Background(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
-		FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = '%[1]s' LOOP
-			EXECUTE format('ALTER SEQUENCE %%I.%%I RESTART WITH %[2]d', '%[1]s', name);
-		END LOOP;
-	END $$`, schema, old))
 	require.NoError(t, err)
 }
 

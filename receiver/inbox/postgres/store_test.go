@@ -35,6 +35,7 @@ func open(t *testing.T, level string) (*pgxpool.Pool, *sql.DB, *postgres.Config)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	require.NoError(t, postgres.MigratePool(t.Context(), pool, cfg))
 	require.NoError(t, postgres.Migrate(t.Context(), db, cfg), "again")
+	pgtest.Age(t, db, cfg.Schema)
 	return pool, db, cfg
 }
 

@@ -32,14 +32,20 @@ func shares[Tx any](w *world[Tx]) {
 		}
 		all.Wake()
 	}
+	ran := make(chan error, 1)
 	begins := func(owner, when string) {
 		w.Helper()
-		w.equal(<-begun, owner, "owner of the job that is begun %s", when)
+		select {
+		case b := <-begun:
+			w.equal(b, owner, "owner of the job that is begun %s", when)
+		case err := <-ran:
+			ran <- err
+			w.Fatalf("Run ended before a job was begun %s: %v", when, err)
+		}
 	}
 
 	submit("sub_a", 50)
 	ctx, stop := context.WithCancel(w.ctx)
-	ran := make(chan error, 1)
 	go func() { ran <- all.Run(ctx) }()
 	defer func() {
 		stop()

@@ -53,6 +53,13 @@ func clock(t *testing.T, pool *pgxpool.Pool, schema string) (string, func(time.D
 	}
 }
 
+func aged(t *testing.T, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	db := stdlib.OpenDBFromPool(pool)
+	pgtest.Age(t, db, schema)
+	require.NoError(t, db.Close())
+}
+
 // onPgx opens stores in schemas of their own.
 func onPgx(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[pgx.Tx] {
 	return func(t *testing.T) jobstest.Harness[pgx.Tx] {
@@ -60,6 +67,7 @@ func onPgx(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[pgx.Tx] {
 		s, err := postgres.New(pool, &postgres.Config{Schema: name})
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(t.Context()))
+		aged(t, pool, name)
 		now, advance := clock(t, pool, name)
 		s.SetClock(now)
 		return jobstest.Harness[pgx.Tx]{
@@ -122,6 +130,7 @@ func onSQL(pool *pgxpool.Pool) func(t *testing.T) jobstest.Harness[*sql.Tx] {
 		s, err := postgres.NewSQL(pool, &postgres.Config{Schema: name})
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(t.Context()))
+		aged(t, pool, name)
 		now, advance := clock(t, pool, name)
 		s.SetClock(now)
 		return jobstest.Harness[*sql.Tx]{
