@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,6 +201,46 @@ func TestNewSubscriptionsDoNotWaitForFailingOnes(t *testing.T) {
 		world.set("new", sendertest.Status(200))
 		b.Subscribe("sub_new", "http://new/")
 		require.Less(t, world.latency("new", func() { b.Publish("sub_new") }), 100*time.Millisecond)
+	})
+}
+
+// Subscribers whose hosts cannot be reached, and of which one learns that slowly, can make
+// our own network look down while nobody else has work. The attempts that find out when it
+// is back do not all hang then: an endpoint that used to answer gets its event at once.
+func TestUnreachableOnesLeaveProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		came := make(chan struct{}, 10)
+		world := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Hostname() != "healthy" {
+				time.Sleep(9 * time.Second)
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+			}
+			came <- struct{}{}
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})
+		b.Subscribe("sub_healthy", "http://healthy/")
+		var o told
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: world, Hooks: o.hooks()}))
+		for i := range 30 {
+			b.Subscribe(fmt.Sprintf("sub_%d", i%3), fmt.Sprintf("http://host%d/", i))
+		}
+		for range 5 {
+			b.Publish("sub_healthy")
+			<-came
+			time.Sleep(2 * time.Minute)
+			for i := range 3 {
+				b.Publish(fmt.Sprintf("sub_%d", i))
+			}
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			began := time.Now()
+			b.Publish("sub_healthy")
+			<-came
+			require.Less(t, time.Since(began), 100*time.Millisecond)
+		}
+		synctest.Wait()
+		require.NotEmpty(t, o.down)
 	})
 }
 

@@ -176,7 +176,7 @@ func (s *slots) next() *attempt {
 	}
 	for _, l := range [...]sender.Lane{sender.LaneProven, sender.LaneNew, sender.LaneProbation} {
 		lane := &s.lane[l]
-		if lane.wire >= s.places(l) {
+		if lane.wire >= s.places(l) || s.keptForProven(l) {
 			continue
 		}
 		idleOnly := lane.wire >= s.shared(l, s.places(l))
@@ -404,6 +404,12 @@ func (s *slots) places(l sender.Lane) int {
 
 func (s *slots) full() bool {
 	return s.wire >= s.cfg.hardLimit || s.probing && s.wire >= mostProbes
+}
+
+// keptForProven reports whether the probes that are left are for endpoints that used to
+// answer. Slow probes leave their lanes, so without this those of others could take all.
+func (s *slots) keptForProven(l sender.Lane) bool {
+	return s.probing && l != sender.LaneProven && s.wire-s.lane[sender.LaneProven].wire >= mostProbes-probePlaces[sender.LaneProven]
 }
 
 // mostOf is how many places a subscription with such settings can earn.

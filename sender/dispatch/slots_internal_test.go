@@ -29,10 +29,14 @@ func drive(s *slots) (started []*attempt) {
 
 func TestSlotsProbationIsBounded(t *testing.T) {
 	s := testSlots()
-	for sub := int64(1); sub <= 100; sub++ { // a hundred subscribers with one failing subscription each
+	for range 3 {
+		s.add(claimed(1, 1, sender.LaneProbation))
+	}
+	require.Len(t, drive(s), 1, "each starts with one")
+	for sub := int64(2); sub <= 100; sub++ { // a hundred subscribers with one failing subscription each
 		s.add(claimed(sub, sub, sender.LaneProbation))
 	}
-	require.Len(t, drive(s), 8)
+	require.Len(t, drive(s), 8-1)
 	require.Zero(t, s.claim().Lanes[sender.LaneProbation].Slots)
 
 	for range 6 {
@@ -41,6 +45,20 @@ func TestSlotsProbationIsBounded(t *testing.T) {
 	require.Len(t, drive(s), 4, "a proven subscription has places of its own, and starts with four")
 	s.add(claimed(2000, 2000, sender.LaneNew))
 	require.Len(t, drive(s), 1, "and so has a new one")
+}
+
+// The lanes' places are the configured slots, and no more.
+func TestSlotsAreDivided(t *testing.T) {
+	for all, want := range map[int][sender.Lanes]int{
+		4:   {sender.LaneNew: 1, sender.LaneProven: 2, sender.LaneProbation: 1},
+		20:  {sender.LaneNew: 2, sender.LaneProven: 16, sender.LaneProbation: 2},
+		256: {sender.LaneNew: 32, sender.LaneProven: 192, sender.LaneProbation: 32},
+	} {
+		s := newPump(&Dispatcher{now: time.Now, cfg: Config{Slots: all}.withDefaults()}).slots
+		require.Equal(t, want, s.cfg.places)
+		require.Equal(t, min(32, want[sender.LaneProven]), s.cfg.perSubscription)
+		require.Equal(t, 2*all, s.cfg.hardLimit)
+	}
 }
 
 func TestSlotsSubscriberTakesHalfOfALane(t *testing.T) {
@@ -71,7 +89,10 @@ func TestSlotsSubscriberTakesHalfOfTheWire(t *testing.T) {
 				s.slowed(a)
 			}
 		}
-		require.Zero(t, s.claim().Lanes[sender.LaneProven].SubscriberRoom[subscriber], "nothing more is claimed for it")
+		for _, l := range s.claim().Lanes {
+			room, bounded := l.SubscriberRoom[subscriber]
+			require.True(t, bounded && room <= 0, "nothing more is claimed for it")
+		}
 		return begun
 	}
 	require.Equal(t, 64/2, hang(1))
@@ -112,18 +133,28 @@ func TestSlotsSubscribersTakeTurns(t *testing.T) {
 }
 
 func TestSlotsSubscriptionsTakeTurns(t *testing.T) {
-	s := testSlots()
-	s.cfg.places[sender.LaneProven] = 4
-	for range 10 {
-		s.add(claimed(1, 1, sender.LaneProven))
+	for name, c := range map[string]struct {
+		places int
+		of     func(subscription int64) (subscriber int64)
+	}{
+		"of three subscribers": {4, func(subscription int64) int64 { return subscription }},
+		"of one":               {8, func(int64) int64 { return 1 }}, // it gets half
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testSlots()
+			s.cfg.places[sender.LaneProven] = c.places
+			for range 10 {
+				s.add(claimed(1, c.of(1), sender.LaneProven))
+			}
+			s.add(claimed(2, c.of(2), sender.LaneProven))
+			s.add(claimed(3, c.of(3), sender.LaneProven))
+			var order []int64
+			for _, a := range drive(s) {
+				order = append(order, a.sub.number)
+			}
+			require.Equal(t, []int64{1, 2, 3, 1}, order)
+		})
 	}
-	s.add(claimed(2, 2, sender.LaneProven))
-	s.add(claimed(3, 3, sender.LaneProven))
-	var order []int64
-	for _, a := range drive(s) {
-		order = append(order, a.sub.number)
-	}
-	require.Equal(t, []int64{1, 2, 3, 1}, order)
 }
 
 func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
@@ -158,6 +189,20 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	require.Equal(t, sender.LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
 }
 
+// A subscription that never has more to do than it has places for earns none.
+func TestSlotsPlacesAreEarnedByUse(t *testing.T) {
+	s := testSlots()
+	for range 20 {
+		s.add(claimed(1, 1, sender.LaneProven))
+		s.add(claimed(1, 1, sender.LaneProven))
+		for _, a := range drive(s) {
+			s.finished(a, sender.ClassNone, time.Millisecond, time.Second)
+			s.recorded(a)
+		}
+	}
+	require.Equal(t, firstPlaces[sender.LaneProven], s.subs[1].places)
+}
+
 // If many kept connections are closed together, their subscription loses neither places nor
 // its lane.
 func TestSlotsSparedSaysNothing(t *testing.T) {
@@ -187,6 +232,7 @@ func TestSlotsIdleOnesHaveRoom(t *testing.T) {
 	s := testSlots()
 	const shared = 4 * 24 * 7 / 8
 	for i := range shared {
+		require.Equal(t, shared-i, s.claim().Lanes[sender.LaneProven].Slots, "no claim takes what is for others")
 		sub := int64(1 + i%8)
 		s.add(claimed(sub, sub, sender.LaneProven))
 	}
@@ -239,6 +285,15 @@ func TestSlotsWhatHangsGivesItsPlacesBack(t *testing.T) {
 		s.add(claimed(1, 1, sender.LaneProven))
 	}
 	require.Len(t, s.takeQueues(false), 5-1+1, "what it has queued beyond is given back")
+
+	for _, a := range hanging {
+		s.finished(a, sender.ClassTimeout, 10*time.Second, time.Second)
+	}
+	wire := drive(s)
+	require.Len(t, wire, 7)
+	for _, a := range wire {
+		require.Equal(t, sender.LaneProbation, a.account, "what was claimed while it was proven takes no proven place")
+	}
 }
 
 func TestSlotsOwnMaxInFlight(t *testing.T) {
@@ -365,6 +420,22 @@ func TestSlotsProbing(t *testing.T) {
 	}
 	s.probing = false
 	require.NotEmpty(t, drive(s))
+
+	s = testSlots()
+	for sub := int64(1); sub <= 10; sub++ {
+		s.add(claimed(sub, sub, sender.LaneNew))
+	}
+	s.probing = true
+	for range 2 {
+		wire = drive(s)
+		require.Len(t, wire, 1)
+		s.slowed(wire[0])
+	}
+	require.Empty(t, drive(s), "two are for those that used to answer, though they have no work")
+	for range 3 {
+		s.add(claimed(20, 20, sender.LaneProven))
+	}
+	require.Len(t, drive(s), 1, "half of a lane for each subscriber")
 }
 
 func TestSlotsHardLimit(t *testing.T) {
