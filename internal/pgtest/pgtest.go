@@ -104,7 +104,7 @@ func TempInMemory() {
 
 // Old is a number that a database has come to after years. It does not fit into an integer of
 // 32 bits.
-const Old = 3_000_000_000
+const Old int64 = 3_000_000_000
 
 // Age has all sequences of a schema go on behind Old.
 func Age(t testing.TB, db *sql.DB, schema string) {

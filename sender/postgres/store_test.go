@@ -68,7 +68,7 @@ func (s *schemas) take(t *testing.T) string {
 		_, err = s.pool.Exec(ctx, `CREATE TABLE "`+name+`".`+clockTable+` (at timestamptz)`)
 		require.NoError(t, err)
 	}
-	position := int64(pgtest.Old)
+	position := pgtest.Old
 	if strings.Contains(t.Name(), "/feed/") { // its rules are about the first positions
 		position = 0
 	}
