@@ -61,11 +61,12 @@ func dispatchUntilToldTo(dsn, schema string) error {
 	return d.Run(ctx)
 }
 
-// suspendableDispatcher has room for forty first attempts.
+// suspendableDispatcher has room for forty first attempts, and claims their large bodies at
+// once: a claim gets half of the room for bodies.
 func suspendableDispatcher(s *pgxStore, to http.RoundTripper, hooks dispatch.Hooks) (*dispatch.Dispatcher, error) {
 	keys, err := replayKeys()
 	if err != nil {
 		return nil, err
 	}
-	return dispatch.New(s, keys, &dispatch.Config{UnguardedTransport: to, Slots: 400, Hooks: hooks, Logger: quiet})
+	return dispatch.New(s, keys, &dispatch.Config{UnguardedTransport: to, Slots: 400, BodyBytes: 128 << 20, Hooks: hooks, Logger: quiet})
 }
