@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -79,13 +80,24 @@ func escapePath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
 
-func openPostgres(ctx context.Context, url string) (*database, error) {
+// connectTimeout bounds the making of a connection, unless the URL says how long that may take.
+// A server that is gone without a word must not hold up a request for longer.
+const connectTimeout = 5 * time.Second
+
+func poolConfig(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("-database is not a URL that PostgreSQL understands: it must be like postgres://user:password@host:5432/name")
 	}
-	// A connection that was lost without a word must not hold up a request for longer.
-	config.ConnConfig.ConnectTimeout = 5 * time.Second
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
+	return config, nil
+}
+
+func openPostgres(ctx context.Context, url string) (*database, error) {
+	config, err := poolConfig(url)
+	if err != nil {
+		return nil, err
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func aboutSubscribers() map[string]words {
 }
 
 func aboutSecrets() map[string]words {
-	day := int64(86400)
+	day := integer(86400)
 	return map[string]words{
 		"get-operator-secret": {"Shows the secret that signs the deliveries of the operator's own subscriptions.", nil, ShownSecret{anySecret}},
 		"rotate-secret": {
@@ -89,7 +89,7 @@ func aSubscription() Subscription {
 }
 
 func aboutSubscriptions() map[string]words {
-	tries := 3
+	tries := integer(3)
 	paused := aSubscription()
 	paused.Status = "paused"
 	return map[string]words{

@@ -217,6 +217,16 @@ func TestPublishing(t *testing.T) {
 		require.InDelta(t, 1<<53-1, publish(given).is(http.StatusCreated)["version"], 0)
 		publish(given).refused(http.StatusConflict)
 
+		// The OpenAPI document says integer, which 10.0 and 1e2 are (JSON Schema).
+		written := func(version string) *reply {
+			return s.post(operatorToken, "/events", `{"type":"order.paid","object":{"type":"order","id":"3"},"version":`+version+`}`, "Idempotency-Key", "of order 3")
+		}
+		ten := written("10.0")
+		require.InDelta(t, 10, ten.is(http.StatusCreated)["version"], 0)
+		require.Equal(t, ten.text, written("1e1").text, "it is the same request")
+		written("10.00000000000000000001").refused(http.StatusUnprocessableEntity, "body.version")
+		written("9007199254740990.5").refused(http.StatusUnprocessableEntity, "body.version")
+
 		// A repeat with the same key has the first one's answer, and no effect.
 		other := object{"type": "order.paid", "object": object{"type": "order", "id": "2"}}
 		first := publish(other, "Idempotency-Key", "one")

@@ -76,9 +76,14 @@ func (s *server) ready(ctx context.Context, _ caller, _ *struct{}) (*answer[Heal
 	return &answer[Health]{Health{Status: "ok", Version: version()}}, nil
 }
 
-// fit is nil if the tables are those of this version, and a write is committed.
+// check is nil if the library can work with the server, its settings and the tables.
+func (d *database) check(ctx context.Context) error {
+	return errors.Join(d.sender.Check(ctx), d.jobs.Check(ctx))
+}
+
+// fit is nil if check is, and a write is committed.
 func (d *database) fit(ctx context.Context) error {
-	if err := errors.Join(d.sender.Check(ctx), d.jobs.Check(ctx)); err != nil {
+	if err := d.check(ctx); err != nil {
 		return err
 	}
 	return d.inTx(ctx, func(tx *sql.Tx) error {

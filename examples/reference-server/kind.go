@@ -92,7 +92,7 @@ func (s *server) describeKinds() {
 	}
 }
 
-// badInput refuses an input that fits its schema and not its type: a number such as 1e2.
+// badInput refuses an input that fits its schema and not its type: see notWhole.
 func badInput(err error) *Problem {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -112,6 +112,9 @@ func serve(ctx context.Context, o options, log *slog.Logger, stdout io.Writer) e
 		fmt.Fprintf(stdout, "restored: %d %s expanded; the next versions are above %d, the next positions above %d\n", done.Expanded, events, done.Version, done.Position)
 		return nil
 	}
+	if err := s.db.check(ctx); err != nil { // the dispatcher would find it too, once clients rely on the line below
+		return err
+	}
 	h, err := newServer(s)
 	if err != nil {
 		return err

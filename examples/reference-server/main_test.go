@@ -102,7 +102,9 @@ func onEach(t *testing.T, test func(t *testing.T, p place)) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		url := pgtest.With(dsn, "search_path", pgtest.Schema(t, db))
-		test(t, place{driver: "pgx", url: url, flag: url})
+		// The program waits for 5 s by itself, and then answers 503. A machine that is busy
+		// with other tests can take longer to make a connection.
+		test(t, place{driver: "pgx", url: url, flag: pgtest.With(url, "connect_timeout", "60")})
 	})
 }
 

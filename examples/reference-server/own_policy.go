@@ -23,10 +23,10 @@ func viewDelays(delays []time.Duration) []int64 {
 // Failing has the fields of a subscription that say what is done about its failures. A field
 // that is left out stays as it is.
 type Failing struct {
-	RetryDelaysSeconds  []int64 `json:"retry_delays_seconds,omitzero" nullable:"false" maxItems:"100" doc:"How long the attempts of a delivery that fails wait for each other: the last delay is repeated until the horizon. An empty list: as for all. Only where the server allows policies of their own, and within its bounds."`
-	HorizonSeconds      *int64  `json:"horizon_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"For how long after its first attempt a delivery is tried, within the same bounds. 0: as for all."`
-	DisableAfterSeconds *int64  `json:"disable_after_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"After how long without a success the subscription is disabled, within the same bounds. 0: as for all."`
-	Gone                string  `json:"gone,omitempty" enum:"failure,stop" doc:"What the answer 410 Gone does. failure: it is one like any other. stop: the subscription is disabled at once; nothing is lost, and what is held is sent when it is active again."`
+	RetryDelaysSeconds  []integer `json:"retry_delays_seconds,omitzero" nullable:"false" maxItems:"100" doc:"How long the attempts of a delivery that fails wait for each other: the last delay is repeated until the horizon. An empty list: as for all. Only where the server allows policies of their own, and within its bounds."`
+	HorizonSeconds      *integer  `json:"horizon_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"For how long after its first attempt a delivery is tried, within the same bounds. 0: as for all."`
+	DisableAfterSeconds *integer  `json:"disable_after_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"After how long without a success the subscription is disabled, within the same bounds. 0: as for all."`
+	Gone                string    `json:"gone,omitempty" enum:"failure,stop" doc:"What the answer 410 Gone does. failure: it is one like any other. stop: the subscription is disabled at once; nothing is lost, and what is held is sent when it is active again."`
 }
 
 // fails tells whether something is to change.
@@ -57,7 +57,7 @@ func (c *Failing) failing(s sender.Settings) sender.Settings {
 }
 
 // seconds does not overflow: a list's numbers have no bounds of their own.
-func seconds(n int64) time.Duration {
+func seconds(n integer) time.Duration {
 	const year = 365 * 24 * 60 * 60
 	return time.Duration(min(max(n, -year), year)) * time.Second
 }

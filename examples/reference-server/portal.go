@@ -18,8 +18,8 @@ const portalRoot = "/portal"
 
 // OpenPortal asks for a link to a subscriber's portal.
 type OpenPortal struct {
-	TTLSeconds int64  `json:"ttl_seconds,omitempty" minimum:"1" maximum:"3600" default:"300" doc:"For how long the link opens the portal. A session that was opened in time lasts two hours."`
-	By         string `json:"by,omitempty" maxLength:"255" doc:"Who visits: for the log."`
+	TTLSeconds integer `json:"ttl_seconds,omitempty" minimum:"1" maximum:"3600" default:"300" doc:"For how long the link opens the portal. A session that was opened in time lasts two hours."`
+	By         string  `json:"by,omitempty" maxLength:"255" doc:"Who visits: for the log."`
 }
 
 // PortalLink is the answer.

@@ -154,7 +154,8 @@ func detailOf(d *huma.ErrorDetail) Detail {
 	return Detail{Location: d.Location, Message: message}
 }
 
-// notWhole refuses a number that the schema takes for whole, as 1e2, and Go's parser does not.
+// notWhole refuses a number that the schema takes for whole, since it looks at the nearest
+// floating-point number, and that is not, as 10.00000000000000000001, or does not fit.
 // Go names the embedded structs on the way to the field, too.
 func notWhole(location, field string) Detail {
 	for name := range strings.SplitSeq(field, ".") {
@@ -162,7 +163,7 @@ func notWhole(location, field string) Detail {
 			location += "." + name
 		}
 	}
-	return Detail{Location: location, Message: "it must be an integer without a fraction or an exponent"}
+	return Detail{Location: location, Message: "it must be an integer of up to 64 bits"}
 }
 
 const isATime = "it must be a time such as 2006-01-02T15:04:05Z (RFC 3339)"

@@ -197,6 +197,19 @@ func TestRoles(t *testing.T) {
 	e.wait(t, 2)
 }
 
+// A database that may lose commits is refused before the program says that it listens.
+func TestUnfitDatabase(t *testing.T) {
+	t.Parallel()
+	pgtest.DSN(t) // says aloud if there are no binaries
+	server, err := pgtest.Start(pgtest.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	code, out, errs := run(t, t.TempDir(), nil, "-addr", "127.0.0.1:0", "-database", server.DSN(), "-secret-key", sealingKey)
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "fsync is off: set it to on")
+}
+
 // While the database is away the service says so, and not where it is.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()

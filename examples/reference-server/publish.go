@@ -16,7 +16,7 @@ import (
 type NewEvent struct {
 	Type         string          `json:"type" doc:"Words joined by full stops. Those that begin with subscriber, job, delivery, subscription and webhook are the server's own."`
 	Object       Object          `json:"object" doc:"What it is about. The objects of the server's own events are its own."`
-	Version      *int64          `json:"version,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Higher than the object's last. Without it, the object's next."`
+	Version      *integer        `json:"version,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Higher than the object's last. Without it, the object's next."`
 	Data         json.RawMessage `json:"data,omitempty" doc:"Any JSON. Without it the event is thin."`
 	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"Whom it is for. Without it, everyone who asks for its type."`
 }
@@ -61,7 +61,7 @@ func (s *server) publish(ctx context.Context, c caller, in *publishEvent) (*publ
 		return nil, invalid("body.subscriber_id", "it is required: this server runs with -require-subscriber, so that no event is for everybody by mistake")
 	}
 	if in.Body.Version != nil {
-		e.Version = *in.Body.Version
+		e.Version = int64(*in.Body.Version)
 	}
 	body, err := once(ctx, s.answers, c, in.Key, in.Body, func(tx *sql.Tx) (PublishedEvent, error) {
 		ref, err := s.publisher.PublishTx(ctx, tx, e)

@@ -157,9 +157,9 @@ func TestRefusals(t *testing.T) {
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"status": "paused", "resume": "all"}, 422, "body.resume", nil},
 			{c.token, "PATCH", "/subscriptions/" + sub, object{"resume": "all"}, 422, "body.resume", nil},
 
-			{c.token, "PATCH", "/subscriptions/" + sub, `{"order":"object","hold_tries":1e0}`, 422, "body.hold_tries", nil},
-			{c.token, "POST", "/subscriptions", `{"url":"https://hooks.example.com","horizon_seconds":1e5}`, 422, "body.horizon_seconds", nil},
-			{c.token, "POST", "/jobs", `{"kind":"replay","input":{"status_code":4e2}}`, 422, "body.input.status_code", nil},
+			{c.token, "PATCH", "/subscriptions/" + sub, `{"order":"object","hold_tries":1.00000000000000000001}`, 422, "body.hold_tries", nil},
+			{c.token, "POST", "/subscriptions", `{"url":"https://hooks.example.com","horizon_seconds":100000.00000000000000000001}`, 422, "body.horizon_seconds", nil},
+			{c.token, "POST", "/jobs", `{"kind":"replay","input":{"status_code":400.00000000000000000001}}`, 422, "body.input.status_code", nil},
 
 			// Publishing.
 			{op, "POST", "/events", object{"type": "x.y"}, 422, "body.object", nil},
@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 			{op, "POST", "/events", with(ok, "version", 0), 422, "body.version", nil},
 			{op, "POST", "/events", with(ok, "version", int64(1)<<53), 422, "body.version", nil},
 			{op, "POST", "/events", with(ok, "version", 1.5), 422, "body.version", nil},
-			{op, "POST", "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"version":1e1}`, 422, "body.version", nil},
+			{op, "POST", "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"version":10.00000000000000000001}`, 422, "body.version", nil},
 			{op, "POST", "/events", `{"type":"x.y","object":{"type":"x","id":"1"},"version":"1"}`, 422, "body.version", nil},
 			{op, "POST", "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "version": 5}, 409, "", nil},
 			{op, "POST", "/events", object{"type": "order.paid", "object": object{"type": "order", "id": "1"}, "version": 4}, 409, "", nil},

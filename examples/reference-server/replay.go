@@ -19,7 +19,7 @@ type ReplayDeliveries struct {
 	SubscriberID   string     `json:"subscriber_id,omitempty" minLength:"1" doc:"Of one owner's subscriptions. A subscriber can name itself alone, and need not."`
 	EventType      string     `json:"event_type,omitempty" pattern:"^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$" patternDescription:"an exact type, prefix.* or *" maxLength:"128" doc:"An exact type, prefix.* or *, which is the default."`
 	ErrorClass     string     `json:"error_class,omitempty" enum:"dns,connect,tls,timeout,reset,status,redirect,blocked,interrupted,protocol" doc:"Those whose last attempt failed in this way."`
-	StatusCode     int        `json:"status_code,omitempty" minimum:"100" maximum:"999" doc:"Those whose last attempt was answered with it."`
+	StatusCode     integer    `json:"status_code,omitempty" minimum:"100" maximum:"999" doc:"Those whose last attempt was answered with it."`
 	Since          time.Time  `json:"since,omitzero" doc:"Events that were published at it or later."`
 	Until          *time.Time `json:"until,omitempty" doc:"Events that were published before it."`
 	RatePerSecond  float64    `json:"rate_per_second,omitempty" minimum:"0" doc:"0: as fast as there is room."`
@@ -45,7 +45,7 @@ const replayLook = 200 * time.Millisecond
 func (r *ReplayDeliveries) filter() replay.Filter {
 	return replay.Filter{
 		Status: sender.Status(r.Status), Subscription: r.SubscriptionID, Subscriber: r.SubscriberID, EventType: r.EventType,
-		ErrorClass: sender.Class(r.ErrorClass), StatusCode: r.StatusCode, Since: r.Since, Until: asBound(r.Until),
+		ErrorClass: sender.Class(r.ErrorClass), StatusCode: int(r.StatusCode), Since: r.Since, Until: asBound(r.Until),
 	}
 }
 

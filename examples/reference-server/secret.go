@@ -14,8 +14,8 @@ import (
 
 // RotateSecret asks for a new signing secret.
 type RotateSecret struct {
-	OverlapSeconds   *int64 `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" default:"86400" doc:"For how long the secrets before stay valid. 0 ends all of them at once, and is never refused."`
-	SignAfterSeconds int64  `json:"sign_after_seconds,omitempty" minimum:"0" maximum:"2592000" default:"0" doc:"After how long the new secret signs in the place of the one before, less than overlap_seconds. Until then it is shown, and the one before signs. Webhook-Signature carries signatures of both all through the overlap; Webhook-Hmac-Sha256 has one signature, so that a receiver that verifies it alone must add the new secret before that time."`
+	OverlapSeconds   *integer `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" default:"86400" doc:"For how long the secrets before stay valid. 0 ends all of them at once, and is never refused."`
+	SignAfterSeconds integer  `json:"sign_after_seconds,omitempty" minimum:"0" maximum:"2592000" default:"0" doc:"After how long the new secret signs in the place of the one before, less than overlap_seconds. Until then it is shown, and the one before signs. Webhook-Signature carries signatures of both all through the overlap; Webhook-Hmac-Sha256 has one signature, so that a receiver that verifies it alone must add the new secret before that time."`
 }
 
 // RotatedSecret is the answer.

@@ -29,7 +29,7 @@ type EventWhy struct {
 type NewPreview struct {
 	EventTypes   []string        `json:"event_types,omitempty" nullable:"false" minItems:"1" maxItems:"100" doc:"Exact types, prefix.* or *, which is the default when it is left out."`
 	Filter       json.RawMessage `json:"filter" doc:"As in NewSubscription."`
-	Events       int             `json:"events,omitempty" minimum:"1" maximum:"200" doc:"How many events are looked at, the newest first. The default is 100."`
+	Events       integer         `json:"events,omitempty" minimum:"1" maximum:"200" doc:"How many events are looked at, the newest first. The default is 100."`
 	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"For the operator: whose events. Without it, those of all."`
 }
 
@@ -107,7 +107,7 @@ func (s *server) preview(ctx context.Context, c caller, asked NewPreview) (Previ
 			return Previewed{}, err
 		}
 	}
-	q := history.PreviewQuery{Subscriber: cmp.Or(whose, c.id), EventTypes: asked.EventTypes, Filter: string(asked.Filter), Events: asked.Events}
+	q := history.PreviewQuery{Subscriber: cmp.Or(whose, c.id), EventTypes: asked.EventTypes, Filter: string(asked.Filter), Events: int(asked.Events)}
 	if _, err := filter.Parse([]byte(q.Filter)); err != nil {
 		var errs []Detail
 		for _, line := range strings.Split(err.Error(), "\n") {
