@@ -17,9 +17,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/internal/porttest"
@@ -90,7 +92,9 @@ func TestProducerAndConsumer(t *testing.T) {
 	requireDatabase(t, consumer)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
+	beside := another(t, pool, "invoices")
 	sending, log := start(t, producer, "DATABASE_URL="+dsn, "SEALING_KEY="+base64.StdEncoding.EncodeToString(key))
+	beside()
 	lines := bufio.NewScanner(log)
 	secret := ""
 	for secret == "" {
@@ -99,8 +103,10 @@ func TestProducerAndConsumer(t *testing.T) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, log) }()
 
+	beside = another(t, pool, "copies")
 	_, applied := start(t, consumer, "DATABASE_URL="+dsn, "WEBHOOK_SECRET="+secret)
 	go func() { _, _ = io.Copy(io.Discard, applied) }()
+	beside()
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
@@ -115,8 +121,27 @@ func TestProducerAndConsumer(t *testing.T) {
 		err := pool.QueryRow(t.Context(), "SELECT state FROM copies WHERE state = 'paid'").Scan(&state)
 		return err == nil && state == "paid"
 	}, 30*time.Second, 20*time.Millisecond)
-	require.NoError(t, sending.Process.Signal(os.Interrupt))
+	require.NoError(t, sending.Process.Signal(syscall.SIGTERM)) // of systemd and Kubernetes
 	require.NoError(t, sending.Wait(), "it drains, and ends")
+}
+
+// another is a first process of the same program that is about to make its table. It goes on
+// once the function that is returned has seen somebody wait for it.
+func another(t *testing.T, pool *pgxpool.Pool, table string) (goOn func()) {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(1); CREATE TABLE IF NOT EXISTS "+table+" (id text PRIMARY KEY, state text)")
+	require.NoError(t, err)
+	return func() {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var waiting bool
+			err := pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))", tx.Conn().PgConn().PID()).Scan(&waiting)
+			return err == nil && waiting
+		}, 30*time.Second, 10*time.Millisecond)
+		require.NoError(t, tx.Commit(t.Context()))
+	}
 }
 
 // requireDatabase makes sure that a program asks for a database. There is no server where

@@ -73,7 +73,8 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := postgres.MigratePool(ctx, pool, nil); err != nil {
 		return err
 	}
-	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS accounts (id text PRIMARY KEY, paid bigint NOT NULL)"); err != nil {
+	// One process at a time: of two that make a table at once, one can fail.
+	if _, err := pool.Exec(ctx, "SELECT pg_advisory_xact_lock(1); CREATE TABLE IF NOT EXISTS accounts (id text PRIMARY KEY, paid bigint NOT NULL)"); err != nil {
 		return fmt.Errorf("making the table of accounts: %w", err)
 	}
 	return nil

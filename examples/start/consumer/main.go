@@ -22,7 +22,8 @@ func main() {
 	ctx := context.Background()
 	pool := must(pgxpool.New(ctx, env("DATABASE_URL")))
 	check(postgres.MigratePool(ctx, pool, nil)) // the library's tables, beside your own
-	must(pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS copies (id text PRIMARY KEY, state text)"))
+	// The lock: of two processes that make a table at once, one can fail.
+	must(pool.Exec(ctx, "SELECT pg_advisory_xact_lock(1); CREATE TABLE IF NOT EXISTS copies (id text PRIMARY KEY, state text)"))
 	store, inTx := must(postgres.New(nil)), postgres.InTx(pool, pgx.TxOptions{})
 	hooks := must(surehook.NewReceiver(inTx, store, "billing", env("WEBHOOK_SECRET"), nil))
 

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +22,7 @@ import (
 type Invoice struct{ ID, State string }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	key := must(base64.StdEncoding.DecodeString(env("SEALING_KEY")))
 	pool := must(pgxpool.New(ctx, env("DATABASE_URL")))
@@ -29,7 +30,7 @@ func main() {
 	check(store.Migrate(ctx)) // the library's tables, beside your own
 	hooks := must(surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, nil))
 	ran := make(chan error, 1)
-	go func() { ran <- hooks.Run(ctx) }() // delivers until interrupted; ends at once if a key or a migration is missing
+	go func() { ran <- hooks.Run(ctx) }() // delivers until it is told to end; ends at once if a key or a migration is missing
 
 	customer, secret, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
 	check(err)
@@ -37,7 +38,8 @@ func main() {
 	must(hooks.Registry.Subscribe(ctx, sender.NewSubscription{
 		Subscriber: customer.ID, URL: "https://customer.example/webhooks", EventTypes: []string{"invoice.*"},
 	}))
-	must(pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS invoices (id text PRIMARY KEY, state text)"))
+	// The lock: of two processes that make a table at once, one can fail.
+	must(pool.Exec(ctx, "SELECT pg_advisory_xact_lock(1); CREATE TABLE IF NOT EXISTS invoices (id text PRIMARY KEY, state text)"))
 	check(hooks.InTx(ctx, func(tx pgx.Tx) error { // your change and its event, or neither
 		invoice := Invoice{ID: rand.Text(), State: "paid"}
 		if _, err := tx.Exec(ctx, "INSERT INTO invoices VALUES ($1, $2)", invoice.ID, invoice.State); err != nil {
