@@ -108,7 +108,7 @@ func TestWrapError(t *testing.T) {
 func TestProblemsAreNamedTogether(t *testing.T) {
 	err := dedup.CheckVersion("", dedup.Object{Type: "a b"}, 0)
 	require.ErrorIs(t, err, dedup.ErrInvalid)
-	for _, want := range []string{"dedup: invalid argument: scope is empty; ", `object type has the byte ' '`, "object id is empty", "version is 0"} {
+	for _, want := range []string{"dedup: invalid argument: scope is empty; ", `object type has the character ' '`, "object id is empty", "version is 0"} {
 		require.ErrorContains(t, err, want)
 	}
 	require.ErrorContains(t, dedup.CheckMark("s", "a", time.Time{}), "the time is zero: it must be when the event was seen")

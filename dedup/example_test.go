@@ -94,5 +94,5 @@ func ExampleAdapt() {
 
 	_, err := store.Mark(context.Background(), bunTx{}, "billing", "evt.1", time.Now())
 	fmt.Println(errors.Is(err, dedup.ErrInvalid), err)
-	// Output: true dedup: invalid argument: event id has the byte '.' at offset 3: allowed are letters, digits, hyphens and underscores
+	// Output: true dedup: invalid argument: event id has the character '.' at offset 3: allowed are ASCII letters, digits, hyphens and underscores
 }

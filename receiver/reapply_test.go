@@ -234,7 +234,7 @@ func TestReapplyRefused(t *testing.T) {
 	now := time.Now()
 	for want, req := range map[string]receiver.ReapplyRequest{
 		"it would cover everything":   {},
-		"event id has the byte":       {Event: "a b"},
+		"event id has the character":  {Event: "a b"},
 		"object id is empty":          {Object: dedup.Object{Type: "a"}},
 		"its end must come after its": {From: now, Until: now},
 	} {

@@ -57,7 +57,7 @@ func TestFieldErrors(t *testing.T) {
 			`sender: invalid subscription: url: guard: the scheme is "ftp": use https`,
 		},
 		"event type": {
-			sender.NewSubscription{EventTypes: []string{"a*"}}, "event_types", `event type "a*": it must be an exact type, "prefix.*" or "*": event type has the byte '*' at offset 1: allowed are letters, digits, hyphens and underscores, in words joined by single full stops`, "",
+			sender.NewSubscription{EventTypes: []string{"a*"}}, "event_types", `event type "a*": it must be an exact type, "prefix.*" or "*": event type has the character '*' at offset 1: allowed are ASCII letters, digits, hyphens and underscores, in words joined by single full stops`, "",
 		},
 		"no event types":       {sender.NewSubscription{EventTypes: []string{}}, "event_types", `the list is empty: name one or more, or "*" for all`, ""},
 		"too many event types": {sender.NewSubscription{EventTypes: make([]string, 101)}, "event_types", `it asks for 101 event types: at most 100 are allowed; "prefix.*" covers many`, ""},

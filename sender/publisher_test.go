@@ -35,7 +35,7 @@ func TestPublishRefuses(t *testing.T) {
 		says   string
 	}{
 		{"no type", func(e *sender.Event) { e.Type = "" }, sender.ErrInvalidEvent, "event type is empty"},
-		{"type with a space", func(e *sender.Event) { e.Type = "a b" }, sender.ErrInvalidEvent, "event type has the byte ' ' at offset 1"},
+		{"type with a space", func(e *sender.Event) { e.Type = "a b" }, sender.ErrInvalidEvent, "event type has the character ' ' at offset 1"},
 		{"type that is a pattern", func(e *sender.Event) { e.Type = "a.*" }, sender.ErrInvalidEvent, "event type"},
 		{"no object type", func(e *sender.Event) { e.Object.Type = "" }, sender.ErrInvalidEvent, "object type is empty"},
 		{"no object id", func(e *sender.Event) { e.Object.ID = "" }, sender.ErrInvalidEvent, "object id is empty"},

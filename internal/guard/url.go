@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -49,7 +50,10 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	}
 	const example = "give an absolute URL such as https://example.com/hook"
 	u, err := url.Parse(raw)
+	var escape url.EscapeError
 	switch {
+	case errors.As(err, &escape):
+		return nil, refuse("write a % that begins none as %25, and none in the host", "it is not a URL: %q is no percent-encoding there", string(escape))
 	case err != nil: // url.Parse's error has the whole URL in its text
 		return nil, refuse(example, "it is not a URL")
 	case u.Scheme == "":

@@ -115,8 +115,9 @@ func token(what, s string, limit int, dots bool) error {
 		case c == '.' && dots && !wordStart && i+1 < len(s):
 			wordStart = true
 		default:
-			return fmt.Errorf("%s has the byte %q at offset %d: allowed are letters, digits, hyphens and underscores%s",
-				what, c, i, dotsAllowed(dots))
+			r, _ := utf8.DecodeRuneInString(s[i:])
+			return fmt.Errorf("%s has the character %q at offset %d: allowed are ASCII letters, digits, hyphens and underscores%s",
+				what, r, i, dotsAllowed(dots))
 		}
 	}
 	return nil

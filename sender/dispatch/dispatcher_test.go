@@ -139,9 +139,12 @@ func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
 	untrusted := sendertest.NewTLSEndpoint(t)
 	plain := sendertest.NewEndpoint(t)
 	a := bedtest.NewAuthority(t)
-	expired := a.Issue("localhost", bedtest.NewECDSAKey(t, elliptic.P256()), -time.Hour)
-	pair, err := tls.X509KeyPair(expired.CertificatePEM, expired.KeyPEM)
-	require.NoError(t, err)
+	issued := func(by *bedtest.Authority, from, until time.Duration) tls.Certificate {
+		c := by.IssueFrom("localhost", bedtest.NewECDSAKey(t, elliptic.P256()), time.Now().Add(from), time.Now().Add(until))
+		pair, err := tls.X509KeyPair(c.CertificatePEM, c.KeyPEM)
+		require.NoError(t, err)
+		return pair
+	}
 	certified := func(c tls.Certificate) string {
 		srv := httptest.NewUnstartedServer(nil)
 		srv.TLS, srv.Config.ErrorLog = &tls.Config{Certificates: []tls.Certificate{c}}, log.New(io.Discard, "", 0)
@@ -156,9 +159,11 @@ func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
 	}{
 		{"refused", "http://" + porttest.Refusing(t), sender.ClassConnect, "the connection was refused"},
 		{"unknown name", "http://name.invalid/", sender.ClassDNS, "the host's name could not be resolved"},
-		{"untrusted certificate", untrusted.URL(), sender.ClassTLS, "the server's certificate is not from a known authority, or an intermediate certificate is missing"},
+		{"self-signed certificate", untrusted.URL(), sender.ClassTLS, "the server's certificate is self-signed: it must be from a known authority"},
+		{"certificate of an unknown authority", certified(issued(bedtest.NewAuthority(t), -time.Hour, time.Hour)), sender.ClassTLS, "the server's certificate is not from a known authority, or an intermediate certificate is missing"},
 		{"certificate of another", certified(a.Server("elsewhere")), sender.ClassTLS, "the server's certificate is for another host"},
-		{"old certificate", certified(pair), sender.ClassTLS, "the server's certificate has expired, or is not valid yet"},
+		{"old certificate", certified(issued(a, -2*time.Hour, -time.Hour)), sender.ClassTLS, "the server's certificate has expired"},
+		{"early certificate", certified(issued(a, time.Hour, 2*time.Hour)), sender.ClassTLS, "the server's certificate is not valid yet"},
 		{"no client certificate", bedtest.AtLocalhost(bedtest.NewCertServer(t, a).URL), sender.ClassTLS, `the server ended TLS by the alert "certificate required"`},
 		{"no TLS there", "https" + plain.URL()[len("http"):], sender.ClassTLS, "the server does not speak TLS at this port"},
 	} {

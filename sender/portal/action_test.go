@@ -160,6 +160,28 @@ func TestPauseResumeTest(t *testing.T) {
 	require.NotContains(t, p.text, "force", "that is the operator's")
 }
 
+// What was wrong is said, and what would be right where that is known.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	endpoints := map[string]string{}
+	for _, host := range []string{"moved", "same", "unknown"} {
+		endpoints[host] = b.subscribe("ada", host, "")
+	}
+	b.publish("sub_ada", "inv_4")
+	b.run()
+	v := b.visit("sub_ada")
+	page := func(host string) page { return v.get("/deliveries/" + b.deliveries(endpoints[host], sender.StatusAwaitingRetry)[0].ID) }
+	const right = "Change the endpoint's URL to the one that the answer leads to"
+	page("moved").has(t, "your endpoint answered with 301, and no redirect is followed. It is tried again.", right, "https://new.example.com/hooks", "What your endpoint answered")
+	same := page("same")
+	same.has(t, "your endpoint answered with 304. It is tried again.")
+	require.NotContains(t, same.text, right)
+	unknown := page("unknown")
+	unknown.has(t, "the host's name could not be resolved", "<h3>No answer</h3>")
+	require.NotContains(t, unknown.text, "What your endpoint answered")
+}
+
 func TestRedeliverAndReplay(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

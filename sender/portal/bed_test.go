@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -160,9 +161,16 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func answer(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	status, body, header := http.StatusOK, "thanks", http.Header{}
-	if strings.HasPrefix(r.URL.Hostname(), "bad.") {
+	switch host, _, _ := strings.Cut(r.URL.Hostname(), "."); host {
+	case "bad":
 		status, body = http.StatusServiceUnavailable, hostile
 		header = http.Header{"Server": {hostile}, "Set-Cookie": {"hacked=1"}}
+	case "moved":
+		status, header = http.StatusMovedPermanently, http.Header{"Location": {"https://new.example.com/hooks"}}
+	case "same":
+		status = http.StatusNotModified
+	case "unknown":
+		return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 	}
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }

@@ -166,6 +166,9 @@ func reasonOf(d *sender.Delivery, w history.Why) reason {
 	case history.WhySentAgain:
 		r.Said = "It was delivered, and is sent a single time more."
 	}
+	if n := len(w.Attempts); r.Advice == "" && w.Reason == history.WhyAwaitingRetry && n > 0 && redirects(&w.Attempts[n-1]) {
+		r.Advice = "Change the endpoint's URL to the one that the answer leads to, its Location, if that is yours."
+	}
 	if r.Advice == "" && sender.TestedSecret(&d.Event) != "" {
 		r.Advice = testAdvice(d.Status == sender.StatusDelivered)
 	}
@@ -205,13 +208,22 @@ func gaveUp(d *sender.Delivery, attempts []sender.Attempt, last string) string {
 	return fmt.Sprintf("We gave up on %s after %s%s. The last one failed: %s.", exactly(end.StartedAt.Add(end.Duration)), look.Plural(d.AttemptCount, "attempt"), over, last)
 }
 
+// redirects tells whether an attempt was answered with another URL (RFC 9110, section 15.4).
+func redirects(a *sender.Attempt) bool {
+	return a.Class == sender.ClassRedirect && a.StatusCode != http.StatusNotModified
+}
+
 // failure is what went wrong with an attempt.
 func failure(a *sender.Attempt) string {
 	switch {
 	case a.Class == "":
 		return ""
 	case a.StatusCode != 0 && (a.Class == sender.ClassStatus || a.Class == sender.ClassRedirect):
-		return fmt.Sprintf("your endpoint answered with %d", a.StatusCode)
+		said := fmt.Sprintf("your endpoint answered with %d", a.StatusCode)
+		if redirects(a) {
+			said += ", and no redirect is followed"
+		}
+		return said
 	case a.Class == sender.ClassInterrupted:
 		return "it was interrupted on our side"
 	case a.Error != "":

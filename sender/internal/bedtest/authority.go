@@ -47,9 +47,15 @@ func NewAuthority(t *testing.T) *Authority {
 // which may be negative.
 func (a *Authority) Issue(name string, key crypto.Signer, valid time.Duration) *sender.ClientCertificate {
 	a.t.Helper()
+	return a.IssueFrom(name, key, time.Now().Add(-2*time.Hour), time.Now().Add(valid))
+}
+
+// IssueFrom is Issue for a certificate that is valid between two times.
+func (a *Authority) IssueFrom(name string, key crypto.Signer, from, until time.Time) *sender.ClientCertificate {
+	a.t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
+		NotBefore: from, NotAfter: until,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}, a.Cert, key.Public(), a.key)
 	require.NoError(a.t, err)

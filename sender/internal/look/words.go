@@ -124,13 +124,14 @@ func Plural(n any, noun string) string {
 
 // Plain writes characters that cannot be seen, or that change the direction of text, as
 // escapes: control characters except tabs and line feeds, and Unicode's format
-// characters. Those that join or part letters of Persian or Hindi, and emoji, stay between two
+// characters. A carriage return before a line feed is left out: servers end lines by both. Those that join or part letters of Persian or Hindi, and emoji, stay between two
 // such.
 func Plain(s any) string {
 	var b strings.Builder
 	all := []rune(strings.ToValidUTF8(fmt.Sprint(s), "\uFFFD"))
 	for i, r := range all {
 		switch {
+		case r == '\r' && i+1 < len(all) && all[i+1] == '\n':
 		case r == '\t' || r == '\n' || !unseen(r), isJoiner(r) && i > 0 && i+1 < len(all) && joined(all[i-1]) && joined(all[i+1]):
 			b.WriteRune(r)
 		default:

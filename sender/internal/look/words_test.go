@@ -56,6 +56,7 @@ func TestTimes(t *testing.T) {
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a\tb\nc", Plain("a\tb\nc"))
+	require.Equal(t, `a`+"\n\n"+`b\u{d}c\u{d}`, Plain("a\r\n\r\nb\rc\r"))
 	for _, joined := range []string{"می\u200cخواهم", "क्\u200dष", "👩\u200d👩\u200d👧", "🏳\ufe0f\u200d🌈"} {
 		require.Equal(t, joined, Plain(joined))
 	}

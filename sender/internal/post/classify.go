@@ -1,6 +1,7 @@
 package post
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/surehook/surehook/internal/guard"
 	"github.com/surehook/surehook/sender"
@@ -35,8 +37,9 @@ var own = []struct {
 
 // classify names how an attempt that got no whole answer failed. The text is for
 // the subscription's owner and holds nothing of the URL, which may carry a
-// token, nor of addresses, which would tell a subscriber about our network.
-func classify(ctx context.Context, err error) (sender.Class, string) {
+// token, nor of addresses, which would tell a subscriber about our network. answered: the
+// answer's status and headers were read.
+func classify(ctx context.Context, err error, answered bool) (sender.Class, string) {
 	var (
 		dns        *net.DNSError
 		op         *net.OpError
@@ -70,10 +73,14 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 		return sender.ClassTimeout, "no whole answer within the attempt's time"
 	case errors.As(err, &hostname):
 		return sender.ClassTLS, "the server's certificate is for another host"
+	case errors.As(err, &unknown) && selfSigned(unknown.Cert):
+		return sender.ClassTLS, "the server's certificate is self-signed: it must be from a known authority"
 	case errors.As(err, &unknown):
 		return sender.ClassTLS, "the server's certificate is not from a known authority, or an intermediate certificate is missing"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert.NotBefore.After(time.Now()):
+		return sender.ClassTLS, "the server's certificate is not valid yet"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return sender.ClassTLS, "the server's certificate has expired, or is not valid yet"
+		return sender.ClassTLS, "the server's certificate has expired"
 	case errors.As(err, &verify), errors.As(err, &invalid):
 		return sender.ClassTLS, "the server's certificate is not valid"
 	case errors.As(err, &record):
@@ -88,7 +95,12 @@ func classify(ctx context.Context, err error) (sender.Class, string) {
 	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), endedForNetHTTP(err):
 		return sender.ClassReset, "the connection was closed before the answer was whole"
 	}
-	return sender.ClassProtocol, notHTTP(err)
+	return sender.ClassProtocol, notHTTP(err, answered)
+}
+
+// selfSigned reports whether a certificate names itself as its authority.
+func selfSigned(c *x509.Certificate) bool {
+	return c != nil && bytes.Equal(c.RawIssuer, c.RawSubject)
 }
 
 // endedForNetHTTP reports whether an error of net/http's transport, which can be the
@@ -119,10 +131,13 @@ func withoutAuthorities(err error) bool {
 	return err != nil || all.Equal(x509.NewCertPool())
 }
 
-func notHTTP(err error) string {
+func notHTTP(err error, answered bool) string {
 	var over *overHTTP2
-	if errors.As(err, &over) {
+	switch {
+	case answered:
+		return "the answer's body is malformed"
+	case errors.As(err, &over):
 		return "the answer is malformed"
 	}
-	return "the answer is not HTTP/1.1"
+	return "the answer is not valid HTTP/1.1"
 }

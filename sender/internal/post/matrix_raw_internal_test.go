@@ -46,6 +46,19 @@ func rawRows(m *matrix) {
 			}
 		})})
 	}
+	for what, r := range map[string]row{
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n": {status: 200, text: "the answer's body is malformed"},
+		"220 mail ESMTP\r\n": {text: "the answer is not valid HTTP/1.1"},
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok": {text: "the answer is not valid HTTP/1.1"},
+	} {
+		r.name, r.class, r.connections = fmt.Sprintf("%q", what), sender.ClassProtocol, 3
+		r.url = serveRaw(m.T, nil, func(c net.Conn, r *bufio.Reader) {
+			if _, err := readRequest(r); err == nil {
+				_, _ = io.WriteString(c, what)
+			}
+		})
+		m.exact(r)
+	}
 	certificateRows(m)
 	familyRows(m)
 }

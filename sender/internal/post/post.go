@@ -221,7 +221,7 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 	r := Answer{StartedAt: x.at}
 	second := spokeHTTP2(answer, err)
 	if err != nil {
-		r.Class, r.Error = classify(ctx, err)
+		r.Class, r.Error = classify(ctx, err, false)
 		r.ProxyFailed = byProxy(err)
 		r.ClosedIdle = errors.Is(err, http1.ErrClosedIdle) || errors.Is(err, http2.ErrRefused)
 		if r.Ours = system.exhausted(err) && !r.ProxyFailed; r.Ours {
@@ -256,7 +256,7 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 	case answer.StatusCode < 200 || answer.StatusCode >= 400:
 		r.Class, r.Error = sender.ClassStatus, fmt.Sprintf("answered %d", answer.StatusCode)
 	case err != nil:
-		r.Class, r.Error = classify(ctx, err)
+		r.Class, r.Error = classify(ctx, err, true)
 	}
 	r.Error = naming(r.Error, second)
 	return r
