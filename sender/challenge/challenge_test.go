@@ -121,7 +121,7 @@ func TestChallengeNotAnswered(t *testing.T) {
 		"elsewhere":       {sendertest.Redirect(307, "/elsewhere"), sender.ClassRedirect, 307, "redirects are not followed"},
 		"never":           {sendertest.Hang(), sender.ClassTimeout, 0, "no whole answer"},
 		"slowly":          {sendertest.Drip(50*time.Millisecond, 1000), sender.ClassTimeout, 200, "no whole answer"},
-		"not HTTP":        {sendertest.Garbage(), sender.ClassProtocol, 0, "not HTTP"},
+		"not HTTP":        {sendertest.Garbage(), sender.ClassProtocol, 0, "is not valid HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestChallengeThroughProxyThatFails(t *testing.T) {
 		b.Subscribe("sub_a", "http://endpoint/")
 		reg := challenged(b, &challenge.Config{Proxies: map[string]*url.URL{"eu": {Scheme: "http", Host: at, User: url.UserPassword("u", "hunter2")}}})
 		_, err := reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://127.0.0.1:9/", Settings: sender.Settings{Proxy: "eu"}})
-		require.ErrorContains(t, err, "the proxy ")
+		require.ErrorContains(t, err, "the sender's proxy ")
 		require.NotContains(t, err.Error(), "hunter2")
 		if blamed {
 			require.ErrorIs(t, err, sender.ErrChallenge)

@@ -17,7 +17,7 @@ var (
 	failed      = dispatch.Result{Class: sender.ClassStatus, StatusCode: 500}
 	interrupted = dispatch.Result{Class: sender.ClassInterrupted}
 	unplugged   = dispatch.Result{Class: sender.ClassConnect, OwnNetwork: true}
-	proxyFailed = dispatch.Result{Class: sender.ClassConnect, ProxyFailed: true, Error: "the proxy cannot be reached", StartedAt: t0}
+	proxyFailed = dispatch.Result{Class: sender.ClassConnect, ProxyFailed: true, Error: "the sender's proxy cannot be reached", StartedAt: t0}
 )
 
 func TestPolicyWarnsAndDisables(t *testing.T) {
@@ -137,7 +137,7 @@ func TestPolicyDeadLetterNotice(t *testing.T) {
 		{"answered", atHorizon, failed, "it is not attempted any more: 11 attempts without a success, the last one: status, answered 500"},
 		{"the only one", told(func(l *dispatch.Live) { l.Number = 1 }), failed, "it is not attempted any more: 1 attempt without a success, the last one: status, answered 500"},
 		{"not answered", atHorizon, dispatch.Result{Class: sender.ClassTimeout}, "it is not attempted any more: 11 attempts without a success, the last one: timeout"},
-		{"the operator's proxy", told(func(l *dispatch.Live) { l.Stood = 144 * h; l.First = l.First.Add(-144 * h) }), proxyFailed, "it is not attempted any more: 11 attempts without a success, the last one: connect, the proxy cannot be reached"},
+		{"the operator's proxy", told(func(l *dispatch.Live) { l.Stood = 144 * h; l.First = l.First.Add(-144 * h) }), proxyFailed, "it is not attempted any more: 11 attempts without a success, the last one: connect, the sender's proxy cannot be reached"},
 		{"interrupted", atHorizon, interrupted, "it is not attempted any more: 11 attempts without a success, the last one: interrupted"},
 		{"delivered", atHorizon, dispatch.Result{}, ""},
 		{"a redelivered one", told(func(l *dispatch.Live) { l.Single = true }), failed, ""},

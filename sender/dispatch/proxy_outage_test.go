@@ -59,8 +59,8 @@ func TestSilenceThroughProxy(t *testing.T) {
 		return answering(byMethod{http.MethodOptions: answer})
 	}
 	const (
-		silent     = "the proxy does not answer"
-		unreached  = "the proxy could not reach the host in time"
+		silent     = "the sender's proxy does not answer"
+		unreached  = "the sender's proxy could not reach the host in time"
 		unanswered = "no whole answer within the attempt's time"
 	)
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func TestFailingProxyIsTold(t *testing.T) {
 		n := notices()[0]
 		require.Equal(t, []any{sender.NoticeProxy, sender.Operator}, []any{n.Kind, n.Subscriber})
 		for _, text := range []string{n.Detail, log.String()} {
-			require.Contains(t, text, since.UTC().Format(time.RFC3339)+": the proxy cannot be reached")
+			require.Contains(t, text, since.UTC().Format(time.RFC3339)+": the sender's proxy cannot be reached")
 			require.NotContains(t, text, "hunter2")
 			require.NotContains(t, text, "internal", "nothing of our network")
 		}

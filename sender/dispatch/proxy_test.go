@@ -110,7 +110,9 @@ func TestProxyThatFails(t *testing.T) {
 	status := func(code int) func(net.Conn) {
 		return answering(fmt.Sprintf("HTTP/1.1 %d Some Words\r\nContent-Length: 0\r\n\r\n", code))
 	}
-	says := func(code int) string { return fmt.Sprintf("the proxy made no connection: it answered %d", code) }
+	says := func(code int) string {
+		return fmt.Sprintf("the sender's proxy made no connection: it answered %d", code)
+	}
 	hang := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	const proxys, endpoints = true, false
 	for name, c := range map[string]struct {
@@ -131,16 +133,16 @@ func TestProxyThatFails(t *testing.T) {
 		"is another one":    {status(404), sender.ClassConnect, says(404), proxys},
 		"is a third one":    {status(405), sender.ClassConnect, says(405), proxys},
 		"leads elsewhere":   {status(302), sender.ClassConnect, says(302), proxys},
-		"says go on":        {answering(strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2)), sender.ClassConnect, "the proxy broke the connection off", proxys},
+		"says go on":        {answering(strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2)), sender.ClassConnect, "the sender's proxy broke the connection off", proxys},
 		"says only go on":   {answering(strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 2000) + "HTTP/1.1 200 OK\r\n\r\n"), sender.ClassConnect, "is not HTTP", proxys},
 		"switches":          {status(101), sender.ClassConnect, says(101), proxys},
-		"asks who we are":   {status(407), sender.ClassConnect, "the proxy asks for other credentials (407)", proxys},
+		"asks who we are":   {status(407), sender.ClassConnect, "the sender's proxy asks for other credentials (407)", proxys},
 		"is none":           {answering("220 smtp ready\r\n"), sender.ClassConnect, "the proxy's answer to CONNECT is not HTTP", proxys},
-		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the proxy broke the connection off", proxys},
+		"leaves":            {func(net.Conn) {}, sender.ClassConnect, "the sender's proxy broke the connection off", proxys},
 		"answers at length": {answering("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n"), sender.ClassConnect, "is not HTTP", proxys},
 		"says too much":     {answering("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), sender.ClassConnect, "more than an answer", proxys},
-		"hangs":             {hang, sender.ClassTimeout, "the proxy does not answer", proxys},
-		"is not there":      {nil, sender.ClassConnect, "the proxy cannot be reached", proxys},
+		"hangs":             {hang, sender.ClassTimeout, "the sender's proxy does not answer", proxys},
+		"is not there":      {nil, sender.ClassConnect, "the sender's proxy cannot be reached", proxys},
 		"reaches, and ends": {answering("HTTP/1.1 200 OK\r\n\r\n"), sender.ClassReset, "the connection was closed before the answer was whole", endpoints},
 		"works on it":       {answering("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Continue\r\nVia: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), sender.ClassReset, "the connection was closed before the answer was whole", endpoints},
 	} {
@@ -180,8 +182,8 @@ func TestProxyThatCannotBeFound(t *testing.T) {
 	certificate := a.Server("elsewhere")
 	secure := bedtest.NewConnectProxy(t, &certificate)
 	for says, u := range map[string]*url.URL{
-		"the proxy cannot be reached":             {Scheme: "http", Host: "proxy.example.com:3128"},
-		"the TLS handshake with the proxy failed": secure.URL(t),
+		"the sender's proxy cannot be reached":             {Scheme: "http", Host: "proxy.example.com:3128"},
+		"the TLS handshake with the sender's proxy failed": secure.URL(t),
 	} {
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", "http://127.0.0.1:9/")

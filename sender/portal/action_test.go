@@ -171,7 +171,9 @@ func TestFailures(t *testing.T) {
 	b.publish("sub_ada", "inv_4")
 	b.run()
 	v := b.visit("sub_ada")
-	page := func(host string) page { return v.get("/deliveries/" + b.deliveries(endpoints[host], sender.StatusAwaitingRetry)[0].ID) }
+	page := func(host string) page {
+		return v.get("/deliveries/" + b.deliveries(endpoints[host], sender.StatusAwaitingRetry)[0].ID)
+	}
 	const right = "Change the endpoint's URL to the one that the answer leads to"
 	page("moved").has(t, "your endpoint answered with 301, and no redirect is followed. It is tried again.", right, "https://new.example.com/hooks", "What your endpoint answered")
 	same := page("same")

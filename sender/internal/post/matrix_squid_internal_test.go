@@ -63,12 +63,12 @@ func squidRows(m *matrix) {
 	noProxy := through(web.Listener.Addr().(*net.TCPAddr).Port, nil)
 	nobody := loopback("https", servertest.Port(m.T))
 	m.exact(
-		row{name: "no credentials where they are asked for", url: secure.URL, way: through(asks, nil), record: reached.read, untouched: true, class: sender.ClassConnect, text: "the proxy asks for other credentials (407)", proxy: true},
-		row{name: "wrong credentials", url: secure.URL, way: through(asks, url.UserPassword("operator", "wrong")), record: reached.read, untouched: true, class: sender.ClassConnect, text: "the proxy asks for other credentials (407)", proxy: true},
+		row{name: "no credentials where they are asked for", url: secure.URL, way: through(asks, nil), record: reached.read, untouched: true, class: sender.ClassConnect, text: "the sender's proxy asks for other credentials (407)", proxy: true},
+		row{name: "wrong credentials", url: secure.URL, way: through(asks, url.UserPassword("operator", "wrong")), record: reached.read, untouched: true, class: sender.ClassConnect, text: "the sender's proxy asks for other credentials (407)", proxy: true},
 		row{name: "the target is not allowed", url: secure.URL, way: through(closed, nil), record: reached.read, untouched: true, class: sender.ClassConnect, text: "it answered 403", proxy: true},
 		row{name: "the target refuses", url: nobody, way: through(open, nil), class: sender.ClassConnect, text: "it answered 503"},
 		row{name: "a proxy that hangs", url: secure.URL, posts: 1, way: hanging, record: reached.read, untouched: true, class: sender.ClassTimeout, proxy: true},
-		row{name: "a proxy that is not there", url: secure.URL, way: through(servertest.Port(m.T), nil), record: reached.read, untouched: true, class: sender.ClassConnect, text: "the proxy cannot be reached", proxy: true},
+		row{name: "a proxy that is not there", url: secure.URL, way: through(servertest.Port(m.T), nil), record: reached.read, untouched: true, class: sender.ClassConnect, text: "the sender's proxy cannot be reached", proxy: true},
 		row{name: "a web server that is no proxy", url: secure.URL, way: noProxy, record: reached.read, untouched: true, class: sender.ClassConnect, text: "it answered 404", proxy: true},
 	)
 }

@@ -79,7 +79,7 @@ func (p *proxy) open(ctx context.Context) (net.Conn, *proxyError) {
 		return nil, &proxyError{text: noResources, err: err}
 	}
 	if err != nil {
-		return nil, &proxyError{text: "the proxy cannot be reached", failed: true, err: endOf(ctx, err)}
+		return nil, &proxyError{text: "the sender's proxy cannot be reached", failed: true, err: endOf(ctx, err)}
 	}
 	if p.tls == nil {
 		return conn, nil
@@ -87,7 +87,7 @@ func (p *proxy) open(ctx context.Context) (net.Conn, *proxyError) {
 	secure := tls.Client(conn, p.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, &proxyError{text: "the TLS handshake with the proxy failed", failed: true, err: endOf(ctx, err)}
+		return nil, &proxyError{text: "the TLS handshake with the sender's proxy failed", failed: true, err: endOf(ctx, err)}
 	}
 	return secure, nil
 }

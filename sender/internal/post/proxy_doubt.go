@@ -96,7 +96,7 @@ func (p *proxy) judge(ctx context.Context, err error, silent bool) error {
 		return err
 	case silent && timedOut(err) && (failure != nil || !errors.As(err, &dns)): // a name is looked up without the proxy
 		if failure == nil || !failure.failed {
-			failure = &proxyError{text: "the proxy does not answer", failed: true, err: err}
+			failure = &proxyError{text: "the sender's proxy does not answer", failed: true, err: err}
 		}
 	}
 	if failure == nil {

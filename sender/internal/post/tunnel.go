@@ -128,19 +128,19 @@ func (p *proxy) connect(ctx context.Context, target netip.AddrPort, left int) (n
 func tunnelFailure(status int, more bool, err error) *proxyError {
 	switch {
 	case timedOut(err): // unless the proxy is found silent, and judge blames it
-		return &proxyError{text: "the proxy could not reach the host in time", next: true, err: err}
+		return &proxyError{text: "the sender's proxy could not reach the host in time", next: true, err: err}
 	case http1.ClosedByPeer(err):
-		return &proxyError{text: "the proxy broke the connection off, or its answer to CONNECT is not HTTP", failed: true, err: err}
+		return &proxyError{text: "the sender's proxy broke the connection off, or its answer to CONNECT is not HTTP", failed: true, err: err}
 	case err != nil:
 		return &proxyError{text: "the proxy's answer to CONNECT is not HTTP", failed: true, err: err}
 	case status == http.StatusProxyAuthRequired:
-		return &proxyError{text: "the proxy asks for other credentials (407)", failed: true}
+		return &proxyError{text: "the sender's proxy asks for other credentials (407)", failed: true}
 	case status < 200 || status >= 300:
 		// It may forbid one address by its rules, and allow another.
 		failed := refuses(status)
-		return &proxyError{text: fmt.Sprintf("the proxy made no connection: it answered %d", status), failed: failed, next: !failed || status == http.StatusForbidden}
+		return &proxyError{text: fmt.Sprintf("the sender's proxy made no connection: it answered %d", status), failed: failed, next: !failed || status == http.StatusForbidden}
 	case more: // neither HTTP nor TLS lets a server speak first
-		return &proxyError{text: "the proxy sent more than an answer to CONNECT", failed: true}
+		return &proxyError{text: "the sender's proxy sent more than an answer to CONNECT", failed: true}
 	}
 	return nil
 }
