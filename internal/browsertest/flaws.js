@@ -30,6 +30,8 @@ var flaws = (() => {
 	function layout() {
 		const found = [];
 		if (root.scrollWidth > root.clientWidth) found.push('it is ' + root.scrollWidth + ' wide, the screen ' + root.clientWidth);
+		// A finger and a keyboard find no title.
+		for (const e of all('main dl.heads dd')) if (e.scrollWidth > e.clientWidth) found.push('the end of a header is cut off: ' + tag(e));
 		const cut = e => { for (e = e.parentElement; e; e = e.parentElement) if (getComputedStyle(e).overflowX !== 'visible') return true; return false; };
 		for (const e of all('main *')) {
 			const r = e.getBoundingClientRect();
