@@ -396,6 +396,30 @@ func TestSlotsParole(t *testing.T) {
 	}
 	fall()
 	require.Equal(t, sender.LaneProven, prove(), "it was long ago")
+	fall()
+	s.trim()
+	s.trim()
+	require.Equal(t, sender.LaneProbation, prove(), "it is remembered though it had nothing to do")
+}
+
+// What this process has seen of a subscription counts until it is recorded. Then the
+// database says what all processes have seen.
+func TestSlotsLaneOfTheDatabase(t *testing.T) {
+	s := testSlots()
+	hung := claimed(1, 1, sender.LaneProven)
+	s.add(hung)
+	drive(s)
+	s.finished(hung, sender.ClassTimeout, 10*time.Second, time.Second)
+	room, bounded := s.claim().SubscriptionRoom[1]
+	require.True(t, bounded, "the database takes it for a proven one")
+	require.Equal(t, 1, room)
+	s.recorded(hung)
+	require.NotContains(t, s.claim().SubscriptionRoom, int64(1))
+
+	s.add(claimed(1, 1, sender.LaneProven))
+	wire := drive(s)
+	require.Len(t, wire, 1)
+	require.Equal(t, sender.LaneProven, wire[0].account, "another process has seen it answer")
 }
 
 // While our own network is down a few attempts at a time find out when it is back.
