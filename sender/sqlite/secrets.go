@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -126,6 +127,7 @@ func (s *Store) SealingKeys(ctx context.Context) (keys []string, err error) {
 				return fail("listing sealing keys", err)
 			}
 			if !key.Valid {
+				slices.Sort(keys) // a database in UTF-16 has another order
 				return nil
 			}
 			keys = append(keys, key.String)

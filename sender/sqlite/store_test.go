@@ -84,10 +84,10 @@ func newer(t *testing.T, db *sql.DB, needs int) {
 
 // migrated is the file of a database with empty tables: to copy it is faster than to
 // make the tables.
-func migrated(t *testing.T) []byte {
+func migrated(t *testing.T, encoding string) []byte {
 	t.Helper()
 	p := path(t)
-	db, err := sql.Open("sqlite", "file:"+p+"?"+fit)
+	db, err := sql.Open("sqlite", "file:"+p+"?_pragma=encoding('"+encoding+"')&"+fit)
 	require.NoError(t, err)
 	newStore(t, db, time.Now)
 	newer(t, db, 1)
@@ -106,19 +106,20 @@ func callersAndRandom(t *testing.T, open func(t *testing.T) storetest.Harness[*s
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	empty := migrated(t)
+	empty := migrated(t, "UTF-8")
 	for _, c := range []struct {
 		name   string
+		empty  []byte
 		params string
 		conns  int
 		suite  func(t *testing.T, open func(t *testing.T) storetest.Harness[*sql.Tx])
 	}{
 		// The race detector gets one way to begin, and what several goroutines do at once. All
-		// is run without it.
-		{"deferred", fit, 0, storetest.RunCallers[*sql.Tx]},
-		{"immediate", fit + "&_txlock=immediate", 0, storetest.Run[*sql.Tx]},
+		// is run without it. An application's database may be in UTF-16.
+		{"deferred", migrated(t, "UTF-16"), fit, 0, storetest.RunCallers[*sql.Tx]},
+		{"immediate", empty, fit + "&_txlock=immediate", 0, storetest.Run[*sql.Tx]},
 		// A method that asks for a second connection waits for ever, whatever else it does.
-		{"one connection", fit, 1, callersAndRandom},
+		{"one connection", empty, fit, 1, callersAndRandom},
 	} {
 		if race.Enabled && c.name != "deferred" {
 			continue
@@ -132,7 +133,7 @@ func TestStore(t *testing.T) {
 				c.suite = storetest.RunConcurrent[*sql.Tx]
 			}
 			c.suite(t, func(t *testing.T) storetest.Harness[*sql.Tx] {
-				file := newPath(t, empty)
+				file := newPath(t, c.empty)
 				db := open(t, file, c.params)
 				db.SetMaxOpenConns(c.conns)
 				clock := newClock()
