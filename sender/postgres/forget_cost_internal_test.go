@@ -117,10 +117,13 @@ func TestCostOfForgettingDoesNotDependOnWhatIsRegistered(t *testing.T) {
 	measuredThen := measure()
 	t.Logf("blocks of a batch: pruning %d, and with 50,000 dead heads and objects %d; forgetting %d and %d; redacting %d and %d; of the backlog %d and %d",
 		pruned, prunedThen, forgotten, forgottenThen, redacted, redactedThen, measured, measuredThen)
-	require.LessOrEqual(t, measuredThen, measured+100)
-	require.LessOrEqual(t, forgottenThen, forgotten+100)
-	require.LessOrEqual(t, prunedThen, pruned+100)
-	require.LessOrEqual(t, redactedThen, redacted+100)
+	// Some indexes have a level more, and the tables that other tests make and drop have
+	// catalogs read again. To read all of 50,000 rows takes more blocks than this.
+	const more = 250
+	require.LessOrEqual(t, measuredThen, measured+more)
+	require.LessOrEqual(t, forgottenThen, forgotten+more)
+	require.LessOrEqual(t, prunedThen, pruned+more)
+	require.LessOrEqual(t, redactedThen, redacted+more)
 }
 
 // An event that is redacted before it is expanded is found by its key.
