@@ -109,6 +109,9 @@ CREATE TABLE surehook_left (
 CREATE TABLE surehook_wakes (
 	subscription bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+-- A publication of all tables would have PostgreSQL refuse to change a table without a
+-- primary key. This costs nothing unless wal_level is logical; then the log has the old row, too.
+ALTER TABLE surehook_wakes REPLICA IDENTITY FULL;
 
 -- One narrow row for each event that is not expanded whole. It has the event's
 -- number: one sequence, drawn once, while the object's version is locked, orders both. It
@@ -403,6 +406,7 @@ CREATE TABLE surehook_heads (
 	last_failure timestamptz,
 	recent bigint NOT NULL DEFAULT 0    -- the last 32 outcomes: sender.Recent
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE surehook_heads REPLICA IDENTITY FULL; -- as of surehook_wakes
 CREATE INDEX surehook_heads_of ON surehook_heads (subscription);
 CREATE INDEX surehook_heads_due ON surehook_heads (lane, subscriber, next_due, turn) WHERE next_due < 'infinity';
 CREATE INDEX surehook_heads_live ON surehook_heads (subscription) WHERE pending + waiting + leased + behind > 0; -- for who forgets: of those that were ever registered, most have nothing
@@ -418,6 +422,7 @@ CREATE TABLE surehook_turns (
 	turn bigint NOT NULL DEFAULT 0,
 	low timestamptz NOT NULL DEFAULT 'infinity'       -- never later than the least of its heads in the lane
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE surehook_turns REPLICA IDENTITY FULL; -- as of surehook_wakes
 CREATE INDEX surehook_turns_of ON surehook_turns (lane, subscriber);
 CREATE INDEX surehook_turns_due ON surehook_turns (lane, next_due, turn) WHERE next_due < 'infinity';
 
