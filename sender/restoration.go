@@ -17,6 +17,6 @@ type Restoration struct {
 	Position int64
 	// LineageBefore and Lineage name what gave out versions before, and what does from now on:
 	// on PostgreSQL the cluster's identifier, its timeline and the database's number, with "/"
-	// between. "": not known. Both are the same if the store has noticed no move.
+	// between, and on Neon the branch's timeline behind them. "": not known. Both are the same if the store has noticed no move.
 	LineageBefore, Lineage string
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/surehook/surehook/internal/pgfit"
 )
 
 func checkPostgres(ctx context.Context, d *database, found *findings) {
@@ -25,23 +27,25 @@ func checkPostgres(ctx context.Context, d *database, found *findings) {
 
 func checkServer(ctx context.Context, db *sql.DB, found *findings) {
 	var version int
-	var fsync, commit, pages string
-	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes')").
-		Scan(&version, &fsync, &commit, &pages)
+	var fsync, commit, pages, neon string
+	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), "+pgfit.NeonTimeline).
+		Scan(&version, &fsync, &commit, &pages, &neon)
 	if err != nil {
 		found.failed("server", err)
 		return
 	}
-	if version < 150000 {
+	if version < pgfit.Oldest {
 		found.add("server", fail, fmt.Sprintf("PostgreSQL %d", version/10000), "version 15 or newer is needed")
 	} else {
 		found.add("server", ok, fmt.Sprintf("PostgreSQL %d", version/10000), "")
 	}
 	switch {
-	case fsync != "on" || pages != "on":
+	case neon == "" && (fsync != "on" || pages != "on"):
 		found.add("durability", fail, fmt.Sprintf("fsync is %s, full_page_writes is %s: a commit could be lost with the power", fsync, pages), "set both to on, in postgresql.conf")
 	case commit == "off":
 		found.add("durability", warn, "synchronous_commit is off: the library sets it to on for its own transactions, your own commits can be lost", "set it to on for the role or the database")
+	case neon != "":
+		found.add("durability", ok, fmt.Sprintf("Neon keeps commits on other servers, synchronous_commit is %s", commit), "")
 	default:
 		found.add("durability", ok, fmt.Sprintf("fsync and full_page_writes are on, synchronous_commit is %s", commit), "")
 	}

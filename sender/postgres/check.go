@@ -9,11 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/internal/pgfit"
 	"github.com/surehook/surehook/sender"
 )
-
-// oldest is the first supported version of PostgreSQL, as server_version_num.
-const oldest = 150000
 
 // Check implements dispatch.Store.
 func (c *core) Check(ctx context.Context) error {
@@ -31,16 +29,12 @@ func refused(err error) bool {
 }
 
 func (c *core) check(w *work) error {
-	var version int
-	var fsync string
-	if err := w.row(`SELECT current_setting('server_version_num')::int, current_setting('fsync')`).Scan(&version, &fsync); err != nil {
+	unfit, err := pgfit.Check(func(query string, to ...any) error { return w.row(query).Scan(to...) })
+	if err != nil {
 		return fail("reading the server's settings", err)
 	}
-	if version < oldest {
-		return fmt.Errorf("%w: the server's version is %d: PostgreSQL %d or newer is needed", sender.ErrUnfit, version/10000, oldest/10000)
-	}
-	if fsync != "on" {
-		return fmt.Errorf("%w: fsync is %s: set it to on: a commit could be lost with the power", sender.ErrUnfit, fsync)
+	if unfit != nil {
+		return fmt.Errorf("%w: %w", sender.ErrUnfit, unfit)
 	}
 	l, err := migrate.ReadPostgres(w.text("surehook_migrations"), migrationSet, func(query string, args ...any) migrate.Row { return w.row(query, args...) })
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/ident"
+	"github.com/surehook/surehook/internal/pgfit"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/rules"
@@ -32,8 +33,9 @@ const (
 	selectLineage = `SELECT lineage FROM surehook_floor`
 	// currentLineage asks for the timeline that is written to: the control file has it only
 	// after a checkpoint.
-	currentLineage = `SELECT s.system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || d.oid FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()`
-	setLineage     = `UPDATE surehook_floor SET lineage = $1 WHERE lineage = ''`
+	currentLineage = `SELECT s.system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || d.oid || coalesce(nullif('/' || ` + pgfit.NeonTimeline + `, '/'), '')
+		FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()`
+	setLineage = `UPDATE surehook_floor SET lineage = $1 WHERE lineage = ''`
 )
 
 var _ dispatch.RestoreWatch = (*core)(nil)

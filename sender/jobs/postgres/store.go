@@ -12,6 +12,7 @@ import (
 
 	"github.com/surehook/surehook/internal/ident"
 	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/internal/pgfit"
 	"github.com/surehook/surehook/internal/pgtx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/pgrun"
@@ -88,21 +89,14 @@ func (s *Store[Tx]) sent(query string) string {
 	return strings.ReplaceAll(pgtx.InSchema(s.schema, query), "{now}", s.clock)
 }
 
-// oldest is the first version of PostgreSQL that is supported, as server_version_num.
-const oldest = 150000
-
 // Check implements jobs.Store.
 func (s *Store[Tx]) Check(ctx context.Context) error {
-	var version int
-	var fsync string
-	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('fsync')`).Scan(&version, &fsync)
-	switch {
-	case err != nil:
+	unfit, err := pgfit.Check(func(query string, to ...any) error { return s.pool.QueryRow(ctx, query).Scan(to...) })
+	if err != nil {
 		return fail("reading the server's settings", err)
-	case version < oldest:
-		return fmt.Errorf("%w: the server's version is %d: PostgreSQL %d or newer is needed", sender.ErrUnfit, version/10000, oldest/10000)
-	case fsync != "on":
-		return fmt.Errorf("%w: fsync is %s: set it to on: a commit could be lost with the power", sender.ErrUnfit, fsync)
+	}
+	if unfit != nil {
+		return fmt.Errorf("%w: %w", sender.ErrUnfit, unfit)
 	}
 	l, err := migrate.ReadPostgres(s.sent("surehook_migrations"), migrationSet, func(query string, args ...any) migrate.Row {
 		return s.pool.QueryRow(ctx, s.sent(query), args...)
