@@ -234,6 +234,9 @@ func TestNewDescribedReportsAllProblems(t *testing.T) {
 		"HeadersLabel needs an IDHeader": func(d *signing.Description) {
 			d.SignatureLabel, d.HeadersLabel, d.Signed = "v1", "h", "{headers}{body}"
 		},
+		"it cannot have a full stop": func(d *signing.Description) {
+			d.SignatureLabel, d.HeadersLabel, d.IDHeader, d.Signed = "v1", "h", "X.Id", "{headers}.{body}"
+		},
 	} {
 		d := good
 		change(&d)

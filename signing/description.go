@@ -89,7 +89,8 @@ type Description struct {
 
 	// HeadersLabel is a label in the signature's header. Under it the sender names further
 	// headers that it has signed, in lower case and joined by spaces. {headers} stands for
-	// these names, followed by a full stop and the value of each.
+	// these names, followed by a full stop and the value of each. So none of them, and not
+	// IDHeader either, can have a full stop.
 	HeadersLabel string
 
 	// At most one of these says where the time of signing is: in a header of its own, under a
@@ -367,6 +368,9 @@ func (d *Description) checkSigned(wrong func(string, ...any)) {
 	}
 	if d.HeadersLabel != "" && d.IDHeader == "" {
 		wrong("HeadersLabel needs an IDHeader: that is the header which Sign covers")
+	}
+	if d.HeadersLabel != "" && strings.Contains(d.IDHeader, ".") {
+		wrong("IDHeader is %q: with a HeadersLabel it cannot have a full stop, which separates names from values", d.IDHeader)
 	}
 	if has(partHeaders) != (d.HeadersLabel != "") {
 		wrong("Signed must have {headers} if HeadersLabel is set, and cannot have it otherwise")
