@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/surehook/surehook/internal/pgfit"
 )
 
 func checkPostgres(ctx context.Context, d *database, found *findings) {
@@ -28,13 +26,13 @@ func checkPostgres(ctx context.Context, d *database, found *findings) {
 func checkServer(ctx context.Context, db *sql.DB, found *findings) {
 	var version int
 	var fsync, commit, pages, neon string
-	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), "+pgfit.NeonTimeline).
+	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), coalesce(current_setting('neon.timeline_id', true), '')").
 		Scan(&version, &fsync, &commit, &pages, &neon)
 	if err != nil {
 		found.failed("server", err)
 		return
 	}
-	if version < pgfit.Oldest {
+	if version < 150000 {
 		found.add("server", fail, fmt.Sprintf("PostgreSQL %d", version/10000), "version 15 or newer is needed")
 	} else {
 		found.add("server", ok, fmt.Sprintf("PostgreSQL %d", version/10000), "")
