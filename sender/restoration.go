@@ -6,7 +6,8 @@ package sender
 // an event with a version that they know, and a reader of the feed looks behind its cursor
 // only.
 type Restoration struct {
-	// Expanded is how many waiting events got their deliveries. In another cluster, nobody
+	// Expanded is how many waiting events got their deliveries; 0 if a dispatcher has noticed
+	// the move, since it expands them anyway. In another cluster, nobody
 	// could tell any more which subscriptions are older than these events.
 	Expanded int
 	// Version is the highest version that any object can have had. The next version of each
@@ -17,6 +18,7 @@ type Restoration struct {
 	Position int64
 	// LineageBefore and Lineage name what gave out versions before, and what does from now on:
 	// on PostgreSQL the cluster's identifier, its timeline and the database's number, with "/"
-	// between, and on Neon the branch's timeline behind them. "": not known. Both are the same if the store has noticed no move.
+	// between, and on Neon the branch's timeline behind them. "": not known. Both are the same
+	// if the store has noticed no move.
 	LineageBefore, Lineage string
 }

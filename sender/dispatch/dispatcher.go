@@ -39,10 +39,11 @@ type Config struct {
 	// failing ones. Of each part, and of the rest, one subscriber gets at most half. An
 	// attempt that takes longer than Policy.FastAnswer leaves its slot to others. So up to
 	// twice as many attempts can be on the wire, of which one subscriber gets at most half
-	// of what the others leave. If more proven endpoints than that, of many subscribers,
-	// begin to hang within Timeout, as when a hosting provider fails, nothing is begun until
-	// the first of these attempts end. After that they are known to be slow. Raise Slots if
-	// so many of your customers share a provider.
+	// of what the others leave.
+	//
+	// Proven endpoints of many subscribers may begin to hang together, as when a hosting
+	// provider fails. If they are more than that, nothing is begun until the first of their
+	// attempts end. After that they are known to be slow. More Slots bear more of them.
 	Slots int
 
 	// PerSubscription is how many slots one subscription can earn by answering fast. The

@@ -160,7 +160,7 @@ func TestPauseResumeTest(t *testing.T) {
 	require.NotContains(t, p.text, "force", "that is the operator's")
 }
 
-// What was wrong is said, and what would be right where that is known.
+// The page of a failed delivery says what was wrong, and what would be right where that is known.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

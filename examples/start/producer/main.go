@@ -30,7 +30,7 @@ func main() {
 	check(store.Migrate(ctx)) // the library's tables, beside your own
 	hooks := must(surehook.NewSender(store, sender.SealingKey{ID: "2026-11", Key: key}, nil))
 	ran := make(chan error, 1)
-	go func() { ran <- hooks.Run(ctx) }() // delivers until it is told to end; ends at once if a key or a migration is missing
+	go func() { ran <- hooks.Run(ctx) }() // delivers until a signal comes; ends at once if a key or a migration is missing
 
 	customer, secret, err := hooks.Registry.CreateSubscriber(ctx, sender.NewSubscriber{})
 	check(err)

@@ -102,6 +102,15 @@ func (s *service) subscribe(name string) sender.Subscription {
 	return sub
 }
 
+// begun is a service on a fresh server, with the tables.
+func begun(t *testing.T) (*service, *pgtest.Server) {
+	t.Helper()
+	server := fresh(t)
+	s := newService(t, newWorld(t), server.DSN())
+	require.NoError(t, s.store.Migrate(t.Context()))
+	return s, server
+}
+
 // publish publishes an event about an object, for everybody.
 func (s *service) publish(object string) sender.Ref {
 	s.t.Helper()

@@ -38,10 +38,8 @@ func cutOff(t *testing.T, primary, standby *pgtest.Server) {
 // notice it, one of them leaves a gap, and nobody calls Restored.
 func TestFailoverIsNoticed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	primary := fresh(t)
-	before := newService(t, w, primary.DSN())
-	require.NoError(t, before.store.Migrate(t.Context()))
+	before, primary := begun(t)
+	w := before.world
 	before.subscribe("r")
 	before.publish("a")
 	before.drain()
@@ -99,17 +97,14 @@ func TestMovedDatabaseIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			old := fresh(t)
-			before := newService(t, w, old.DSN())
-			require.NoError(t, before.store.Migrate(t.Context()))
+			before, old := begun(t)
 			before.subscribe("r")
 			first := before.publish("a")
 			before.drain()
 			last := before.publish("a")
 			require.Equal(t, first.Version+1, last.Version, "no gap in a database that is where it was")
 			before.pool.Close()
-			after := newService(t, w, move(t, old))
+			after := newService(t, before.world, move(t, old))
 			hooks, noticed := noticing()
 			var all errgroup.Group
 			for range 4 {
@@ -129,13 +124,11 @@ func TestMovedDatabaseIsNoticed(t *testing.T) {
 	}
 }
 
-// A role that may not ask for the cluster's identifier is told so, and can call Restored.
+// The error of RestoreIfMoved names the right that a role lacks, and Restored works without it.
 func TestLineageThatTheRoleMayNotSee(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := fresh(t)
-	s := newService(t, newWorld(t), server.DSN())
-	require.NoError(t, s.store.Migrate(ctx))
+	s, server := begun(t)
 	run(t, s.pool, `CREATE ROLE plain LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO plain; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO plain; REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC`)
 	plain := newService(t, s.world, strings.Replace(server.DSN(), "postgres@", "plain@", 1))
 	_, _, err := plain.store.RestoreIfMoved(ctx)

@@ -72,10 +72,9 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 // The database does not give out again an id or version that they have seen.
 func TestRestoreToAnEarlierPoint(t *testing.T) {
 	t.Parallel()
-	ctx, w := t.Context(), newWorld(t)
-	old := fresh(t)
-	before := newService(t, w, old.DSN())
-	require.NoError(t, before.store.Migrate(ctx))
+	ctx := t.Context()
+	before, old := begun(t)
+	w := before.world
 	before.subscribe("r")
 	before.publish("a")
 	before.drain()
@@ -134,10 +133,9 @@ func TestRestoreToAnEarlierPoint(t *testing.T) {
 // which the database has.
 func TestWaitingEventComesAfterLostOnesInTheFeed(t *testing.T) {
 	t.Parallel()
-	ctx, w := t.Context(), newWorld(t)
-	old := fresh(t)
-	before := newService(t, w, old.DSN())
-	require.NoError(t, before.store.Migrate(ctx))
+	ctx := t.Context()
+	before, old := begun(t)
+	w := before.world
 	tx, err := before.pool.Begin(ctx)
 	require.NoError(t, err)
 	lost, err := before.pub.PublishTx(ctx, tx, change("lost"))
@@ -167,10 +165,9 @@ func TestWaitingEventComesAfterLostOnesInTheFeed(t *testing.T) {
 // memory and read it anew.
 func TestRestoreUnderRunningProcesses(t *testing.T) {
 	t.Parallel()
-	ctx, w := t.Context(), newWorld(t)
-	old := fresh(t)
-	s := newService(t, w, old.DSN())
-	require.NoError(t, s.store.Migrate(ctx))
+	ctx := t.Context()
+	s, _ := begun(t)
+	w := s.world
 	sub := s.subscribe("first")
 	d := s.dispatcher()
 	move := func(name string) {

@@ -60,10 +60,8 @@ func await(t *testing.T, what string, holds func() bool) {
 // twice.
 func TestFailoverToASynchronousStandby(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	primary := fresh(t)
-	first := newService(t, w, primary.DSN())
-	require.NoError(t, first.store.Migrate(t.Context()))
+	first, primary := begun(t)
+	w := first.world
 	standby := follower(t, primary, "sync")
 	s := newService(t, w, eitherOf(t, primary, standby))
 	s.subscribe("r")
@@ -129,10 +127,9 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 // given out again.
 func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	t.Parallel()
-	ctx, w := t.Context(), newWorld(t)
-	primary := fresh(t)
-	before := newService(t, w, primary.DSN())
-	require.NoError(t, before.store.Migrate(ctx))
+	ctx := t.Context()
+	before, primary := begun(t)
+	w := before.world
 	before.subscribe("r")
 	before.publish("a")
 	before.drain()
