@@ -62,8 +62,16 @@ func (l *Loop) Step(ctx context.Context) {
 		l.next = l.p.d.now().Add(wait)
 		return
 	}
-	if now := l.p.d.now(); l.upkeepAt(now).Before(l.stepAt(now)) {
+	now := l.p.d.now()
+	at := l.stepAt(now)
+	if l.upkeepAt(now).Before(at) {
 		l.upkeep = now.Add(l.p.upkeep.round(ctx))
+		return
+	}
+	if !l.ignores && now.Before(at) && !l.p.scanBefore(at).After(now) {
+		if l.p.rescan(now) {
+			l.next = now
+		}
 		return
 	}
 	l.ignores = false
@@ -81,7 +89,11 @@ func (l *Loop) Next() time.Time {
 	if l.p.draining {
 		return l.stepAt(now)
 	}
-	return earliest(l.stepAt(now), l.upkeepAt(now))
+	at := l.stepAt(now)
+	if !l.ignores {
+		at = l.p.scanBefore(at)
+	}
+	return earliest(at, l.upkeepAt(now))
 }
 
 // stepAt is when to expand, record and claim.

@@ -108,34 +108,31 @@ func (p *pump) after(s *stepped) time.Duration {
 	if due := s.due.Sub(s.now); due > 0 {
 		wait = min(wait, max(due, p.lastStep.Add(cfg.MaxDelay).Sub(now)))
 	}
-	if p.wired() { // an attempt that begins to hang must be noticed, however long the pump may rest
-		wait = min(wait, slowScanEvery)
-	}
 	return wait
 }
 
-// rest waits until a step is worth its cost.
+// rest waits until a step is worth its cost. Meanwhile it looks for attempts that take long,
+// for which the database is not needed.
 func (p *pump) rest(ctx context.Context, most time.Duration) {
 	now := p.d.now()
 	at := p.recordAt(now, now.Add(most))
-	timer := time.NewTimer(at.Sub(now))
+	timer := time.NewTimer(p.scanBefore(at).Sub(now))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			return
 		case <-p.d.store.Woken():
 			at = p.hint(at)
 		case <-p.results:
 			at = p.recordAt(p.d.now(), at)
 		}
-		wait := at.Sub(p.d.now())
-		if wait <= 0 {
+		now := p.d.now()
+		if !at.After(now) || p.rescan(now) {
 			return
 		}
-		timer.Reset(wait)
+		timer.Reset(p.scanBefore(at).Sub(now))
 	}
 }
 

@@ -120,8 +120,10 @@ func TestResultsWaitForTheNextStep(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.begin()
 		b.Publish("sub_a")
-		time.Sleep(time.Second + 5*time.Millisecond) // beside the looks, one each 100 ms
+		time.Sleep(time.Second + 5*time.Millisecond)
 		require.Equal(t, []time.Duration{0, 200 * time.Millisecond}, s.steps())
+		_, looked, _, _ := s.noted()
+		require.Equal(t, 4, looked, "one each 200 ms, after these steps")
 		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 
 		s.begin()
@@ -132,6 +134,52 @@ func TestResultsWaitForTheNextStep(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		require.Len(t, s.steps(), events+1, "one step for each event, which records the one before, and the last result's")
+	})
+}
+
+// An attempt that is on the wire causes no looks, whether it is answered soon, late or never.
+// Its result is recorded by a look that comes a little before the result's own time.
+func TestAttemptsCauseNoLooks(t *testing.T) {
+	took := 5 * time.Millisecond
+	endpoint := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		case <-time.After(took):
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+		}
+	})
+	paced(t, dispatch.Config{UnguardedTransport: endpoint}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Publish("sub_a")
+		const apart = 10*time.Second + 67*time.Millisecond // a look at the moment of a commit might find the event before its hint
+		time.Sleep(apart)
+		for _, took = range []time.Duration{5 * time.Millisecond, 120 * time.Millisecond, 900 * time.Millisecond} {
+			s.begin()
+			for range 20 {
+				b.Publish("sub_a")
+				time.Sleep(150 * time.Millisecond)
+			}
+			_, looked, _, _ := s.noted()
+			require.Zero(t, looked, "%v: each event's step records what came before it", took)
+			time.Sleep(apart)
+		}
+
+		took = 5 * time.Millisecond
+		s.begin()
+		b.Publish("sub_a")
+		time.Sleep(time.Second + 5*time.Millisecond)
+		require.Equal(t, []time.Duration{0, 200 * time.Millisecond}, s.steps())
+		_, looked, _, _ := s.noted()
+		require.Equal(t, 4, looked)
+
+		took = time.Hour
+		b.Publish("sub_a")
+		time.Sleep(5 * time.Second)
+		s.begin()
+		time.Sleep(2 * time.Second) // its timeout comes later
+		_, looked, _, _ = s.noted()
+		require.InDelta(t, 10, looked, 1)
 	})
 }
 

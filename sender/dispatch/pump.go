@@ -307,9 +307,9 @@ func hasRoom(p *ClaimParams) bool {
 // takeDone returns the results to record next, and whether it leaves results that are due
 // to be recorded. It takes as many as a step may claim, so that results do not pile up. It
 // takes none if the step is a mere look, because a look costs less than a step that
-// records.
+// records, unless they would soon need a step of their own.
 func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
-	if p.pace.looks(now) && !p.admitted && len(p.done) > 0 && p.dueToRecord(now).After(now) {
+	if p.pace.looks(now) && !p.admitted && len(p.done) > 0 && p.dueToRecord(now).After(now.Add(p.d.cfg.MaxDelay)) {
 		return nil, false
 	}
 	n := min(len(p.done), p.claimSize)
@@ -476,11 +476,4 @@ func (p *pump) hungry() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots.held < p.d.cfg.Slots
-}
-
-// wired reports whether anything is on the wire.
-func (p *pump) wired() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.slots.wire > 0
 }

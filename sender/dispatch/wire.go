@@ -105,18 +105,35 @@ func (p *pump) inTime(a *attempt, now time.Time) bool {
 	return now.Sub(a.asked) <= p.d.cfg.Lease-p.d.cfg.Timeout-p.d.cfg.Lease/6 && p.present.vouches(a.asked, now)
 }
 
+// scanBefore is when the attempts on the wire are scanned next, if that is before until.
+func (p *pump) scanBefore(until time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.slots.wire == 0 {
+		return until
+	}
+	return earliest(until, p.lastScan.Add(slowScanEvery))
+}
+
+// rescan scans, and reports whether it has made room.
+func (p *pump) rescan(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.scan(now)
+}
+
 // scan looks, now and then, for attempts that take long, and gives back the deliveries that
-// their subscriptions have queued.
-func (p *pump) scan(now time.Time) {
+// their subscriptions have queued. It reports whether it found some: there may be room for
+// others.
+func (p *pump) scan(now time.Time) (found bool) {
 	if now.Sub(p.lastTrim) >= trimEvery {
 		p.lastTrim = now
 		p.slots.trim()
 	}
 	if now.Sub(p.lastScan) < slowScanEvery {
-		return
+		return false
 	}
 	p.lastScan = now
-	found := false
 	for _, a := range p.onWire {
 		if !a.slow && now.Sub(a.started) > p.d.cfg.Policy.FastAnswer {
 			p.slots.slowed(a)
@@ -128,6 +145,7 @@ func (p *pump) scan(now time.Time) {
 		p.start()
 		p.signal()
 	}
+	return found
 }
 
 // work makes attempts until the run ends.
