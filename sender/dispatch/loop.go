@@ -51,8 +51,8 @@ func NewLoop(store Store, keys *sender.Keys, cfg *Config, now func() time.Time) 
 func (l *Loop) Ready(ctx context.Context) error { return l.p.d.ready(ctx) }
 
 // Step does one round: it expands, records, claims and begins attempts, or sweeps, prunes
-// and goes on with replays. It logs errors of the database, and then waits longer before
-// the next round. Once Stop was called, it only records and gives back.
+// and goes on with replays, or looks for attempts that take long. It logs errors of the
+// database, and then waits longer before the next round. Once Stop was called, it only records and gives back.
 func (l *Loop) Step(ctx context.Context) {
 	if l.p.draining {
 		wait := l.p.d.cfg.Timeout
@@ -63,15 +63,15 @@ func (l *Loop) Step(ctx context.Context) {
 		return
 	}
 	now := l.p.d.now()
-	at := l.stepAt(now)
-	if l.upkeepAt(now).Before(at) {
-		l.upkeep = now.Add(l.p.upkeep.round(ctx))
-		return
-	}
-	if !l.ignores && now.Before(at) && !l.p.scanBefore(at).After(now) {
+	at, upkeep := l.stepAt(now), l.upkeepAt(now)
+	if scan := l.scanAt(at); scan.Before(at) && !scan.After(now) && !upkeep.Before(scan) {
 		if l.p.rescan(now) {
 			l.next = now
 		}
+		return
+	}
+	if upkeep.Before(at) {
+		l.upkeep = now.Add(l.p.upkeep.round(ctx))
 		return
 	}
 	l.ignores = false
@@ -89,11 +89,15 @@ func (l *Loop) Next() time.Time {
 	if l.p.draining {
 		return l.stepAt(now)
 	}
-	at := l.stepAt(now)
-	if !l.ignores {
-		at = l.p.scanBefore(at)
+	return earliest(l.scanAt(l.stepAt(now)), l.upkeepAt(now))
+}
+
+// scanAt is when to look for attempts that take long, if that is before a step.
+func (l *Loop) scanAt(step time.Time) time.Time {
+	if l.ignores {
+		return step
 	}
-	return earliest(at, l.upkeepAt(now))
+	return l.p.scanBefore(step)
 }
 
 // stepAt is when to expand, record and claim.

@@ -183,6 +183,42 @@ func TestAttemptsCauseNoLooks(t *testing.T) {
 	})
 }
 
+// However long the pump may rest, it sees in time that attempts hang, and gives their places
+// to others that wait for them.
+func TestHangingAttemptsAreSeenDuringARest(t *testing.T) {
+	hangs := false
+	begun := make(chan string, 100)
+	endpoints := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+		begun <- r.URL.Host
+		if hangs && r.URL.Host != "fast" {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+	})
+	cfg := dispatch.Config{UnguardedTransport: endpoints, Slots: 8, MaxIdle: 20 * time.Second} // six places for proven endpoints
+	paced(t, cfg, func(t *testing.T, b *bedtest.Bed, _ *stepsStore) {
+		for _, host := range []string{"a", "b", "c", "d", "e", "f", "fast"} {
+			b.Subscribe(host, "http://"+host+"/")
+			b.Publish(host) // this makes it proven
+			time.Sleep(time.Second)
+		}
+		hangs = true
+		for _, host := range []string{"a", "b", "c", "d", "e", "f"} {
+			b.Publish(host)
+		}
+		time.Sleep(300 * time.Millisecond)
+		for len(begun) > 0 {
+			<-begun
+		}
+		b.Publish("fast")
+		time.Sleep(600 * time.Millisecond)
+		require.Empty(t, begun, "the others have all places")
+		time.Sleep(300 * time.Millisecond)
+		require.Len(t, begun, 1)
+	})
+}
+
 // Hints that come in a burst make one step for each MaxDelay, the first of them at once.
 func TestMaxDelay(t *testing.T) {
 	paced(t, dispatch.Config{MaxDelay: 50 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
