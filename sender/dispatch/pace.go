@@ -67,7 +67,7 @@ func (c *pacing) looks(now time.Time) bool {
 func (c *pacing) found(s *stepped, now time.Time) {
 	switch {
 	case s.expanded > 0 && !s.hinted && now.Sub(c.lastHint) > unhintedRest:
-		c.unhinted = now
+		c.unhinted, c.early = now, now
 	case !c.early.IsZero() && now.Sub(c.early) >= hintLate:
 		c.unhinted, c.early = now, time.Time{}
 	case s.expanded > 0 && !s.hinted && c.early.IsZero():
@@ -141,6 +141,9 @@ func (p *pump) hint(until time.Time) time.Time {
 	now := p.d.now()
 	p.pace.hinted, p.pace.lastHint = true, now
 	if now.Sub(p.pace.early) < hintLate {
+		if p.pace.unhinted.Equal(p.pace.early) {
+			p.pace.unhinted = time.Time{}
+		}
 		p.pace.early = time.Time{}
 	}
 	if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {

@@ -292,6 +292,28 @@ func TestEventsWithoutHints(t *testing.T) {
 	})
 }
 
+// An event that a look finds a little before its hint comes has a hint, so no others are
+// looked for.
+func TestHintsThatComeLate(t *testing.T) {
+	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+		b.Subscribe("sub_a", "http://endpoint/")
+		b.Publish("sub_a") // this makes it proven
+		for range 3 {
+			time.Sleep(10 * time.Second)
+			s.begin()
+			b.Publish("sub_a")
+			for len(s.steps()) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(5 * time.Millisecond)
+			s.hints <- struct{}{}
+			time.Sleep(time.Second)
+			_, looked, _, _ := s.noted()
+			require.LessOrEqual(t, looked, 7)
+		}
+	})
+}
+
 // Events without hints are found as soon beside others that have hints.
 func TestEventsWithoutHintsBesideOthers(t *testing.T) {
 	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{MaxDelay: 10 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
