@@ -30,6 +30,9 @@ func (s *composed) ReplayDefence() ReplayDefence { return DedupAlone }
 func (s *composed) inBodyAlone() bool { return true }
 
 func (s *composed) check(keys *Keyring) error {
+	if err := s.algorithm.allowed(); err != nil {
+		return fmt.Errorf("signing: %s: %w", s.name, err)
+	}
 	if keys != nil && !slices.ContainsFunc(keys.keys, func(k Key) bool { return s.key(k.Secret.m) != nil }) {
 		return fmt.Errorf("%w: the keyring has no key with which %s can verify", ErrSecretUnsuited, s.name)
 	}

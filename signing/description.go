@@ -123,7 +123,8 @@ type Description struct {
 type Algorithm uint8
 
 // The algorithms. The zero value is HMAC-SHA256. HMAC-SHA1 is for senders that offer
-// nothing better: no known attack on SHA-1 touches HMAC (RFC 6194 section 3.3).
+// nothing better: no known attack on SHA-1 touches HMAC (RFC 6194 section 3.3). Under
+// GODEBUG=fips140=only it is refused.
 const (
 	HMACSHA256 Algorithm = iota
 	HMACSHA512
@@ -245,6 +246,9 @@ func (d *Description) check() error {
 			wrong("%s and %s are the same header, %q", other, h.field, h.name)
 		}
 		seen[http.CanonicalHeaderKey(h.name)] = h.field
+	}
+	if err := d.Algorithm.allowed(); err != nil {
+		wrong("%w", err)
 	}
 	if d.Algorithm == RSASHA256 || d.Algorithm == RSAPSSSHA512 {
 		wrong("RSA is for schemes of other packages, such as httpsig: a Description has the algorithms up to ECDSAP256")

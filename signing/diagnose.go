@@ -126,7 +126,7 @@ func (d *diagnosis) hmacKeys() (keys []Key) {
 }
 
 func (d *diagnosis) madeWith(key []byte) bool {
-	return d.verifies(d.m, &Keyring{keys: []Key{{Secret: newHMACSecret(string(key), key, false)}}})
+	return allowedKey(key) && d.verifies(d.m, &Keyring{keys: []Key{{Secret: newHMACSecret(string(key), key, false)}}})
 }
 
 // tryPrefix finds the mistake that is made most often, when a secret is copied.

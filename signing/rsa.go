@@ -3,6 +3,7 @@ package signing
 import (
 	"crypto"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -55,6 +56,10 @@ func rsaPublic(text string) (*rsa.PublicKey, error) {
 	}
 	if bits := key.N.BitLen(); bits < minRSA || bits > maxRSA {
 		return nil, fmt.Errorf("the key has %d bits: it must have from %d to %d", bits, minRSA, maxRSA)
+	}
+	// Under GODEBUG=fips140=only more keys than those are refused, at each signature.
+	if err := rsa.VerifyPKCS1v15(key, crypto.SHA256, make([]byte, sha256.Size), make([]byte, key.Size())); !errors.Is(err, rsa.ErrVerification) {
+		return nil, fmt.Errorf("no signature can be verified with the key: %w", err)
 	}
 	return key, nil
 }

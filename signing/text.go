@@ -95,7 +95,7 @@ func (k *Keyring) candidates(t *Text, now time.Time) (c candidates) {
 func (t *Text) suits(m *material) bool {
 	switch t.Algorithm {
 	case HMACSHA256, HMACSHA512, HMACSHA1:
-		return m.hmacKey(t.Key) != nil
+		return m.hmacKey(t.Key) != nil && t.Algorithm.allowed() == nil
 	case Ed25519:
 		return m.verify != nil
 	case ECDSAP256:

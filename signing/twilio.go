@@ -63,6 +63,9 @@ func NewTwilio(webhookURL string) (*Twilio, error) {
 	if err := checkURL(webhookURL); err != nil {
 		return nil, fmt.Errorf("signing: the URL of Twilio's webhooks: %w", err)
 	}
+	if err := HMACSHA1.allowed(); err != nil {
+		return nil, fmt.Errorf("signing: twilio: %w", err)
+	}
 	scheme, rest, _ := strings.Cut(webhookURL, "://")
 	host, target := rest, ""
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {

@@ -27,6 +27,7 @@ package sns
 
 import (
 	"crypto"
+	"crypto/fips140"
 	"crypto/rsa"
 	"crypto/sha1" //nolint:gosec // Amazon's version 1, if it is asked for
 	"crypto/sha256"
@@ -112,6 +113,9 @@ func New(topics []string, cfg *Config) (*Scheme, error) {
 	}
 	if s.cfg.Now == nil {
 		s.cfg.Now = time.Now
+	}
+	if s.cfg.SHA1 && fips140.Enforced() {
+		problems = append(problems, errors.New("sns: Config.SHA1 is set, and GODEBUG=fips140=only does not allow SHA-1: set the topic's attribute SignatureVersion to 2"))
 	}
 	if s.cfg.MaxAge < time.Second || s.cfg.Timeout < 0 {
 		problems = append(problems, fmt.Errorf("sns: Config.MaxAge is %v and Timeout %v: MaxAge must be at least 1s, and Timeout positive", s.cfg.MaxAge, s.cfg.Timeout))
