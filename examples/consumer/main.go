@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,7 +65,8 @@ func consume(ctx context.Context, o options) error {
 	if err := private(o.database); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+o.database+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate")
+	path := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(o.database) // sqlite.org/uri.html, section 3.1
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
 		return err
 	}

@@ -178,12 +178,13 @@ func (p *pair) again(meanwhile func()) {
 	p.consumer = p.consume(strings.TrimPrefix(p.consumer.base, "http://"))
 }
 
-func (p *pair) path() string { return filepath.Join(p.dir, "consumer.db") }
+// path has what ends a path in a URI, and what begins an escape.
+func (p *pair) path() string { return filepath.Join(p.dir, "consumer #1, 100%23.db") }
 
 // copies are what the consumer has, as "id name attributes version".
 func (p *pair) copies() (all []string) {
 	p.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+p.path()+"?_pragma=busy_timeout(5000)")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: p.path()}).EscapedPath()+"?_pragma=busy_timeout(5000)")
 	require.NoError(p.t, err)
 	defer db.Close()
 	rows, err := db.QueryContext(p.t.Context(), "SELECT id || ' ' || name || ' ' || attributes || ' ' || version FROM copies ORDER BY id")
