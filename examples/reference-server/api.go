@@ -69,6 +69,7 @@ type operation struct {
 	who          access
 	says         bool  // a list of which described says who sees what
 	shows        bool  // a secret: the answer is kept nowhere on its way
+	long         bool  // it also waits for something else than the database, and has a time of its own
 	errors       []int // besides those that every call can answer, and 401, 403, 404 and 429
 }
 
@@ -120,7 +121,17 @@ func handle[I, O any](s *server, o operation, handler func(ctx context.Context, 
 		op.Errors = append(op.Errors, http.StatusNotFound)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := handler(ctx, callerOf(ctx), in)
+		var out *O
+		do := func(ctx context.Context) (err error) {
+			out, err = handler(ctx, callerOf(ctx), in)
+			return err
+		}
+		var err error
+		if o.who == everybody || o.long {
+			err = do(ctx)
+		} else {
+			err = s.asking.do(ctx, do)
+		}
 		if err != nil {
 			return nil, refusal(err).logged(ctx, s.log, o.id)
 		}

@@ -94,7 +94,9 @@ func (s *service) whose(ctx context.Context, headers []string) (string, error) {
 		return sender.Operator, nil
 	}
 	var id, stored string
-	err := s.db.row(ctx, nil, "SELECT id, token_hash FROM server_subscribers WHERE token_hash = $1 AND deleted_at IS NULL", hash).Scan(&id, &stored)
+	err := s.asking.do(ctx, func(ctx context.Context) error {
+		return s.db.row(ctx, nil, "SELECT id, token_hash FROM server_subscribers WHERE token_hash = $1 AND deleted_at IS NULL", hash).Scan(&id, &stored)
+	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", refused

@@ -36,6 +36,8 @@ type database struct {
 	sender senderStore
 	jobs   jobsStore
 	close  func()
+
+	connections int // at a time, besides those of the dispatcher on PostgreSQL
 }
 
 type senderStore interface {
@@ -63,6 +65,9 @@ func openDatabase(ctx context.Context, o options, log *slog.Logger) (*database, 
 	if err != nil {
 		return nil, err
 	}
+	// database/sql would open one for each request that reads, and close it after it.
+	db.SetMaxOpenConns(sqliteConnections)
+	db.SetMaxIdleConns(sqliteConnections)
 	store, err := sqlite.New(db, nil)
 	if err != nil {
 		return nil, err
@@ -71,8 +76,11 @@ func openDatabase(ctx context.Context, o options, log *slog.Logger) (*database, 
 	if err != nil {
 		return nil, err
 	}
-	return &database{kind: "sqlite", sql: db, sender: store, jobs: work, close: func() { _ = db.Close() }}, nil
+	return &database{kind: "sqlite", sql: db, sender: store, jobs: work, close: func() { _ = db.Close() }, connections: sqliteConnections}, nil
 }
+
+// sqliteConnections are as many as read at a time. Each has some megabytes of pages.
+const sqliteConnections = 16
 
 // escapePath keeps a path from being read as a URI's query or fragment
 // (sqlite.org/uri.html, section 3.1).
@@ -88,6 +96,9 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("-database is not a URL that PostgreSQL understands: it must be like postgres://user:password@host:5432/name")
+	}
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns++ // the requests' own, and the one that asking leaves to others
 	}
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	return config, nil
@@ -116,7 +127,7 @@ func openPostgres(ctx context.Context, url string) (*database, error) {
 	return &database{kind: "postgres", sql: db, sender: store, jobs: work, close: func() {
 		_ = db.Close()
 		pool.Close()
-	}}, nil
+	}, connections: int(config.MaxConns)}, nil
 }
 
 // statement is a query with $1, $2 … as the database wants it.

@@ -53,7 +53,7 @@ type (
 const maxDeliveries = 200
 
 func (s *server) eventOperations() {
-	handle(s, operation{method: http.MethodGet, path: "/events", id: "list-events", summary: "Read the events by cursor, oldest first", tag: "Events", says: true, errors: []int{http.StatusGone}}, s.listEvents)
+	handle(s, operation{method: http.MethodGet, path: "/events", id: "list-events", summary: "Read the events by cursor, oldest first", tag: "Events", says: true, long: true, errors: []int{http.StatusGone}}, s.listEvents)
 	handle(s, operation{method: http.MethodGet, path: "/events/{id}", id: "get-event", summary: "Read an event, with its deliveries", tag: "Events"}, s.getEvent)
 }
 

@@ -176,7 +176,7 @@ func (s *service) export(ctx context.Context, job string, parts int, to interfac
 }
 
 func (s *server) exportOperations() {
-	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}/events", id: "get-export", summary: "Read what a job of the kind export_events has found", tag: "Jobs", errors: []int{http.StatusConflict, http.StatusGone}}, s.getExport)
+	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}/events", id: "get-export", summary: "Read what a job of the kind export_events has found", tag: "Jobs", long: true, errors: []int{http.StatusConflict, http.StatusGone}}, s.getExport)
 	// The answer is written piece by piece, so that its type says nothing of it.
 	events := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[[]Event](), true, "")
 	s.api.OpenAPI().Paths["/jobs/{id}/events"].Get.Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: events}}

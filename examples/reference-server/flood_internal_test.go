@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,3 +77,29 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buffer.String()
 }
+
+// What net/http says of itself is logged in the same form, and as seldom.
+func TestLogOfNetHTTP(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestServer(t)
+	var out lockedBuffer
+	s.log = slog.New(slog.NewTextHandler(&out, nil))
+	err := s.run(t.Context(), &crowded{})
+	require.ErrorIs(t, err, errNoMore)
+	require.Regexp(t, `^time=\S+ level=WARN msg="http: Accept error: `, out.String())
+}
+
+var errNoMore = errors.New("no more")
+
+// crowded is a listener that has no connection for anybody, and then breaks.
+type crowded struct{ asked bool }
+
+func (f *crowded) Accept() (net.Conn, error) {
+	if f.asked {
+		return nil, errNoMore
+	}
+	f.asked = true
+	return nil, syscall.EMFILE // until another connection ends
+}
+func (f *crowded) Close() error   { return nil }
+func (f *crowded) Addr() net.Addr { return &net.TCPAddr{} }

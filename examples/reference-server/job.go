@@ -90,7 +90,7 @@ type (
 
 func (s *server) jobOperations() {
 	const tag = "Jobs"
-	handle(s, operation{method: http.MethodPost, path: "/jobs", id: "submit-job", summary: "Submit a job", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.submitJob)
+	handle(s, operation{method: http.MethodPost, path: "/jobs", id: "submit-job", summary: "Submit a job", tag: tag, status: http.StatusAccepted, long: s.challenger != nil, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.submitJob)
 	handle(s, operation{method: http.MethodGet, path: "/jobs", id: "list-jobs", summary: "List the caller's jobs, newest first", tag: tag, says: true}, s.listJobs)
 	handle(s, operation{method: http.MethodGet, path: "/jobs/{id}", id: "get-job", summary: "Read a job", tag: tag}, s.getJob)
 	handle(s, operation{method: http.MethodPost, path: "/jobs/{id}/cancel", id: "cancel-job", summary: "Cancel a job", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.cancelJob)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -43,4 +44,29 @@ func TestClientThatLeaves(t *testing.T) {
 	require.Contains(t, text, `surehook_http_requests_total{code="499",route="GET /deliveries"} 1`)
 	require.Contains(t, text, `surehook_http_requests_total{code="499",route="console"} 1`)
 	require.NotContains(t, text, `code="500"`)
+
+	// It leaves in the middle of the answer, whose header is sent by then.
+	leaving, leave := context.WithCancel(t.Context())
+	defer leave()
+	cut := &cutOff{header: http.Header{}, leave: leave}
+	r := httptest.NewRequestWithContext(leaving, http.MethodGet, "/notices", nil)
+	r.Header.Set("Authorization", "Bearer the-operators-own-token")
+	h.handler.ServeHTTP(cut, r)
+	require.Equal(t, []int{http.StatusOK}, cut.headers, "net/http would log a second one as a mistake")
+	require.NotContains(t, log.String(), "level=ERROR")
+	require.Contains(t, ask(t.Context(), "/metrics"), `surehook_http_requests_total{code="499",route="GET /notices"} 1`)
+}
+
+// cutOff is the answer to a client that leaves as it begins.
+type cutOff struct {
+	header  http.Header
+	headers []int
+	leave   func()
+}
+
+func (c *cutOff) Header() http.Header    { return c.header }
+func (c *cutOff) WriteHeader(status int) { c.headers = append(c.headers, status) }
+func (c *cutOff) Write([]byte) (int, error) {
+	c.leave()
+	return 0, net.ErrClosed
 }

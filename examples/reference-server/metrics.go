@@ -103,11 +103,23 @@ func (m *metrics) counted(next http.Handler) http.Handler {
 type observed struct {
 	http.ResponseWriter
 	status int
+	sent   bool // the header
 }
 
+// WriteHeader implements http.ResponseWriter. Once the header is sent, huma still notes here that
+// the client has left; net/http would log that as a mistake in the program.
 func (o *observed) WriteHeader(status int) {
 	o.status = status
-	o.ResponseWriter.WriteHeader(status)
+	if !o.sent {
+		o.sent = status >= http.StatusOK
+		o.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (o *observed) Write(part []byte) (int, error) {
+	o.sent = true
+	return o.ResponseWriter.Write(part)
 }
 
 // Unwrap lets http.ResponseController set deadlines.

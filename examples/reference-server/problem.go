@@ -47,10 +47,30 @@ const (
 	// maxDetails bounds how many things a refusal names. In the largest body, half a million
 	// can be wrong: they would take seconds, and an answer of tens of megabytes.
 	maxDetails = 100
+
+	// Bytes of a detail. A name in a request can have a megabyte, and anybody can send one.
+	maxLocation = 512
+	maxWords    = 1024
 )
 
 func problem(status int, detail string, errs ...Detail) *Problem {
-	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Errors: errs}
+	for i, d := range errs {
+		errs[i] = d.short()
+	}
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: short(detail, 4*maxWords), Errors: errs}
+}
+
+// short is a detail without most of a name or a value that the request has made long.
+func (d Detail) short() Detail {
+	return Detail{Location: short(d.Location, maxLocation), Message: short(d.Message, maxWords)}
+}
+
+// short is the beginning of a text, of up to so many bytes.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // invalid is the refusal of a field that is well-formed and cannot be.
@@ -111,7 +131,7 @@ func fromHuma(status int, detail string, errs ...error) huma.StatusError {
 	for _, err := range errs[:min(len(errs), maxDetails)] {
 		var d huma.ErrorDetailer
 		if errors.As(err, &d) {
-			p.Errors = append(p.Errors, detailOf(d.ErrorDetail()))
+			p.Errors = append(p.Errors, detailOf(d.ErrorDetail()).short())
 		}
 	}
 	if detail == "request body is required" {

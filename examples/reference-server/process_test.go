@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"database/sql"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -260,6 +261,55 @@ func TestDatabaseAway(t *testing.T) {
 		require.NotContains(t, r.text, where.Query().Get("host"))
 	}
 	require.Contains(t, s.get(operatorToken, "/metrics").text, "surehook_first_attempt_seconds_count", "its own figures are still told")
+}
+
+// While requests wait for the database it still answers health checks, and so does the server.
+func TestHealthWhileRequestsWait(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false")
+		db := p.open(t)
+		hold, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE", "pgx": "BEGIN; LOCK TABLE surehook_events IN EXCLUSIVE MODE"}[p.driver]
+		_, err = hold.ExecContext(t.Context(), begin)
+		require.NoError(t, err)
+		const many = 40
+		replies := make(chan *reply, many)
+		for i := range many {
+			go func() {
+				replies <- s.post(operatorToken, "/events", object{"type": "order.paid", "object": object{"type": "order", "id": fmt.Sprint(i)}})
+			}()
+		}
+		s.counts(fmt.Sprintf("surehook_http_requests_in_flight %d", many+1)) // and the one that asks
+		health, ready := "/healthz", "/readyz"
+		if p.driver == "sqlite" {
+			ready = health // nobody can write
+		} else {
+			eventually(t, "connections that wait", func() (n int) {
+				require.NoError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'surehook_events'::regclass").Scan(&n))
+				return n
+			}, func(n int) bool { return n >= 4 }) // as many as a pool has on a small machine
+		}
+		s.get("", health).is(http.StatusOK)
+		s.get("", ready).is(http.StatusOK)
+
+		_, err = hold.ExecContext(t.Context(), "ROLLBACK")
+		require.NoError(t, err)
+		published := map[string]bool{}
+		for range many {
+			if r := <-replies; r.status == http.StatusCreated {
+				published[r.body["id"].(string)] = true
+			} else { // if this took so long that it was told to come again
+				r.refused(http.StatusServiceUnavailable)
+				require.NotEmpty(t, r.header.Get("Retry-After"))
+			}
+		}
+		require.Contains(t, s.get(operatorToken, "/metrics").text, "surehook_http_requests_in_flight 1\n")
+		for id := range published {
+			s.get(operatorToken, "/events/"+id).is(http.StatusOK)
+		}
+	})
 }
 
 // counts waits until the metrics have lines that begin so, and returns them all. They follow

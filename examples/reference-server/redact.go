@@ -30,8 +30,8 @@ type redactObject struct {
 const redactTime = time.Minute
 
 func (s *server) redactOperations() {
-	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/redact", id: "redact-subscriber", summary: "Remove the bodies of a subscriber's events", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusConflict}}, s.redactSubscriber)
-	handle(s, operation{method: http.MethodPost, path: "/redactions", id: "redact-object", summary: "Remove the bodies of an object's events", tag: "Events", who: operatorOnly, errors: []int{http.StatusConflict}}, s.redactObject)
+	handle(s, operation{method: http.MethodPost, path: "/subscribers/{id}/redact", id: "redact-subscriber", summary: "Remove the bodies of a subscriber's events", tag: "Subscribers", who: operatorOnly, long: true, errors: []int{http.StatusConflict}}, s.redactSubscriber)
+	handle(s, operation{method: http.MethodPost, path: "/redactions", id: "redact-object", summary: "Remove the bodies of an object's events", tag: "Events", who: operatorOnly, long: true, errors: []int{http.StatusConflict}}, s.redactObject)
 }
 
 func (s *server) redactSubscriber(ctx context.Context, c caller, in *keyedSubscriber) (*answer[Redacted], error) {

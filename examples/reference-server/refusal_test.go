@@ -325,6 +325,24 @@ func TestRefusalsAreShort(t *testing.T) {
 		require.Less(t, len(r.text), 64<<10, path)
 		require.Contains(t, r.body["detail"], fmt.Sprintf("; and %d more", many-3), path)
 	}
+	long := strings.Repeat("<", 100_000) // it has six bytes as \u003c
+	for path, body := range map[string]any{
+		"/openapi.json?" + long:                  nil,
+		"/events?" + long:                        nil,
+		"/deliveries?event_type=" + long:         nil,
+		"/jobs":                                  object{long: 1},
+		"/subscriptions":                         `{"a":{"` + long + `":{"a":1,"a":1}}}`,
+		"/subscribers/" + c.id + "/token/rotate": object{long: 1},
+	} {
+		method := http.MethodPost
+		if body == nil {
+			method = http.MethodGet
+		}
+		r := s.call(c.token, method, path, body)
+		require.Contains(t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity}, r.status)
+		require.Less(t, len(r.text), 64<<10, path[:min(len(path), 40)])
+		require.Contains(t, r.body["detail"], "<…")
+	}
 }
 
 // Answers that show a secret are kept nowhere on their way.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"path"
@@ -73,6 +74,7 @@ func newServer(s *service) (*server, error) {
 func (s *server) run(ctx context.Context, listener net.Listener) error {
 	web := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: bodyTimeout, IdleTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // any visitor can have something logged
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	web.RegisterOnShutdown(s.feed.Drain) // held answers end, empty

@@ -32,6 +32,7 @@ type service struct {
 	guesses   *rates  // at the operator's token
 	sending   *places // exports
 	counting  *counting
+	asking    asking
 	readiness *readiness
 
 	keys      []sender.SealingKey // the newest first
@@ -71,7 +72,7 @@ func newService(ctx context.Context, o options, log *slog.Logger) (_ *service, e
 	}()
 	s := &service{options: o, log: log, db: db, keys: given,
 		rates: newRates(float64(o.limits.requests), float64(o.limits.requests)), guesses: newRates(guessesAtOnce, guessesASecond),
-		sending: newPlaces(exportsOfOne, exportsSent), counting: newCounting(), readiness: &readiness{}}
+		sending: newPlaces(exportsOfOne, exportsSent), counting: newCounting(), asking: newAsking(db.connections), readiness: &readiness{}}
 	if s.answers, err = newAnswers(db, given); err != nil {
 		return nil, err
 	}

@@ -135,13 +135,13 @@ type (
 
 func (s *server) subscriptionOperations() {
 	const tag = "Subscriptions"
-	handle(s, operation{method: http.MethodPost, path: "/subscriptions", id: "create-subscription", summary: "Register a callback URL", tag: tag, status: http.StatusCreated, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.createSubscription)
+	handle(s, operation{method: http.MethodPost, path: "/subscriptions", id: "create-subscription", summary: "Register a callback URL", tag: tag, status: http.StatusCreated, long: s.challenger != nil, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.createSubscription)
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", summary: "List subscriptions, oldest first", tag: tag}, s.listSubscriptions)
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}", id: "get-subscription", summary: "Read a subscription", tag: tag}, s.getSubscription)
-	handle(s, operation{method: http.MethodPatch, path: "/subscriptions/{id}", id: "change-subscription", summary: "Change, pause or resume a subscription", tag: tag, errors: []int{http.StatusConflict}}, s.changeSubscription)
+	handle(s, operation{method: http.MethodPatch, path: "/subscriptions/{id}", id: "change-subscription", summary: "Change, pause or resume a subscription", tag: tag, long: s.challenger != nil, errors: []int{http.StatusConflict}}, s.changeSubscription)
 	handle(s, operation{method: http.MethodDelete, path: "/subscriptions/{id}", id: "delete-subscription", summary: "Delete a subscription", tag: tag, status: http.StatusNoContent, errors: []int{http.StatusConflict}}, s.deleteSubscription)
 	handle(s, operation{method: http.MethodGet, path: "/subscriptions/{id}/why", id: "why-event", summary: "Ask why an event goes to a subscription, or not", tag: tag}, s.whyEvent)
-	handle(s, operation{method: http.MethodPost, path: "/subscriptions/preview", id: "preview-filter", summary: "Count which stored events a filter would pass", tag: tag, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.previewFilter)
+	handle(s, operation{method: http.MethodPost, path: "/subscriptions/preview", id: "preview-filter", summary: "Count which stored events a filter would pass", tag: tag, long: true, errors: []int{http.StatusForbidden, http.StatusConflict}}, s.previewFilter)
 	handle(s, operation{method: http.MethodPost, path: "/subscriptions/{id}/test", id: "test-subscription", summary: "Send a test event to a subscription alone", tag: tag, status: http.StatusAccepted, errors: []int{http.StatusConflict}}, s.testSubscription)
 }
 

@@ -80,9 +80,11 @@ func (s *server) previewFilter(ctx context.Context, c caller, in *previewFilter)
 	body, err := onceApart(ctx, s.answers, c, in.Key, in.Body, apart, func(ctx context.Context) (out Previewed, err error) {
 		ctx, cancel := context.WithTimeout(ctx, apart) // without a key, too
 		defer cancel()
-		err = s.counting.do(ctx, c, func() (err error) {
-			out, err = s.preview(ctx, c, in.Body)
-			return err
+		err = s.counting.do(ctx, c, func() error {
+			return s.asking.do(ctx, func(ctx context.Context) (err error) {
+				out, err = s.preview(ctx, c, in.Body)
+				return err
+			})
 		})
 		return out, err
 	})
