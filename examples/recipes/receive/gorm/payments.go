@@ -26,6 +26,20 @@ func Receiver(db *gorm.DB, secret string) (*receiver.Receiver[*gorm.DB], error) 
 	return surehook.NewReceiver(inTx, dedup.Adapt(store, SQLTx), "billing", secret, nil)
 }
 
+// InTx runs functions in transactions that begin begins, such as the InTx of dedup/sqlite or of
+// dedup/mysql, and gives each a session of gorm that works in it.
+func InTx(db *gorm.DB, begin receiver.InTx[*sql.Tx]) receiver.InTx[*gorm.DB] {
+	return func(ctx context.Context, fn func(*gorm.DB) error) error {
+		return begin(ctx, func(tx *sql.Tx) error {
+			// Only a context gives the session a statement of its own. Without one it would share
+			// db's, and the whole application would then work in this transaction.
+			session := db.Session(&gorm.Session{NewDB: true, Context: ctx})
+			session.Statement.ConnPool = tx
+			return fn(session)
+		})
+	}
+}
+
 // SQLTx returns the *sql.Tx inside a gorm transaction, with and without PrepareStmt, or nil,
 // which a store refuses.
 func SQLTx(tx *gorm.DB) *sql.Tx {
