@@ -174,7 +174,8 @@ func (r *Registry[Tx]) CreateSubscriber(ctx context.Context, n NewSubscriber) (s
 	return s, secret, err
 }
 
-// CreateSubscriberTx is CreateSubscriber in the caller's transaction.
+// CreateSubscriberTx is CreateSubscriber in the caller's transaction, which goes on after
+// ErrExists: so a caller can ask for a subscriber that may be there already.
 func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubscriber) (Subscriber, signing.Secret, error) {
 	now := r.now()
 	if n.ID == "" {

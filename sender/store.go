@@ -53,7 +53,7 @@ type Store[Tx any] interface {
 	SealingStore
 
 	// CreateSubscriberTx stores a subscriber with its sealed secrets, or returns
-	// ErrExists if the id is, or was, in use.
+	// ErrExists if the id is, or was, in use: then tx goes on.
 	CreateSubscriberTx(ctx context.Context, tx Tx, s Subscriber, secrets []SealedSecret) error
 
 	// SubscriberTx returns a subscriber, or ErrNotFound.

@@ -14,7 +14,7 @@ import (
 
 func registryRules[Tx any]() []rule[Tx] {
 	return []rule[Tx]{
-		{"subscriber", "A subscriber is read back as it was created; its id is never used twice.", registrySubscriber[Tx]},
+		{"subscriber", "A subscriber is read back as it was created; its id is never used twice, and the transaction in which that is refused goes on.", registrySubscriber[Tx]},
 		{"keyring", "A subscriber's sealed secrets are read back as they were created, by id and by number.", registryKeyring[Tx]},
 		{"subscription", "A subscription is read back as it was created, with its subscriber registered, until it is deleted; its id is never used twice.", registrySubscription[Tx]},
 		{"id in use", "A subscription whose id is in use, also by one that another transaction is making, is refused with ErrExists, whoever its subscriber is. The one that has the id stays as it is, and the transaction goes on, and can read it.", registryIDInUse[Tx]},
@@ -39,11 +39,16 @@ func registrySubscriber[Tx any](w *world[Tx]) {
 		w.errorIs(err, sender.ErrNotFound, "reading an unknown subscriber's keyring")
 		return nil
 	})
-	err := w.Store.InTx(w.ctx, func(tx Tx) error {
-		return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_a"}, []sender.SealedSecret{{ID: "sec_other", Sealed: []byte("other")}})
-	})
-	w.errorIs(err, sender.ErrExists, "creating a subscriber again")
 	w.inTx(func(tx Tx) error {
+		err := w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_a"}, []sender.SealedSecret{{ID: "sec_other", Sealed: []byte("other")}})
+		w.errorIs(err, sender.ErrExists, "creating a subscriber again")
+		err = w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_c"}, []sender.SealedSecret{{ID: "sec_c", Sealed: []byte("c")}})
+		w.noError(err, "creating another one in the transaction of a refused creation")
+		return nil
+	})
+	w.inTx(func(tx Tx) error {
+		_, err := w.Store.SubscriberTx(w.ctx, tx, "sub_c")
+		w.noError(err, "reading what was created after a refused creation")
 		k, err := w.Store.SubscriberKeyringTx(w.ctx, tx, "sub_a")
 		w.noError(err, "reading a keyring")
 		w.equal(k.Secrets[0].ID, "sec_sub_a", "id of the secret after a refused creation")
