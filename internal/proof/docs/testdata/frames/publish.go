@@ -14,6 +14,8 @@ type Order struct {
 	ID    string
 	Cents int64
 	Paid  bool
+
+	CallbackURL string
 }
 
 var (

@@ -42,6 +42,8 @@ var (
 	verifier *signing.Verifier
 	store    = sqlite.New()
 	inTx     = receiver.SQL(db, nil)
+
+	tellBrowsers func(*Order)
 )
 
 func fetchOrder(ctx context.Context, ev receiver.Event) (receiver.Snapshot[Order], error) {
