@@ -32,6 +32,10 @@
 //
 //	file:app.db?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=synchronous(full)
 //
+// and in those of github.com/mattn/go-sqlite3, which passes over _pragma without a word:
+//
+//	file:app.db?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=FULL
+//
 // SQLite has one writer at a time. The transactions of [InTx] take turns. For others, and
 // those of other processes, a transaction waits with _txlock=immediate when it begins, for
 // up to busy_timeout. Without it, a transaction that reads before it writes may find that

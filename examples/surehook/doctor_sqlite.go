@@ -22,7 +22,7 @@ func checkSQLite(ctx context.Context, d *database, found *findings) {
 	if strings.EqualFold(mode, "wal") {
 		found.add("durability", ok, "the file is in WAL mode. Whether commits are synced is a setting of each of the service's connections, which PublishTx checks", "")
 	} else {
-		found.add("durability", fail, "the file's journal_mode is "+mode, "set _pragma=journal_mode(wal)&_pragma=synchronous(full) in the service's DSN")
+		found.add("durability", fail, "the file's journal_mode is "+mode, "set _pragma=journal_mode(wal)&_pragma=synchronous(full) in the service's DSN, or with mattn/go-sqlite3 _journal_mode=WAL&_synchronous=FULL")
 	}
 	checkMode(d.path, found)
 	free, size, err := diskSpace(filepath.Dir(d.path))

@@ -91,6 +91,12 @@ func TestDoctorOfAFile(t *testing.T) {
 	e = u.doctor("-database", "a.db")
 	require.Equal(t, "fail", e.of("durability"))
 	require.Equal(t, "fail", e.of("dispatcher"))
+	for _, c := range e.Checks {
+		if c.Check == "durability" {
+			require.Contains(t, c.Do, "_pragma=journal_mode(wal)&_pragma=synchronous(full)")
+			require.Contains(t, c.Do, "_journal_mode=WAL&_synchronous=FULL", "as mattn/go-sqlite3 has it, which passes over the former")
+		}
+	}
 
 	u.write("empty.db", "")
 	e = u.doctor("-database", "empty.db")

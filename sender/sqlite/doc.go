@@ -9,6 +9,10 @@
 //
 //	file:app.db?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)
 //
+// and in those of github.com/mattn/go-sqlite3, which passes over _pragma without a word:
+//
+//	file:app.db?_journal_mode=WAL&_synchronous=FULL&_busy_timeout=5000
+//
 // In WAL mode a commit survives a loss of power only with synchronous(full);
 // anything less is refused with [sender.ErrUnfit], by PublishTx too. With
 // _txlock=immediate, or through [Store.InTx], a transaction waits for its turn
