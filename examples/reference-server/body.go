@@ -18,13 +18,17 @@ import (
 
 const (
 	maxBody     = 1 << 20
+	largeBody   = 64 << 10 // programs of subscribers send no larger ones, as a rule
 	maxDrained  = 8 << 20
 	bodyTimeout = 10 * time.Second
 )
 
 // bounded reads a request's body whole, within its bounds of size and time, and
 // refuses what is no JSON in UTF-8 before anybody parses it.
-func bounded(next http.Handler, within time.Duration) http.Handler {
+//
+// A subscriber may send few large bodies at a time: one of a megabyte can take thirty while it is
+// looked at, and the processor for as long.
+func bounded(next http.Handler, within time.Duration, large *places) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := wellFormedURL(r); p != nil {
 			p.write(w)
@@ -36,7 +40,8 @@ func bounded(next http.Handler, within time.Duration) http.Handler {
 				r.Header.Set(list, strings.Join(lines, ", "))
 			}
 		}
-		body, p := read(w, r, within)
+		body, leave, p := read(w, r, within, large)
+		defer leave()
 		if p != nil {
 			p.write(w)
 			return
@@ -69,36 +74,80 @@ func inTime(w http.ResponseWriter, within time.Duration, read func() error) erro
 
 var errTooLarge = errors.New("the body is too large")
 
-// read takes the body whole.
-func read(w http.ResponseWriter, r *http.Request, within time.Duration) (body []byte, p *Problem) {
+// read takes the body whole. leave gives up the place that a large one has.
+func read(w http.ResponseWriter, r *http.Request, within time.Duration, large *places) (body []byte, leave func(), p *Problem) {
+	leave = func() {}
 	err := inTime(w, within, func() (err error) {
 		if r.ContentLength > maxBody && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
 			return errTooLarge // the client asks before it sends, so it sends nothing
 		}
-		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); len(body) > maxBody {
+		if body, err = io.ReadAll(io.LimitReader(r.Body, largeBody+1)); err != nil || len(body) <= largeBody {
+			return err
+		}
+		if c := callerOf(r.Context()); !c.operator() {
+			full, ok := large.take(c.id)
+			if !ok {
+				_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
+				return tooManyLarge(full)
+			}
+			leave = func() { large.leave(c.id) }
+		}
+		rest, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1-int64(len(body))))
+		if body = append(body, rest...); len(body) > maxBody {
 			// A client that is cut off in the middle of sending does not see the answer.
 			_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
 			return errTooLarge
 		}
 		return err
 	})
-	switch {
-	case errors.Is(err, errTooLarge):
-		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body may have up to %d bytes", maxBody))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", within))
-	case err != nil:
-		return nil, problem(http.StatusBadRequest, "the body ended early")
-	case len(body) == 0:
-		return nil, nil
-	case !isJSON(r.Header.Get("Content-Type")):
-		return nil, problem(http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json")
-	case r.Header.Get("Content-Encoding") != "":
-		return nil, problem(http.StatusUnsupportedMediaType, "the body must not be encoded: leave out Content-Encoding")
-	case !utf8.Valid(body):
-		return nil, malformed("body", "it is not valid UTF-8 (RFC 8259, section 8.1)")
+	if err == nil {
+		p = unreadable(r, body)
+	} else {
+		p = unread(err, within)
 	}
-	return body, nil
+	if p != nil {
+		return nil, leave, p
+	}
+	return body, leave, nil
+}
+
+// unread says why a body was not taken whole.
+func unread(err error, within time.Duration) *Problem {
+	var p *Problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, errTooLarge):
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a body may have up to %d bytes", maxBody))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", within))
+	}
+	return problem(http.StatusBadRequest, "the body ended early")
+}
+
+// unreadable says what of a body nobody here would understand.
+func unreadable(r *http.Request, body []byte) *Problem {
+	switch {
+	case len(body) == 0:
+		return nil
+	case !isJSON(r.Header.Get("Content-Type")):
+		return problem(http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json")
+	case r.Header.Get("Content-Encoding") != "":
+		return problem(http.StatusUnsupportedMediaType, "the body must not be encoded: leave out Content-Encoding")
+	case !utf8.Valid(body):
+		return malformed("body", "it is not valid UTF-8 (RFC 8259, section 8.1)")
+	}
+	return nil
+}
+
+// tooManyLarge refuses a large body that is one too many.
+func tooManyLarge(full bool) *Problem {
+	if full {
+		p := unavailable("as many large bodies are being read as can be at a time: try again", nil)
+		p.retryAfter = retryLarge
+		return p
+	}
+	return tooMany(retryLarge, "a subscriber may send %d bodies of more than %d bytes at a time: send the next once one is answered", largeOfOne, largeBody)
 }
 
 // isJSON also takes a request that does not say what its body is.

@@ -15,7 +15,7 @@ import (
 // A body that stalls is answered, and the connection ends: net/http would wait for the rest.
 func TestBodyThatStalls(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(bounded(http.NotFoundHandler(), time.Millisecond))
+	srv := httptest.NewServer(bounded(http.NotFoundHandler(), time.Millisecond, nil))
 	t.Cleanup(srv.Close)
 	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestBodyThatStalls(t *testing.T) {
 // A client may ask before it sends a body. The server refuses one that is too large at once.
 func TestBodyThatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(bounded(http.NotFoundHandler(), 20*time.Second))
+	srv := httptest.NewServer(bounded(http.NotFoundHandler(), 20*time.Second, nil))
 	t.Cleanup(srv.Close)
 	answer := func(size int) int {
 		conn, err := net.Dial("tcp", srv.Listener.Addr().String())

@@ -43,6 +43,13 @@ const (
 	replaysRun   = 64
 )
 
+// Large bodies of subscribers at a time, in one process, until their requests are answered.
+const (
+	largeOfOne = 2
+	largeOfAll = 8
+	retryLarge = 1
+)
+
 func tooMany(after int, format string, args ...any) *Problem {
 	p := problem(http.StatusTooManyRequests, fmt.Sprintf(format, args...))
 	p.retryAfter = after

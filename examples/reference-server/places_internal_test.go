@@ -143,6 +143,72 @@ func TestExportsOfOneSubscriber(t *testing.T) {
 	require.NoError(t, <-worked)
 }
 
+// One subscriber leaves memory and the processor to others while it sends large bodies. Who has no
+// token sends none.
+func TestLargeBodiesOfOneSubscriber(t *testing.T) {
+	t.Parallel()
+	s, ask := newTestServer(t)
+	large := `{"kind":"` + strings.Repeat("x", largeBody) + `"}`
+	send := func(token string) *httptest.ResponseRecorder { return ask(token, http.MethodPost, "/jobs", large) }
+	// begin returns once more than a large body's first part was read.
+	begin := func(token string) (end func() *httptest.ResponseRecorder) {
+		body, writer := io.Pipe()
+		answered := make(chan *httptest.ResponseRecorder)
+		go func() {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/jobs", body)
+			r.Header.Set("Authorization", "Bearer "+token)
+			s.handler.ServeHTTP(w, r)
+			answered <- w
+		}()
+		half := largeBody + 1
+		for _, part := range []string{large[:half], large[half : half+1]} {
+			_, err := io.WriteString(writer, part)
+			require.NoError(t, err)
+		}
+		return func() *httptest.ResponseRecorder {
+			_, err := io.WriteString(writer, large[half+1:])
+			require.NoError(t, err)
+			require.NoError(t, writer.Close())
+			return <-answered
+		}
+	}
+	adas, bobs := newCustomer(t, ask, "ada").Token, newCustomer(t, ask, "bob").Token
+	ends := []func() *httptest.ResponseRecorder{begin(adas), begin(adas)}
+	refused := send(adas)
+	require.Equal(t, http.StatusTooManyRequests, refused.Code, refused.Body)
+	require.Equal(t, "1", refused.Header().Get("Retry-After"))
+	require.Equal(t, http.StatusAccepted, ask(adas, http.MethodPost, "/jobs", `{"kind":"export_events","input":{}}`).Code, "it is small")
+	require.Equal(t, http.StatusUnprocessableEntity, send(bobs).Code, "it was looked at")
+	for range largeOfAll - len(ends) {
+		ends = append(ends, begin(newCustomer(t, ask, "another").Token))
+	}
+	refused = send(bobs)
+	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
+	require.Equal(t, "1", refused.Header().Get("Retry-After"))
+	require.Equal(t, http.StatusUnprocessableEntity, send(testToken).Code, "the operator has no limit")
+	for _, end := range ends {
+		require.Equal(t, http.StatusUnprocessableEntity, end().Code)
+	}
+	for range 2 * largeOfAll { // each leaves the place that it had
+		require.Equal(t, http.StatusUnprocessableEntity, send(adas).Code)
+	}
+
+	for path := range open {
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, untouched{t}))
+		require.Equal(t, http.StatusOK, w.Code, path)
+	}
+}
+
+// untouched is a body that nobody may read.
+type untouched struct{ t *testing.T }
+
+func (u untouched) Read([]byte) (int, error) {
+	u.t.Error("a stranger's body is read")
+	return 0, io.EOF
+}
+
 func newCustomer(t *testing.T, ask func(token, method, path, body string) *httptest.ResponseRecorder, name string) CreatedSubscriber {
 	t.Helper()
 	return decoded[CreatedSubscriber](t, ask(testToken, http.MethodPost, "/subscribers", `{"name":"`+name+`"}`))
