@@ -42,10 +42,13 @@
 // AfterConnect and the role say. These are settings of the planner, read committed, a
 // lock_timeout of 5 s, a statement_timeout of 60 s, an idle_in_transaction_session_timeout
 // of 2 s, a tcp_user_timeout of 10 s, and synchronous_commit on if it was off. A
-// transaction that fails by one of the timeouts is tried again. The connections lead to a
-// node that takes writes, unless the pool's target_session_attrs says otherwise. After an
-// error that says that a node does not (25006) they are all given up: a failover needs no
-// restart. For the application's own pool, set target_session_attrs=read-write. With
+// transaction that fails by one of the timeouts is tried again. On Linux, a connection
+// that a firewall has forgotten is given up after 20 s in which the server has confirmed
+// nothing; elsewhere, or with a DialFunc whose connections are no *net.TCPConn, a call on
+// it is given up after two minutes. The connections lead to a node that takes writes,
+// unless the pool's target_session_attrs says otherwise. After an error that says that a
+// node does not (25006) they are all given up: a failover needs no restart. For the
+// application's own pool, set target_session_attrs=read-write. With
 // default_transaction_read_only in the database or the role nothing is dispatched, and the
 // dispatcher keeps trying.
 //

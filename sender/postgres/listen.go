@@ -121,6 +121,7 @@ func (c *core) listens(n int) {
 // listen passes hints on until its connection breaks, and reports whether it had one.
 func (c *core) listen(ctx context.Context) (listened bool, err error) {
 	cfg := c.pool.Config()
+	cfg.ConnConfig.DialFunc = impatiently(cfg.ConnConfig.DialFunc)
 	if cfg.BeforeConnect != nil {
 		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
 			return false, err

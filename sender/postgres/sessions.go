@@ -77,6 +77,7 @@ func (s side) enter() (*pgxpool.Pool, error) {
 func (c *core) dispatcherConfig() *pgxpool.Config {
 	cfg := c.pool.Config()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = dispatcherConns, 0, 0
+	cfg.ConnConfig.DialFunc = impatiently(cfg.ConnConfig.DialFunc)
 	if cfg.ConnConfig.ValidateConnect == nil {
 		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
