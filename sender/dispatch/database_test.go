@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,13 +57,16 @@ func TestDatabaseFailsWhileRecording(t *testing.T) {
 				b.Subscribe("sub_a", "http://endpoint/")
 				store := &brokenStore{Store: b.Store, after: after}
 				store.failRecords.Store(4)
-				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint}))
+				log := &logged{}
+				b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint, Logger: log.logger(slog.LevelWarn)}))
 				b.Publish("sub_a")
 				time.Sleep(time.Minute)
 				require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 				require.Len(t, b.Delivery().Attempts, 1)
 				require.Len(t, endpoint.Requests(), 1)
 				require.Negative(t, store.failRecords.Load(), "it did fail")
+				told := log.of(t, "a result changed nothing: its lease was lost before, or a step that seemed to fail has recorded it")
+				require.Len(t, told, map[bool]int{true: 1}[after], "nobody reads that a result is lost which was recorded")
 			})
 		})
 	}

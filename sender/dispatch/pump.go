@@ -405,7 +405,7 @@ func (p *pump) report(ctx context.Context, r *Recorded) {
 	log := p.d.cfg.Logger
 	switch {
 	case r.Lost:
-		log.WarnContext(ctx, "a result came after its lease was lost and was dropped",
+		log.WarnContext(ctx, "a result changed nothing: its lease was lost before, or a step that seemed to fail has recorded it",
 			"event_id", r.Event.ID, "subscription_id", r.Target.Subscription, "attempt", r.Result.Number)
 	case r.Decision.Status == sender.StatusDeadLettered:
 		p.stats.DeadLettered++
