@@ -13,6 +13,10 @@
 //
 //	file:app.db?_journal_mode=WAL&_synchronous=FULL&_busy_timeout=5000
 //
+// There _txlock=immediate is left out, because that driver takes the write lock for
+// transactions that only read, too: reads of the registry and the history would wait for
+// every writer.
+//
 // In WAL mode a commit survives a loss of power only with synchronous(full);
 // anything less is refused with [sender.ErrUnfit], by PublishTx too. With
 // _txlock=immediate, or through [Store.InTx], a transaction waits for its turn
