@@ -43,7 +43,7 @@ var (
 // The functions below return the offset behind what they have accepted.
 
 func validValue(raw []byte, i, depth int) (int, bool) {
-	if i >= len(raw) || depth > maxNesting {
+	if i >= len(raw) {
 		return i, false
 	}
 	switch raw[i] {
