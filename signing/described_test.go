@@ -1,6 +1,9 @@
 package signing_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
@@ -356,15 +359,64 @@ func TestDescribedKeys(t *testing.T) {
 // A verifier does not look at the clock for a scheme that signs no time. It must for the
 // end of a key.
 func TestAKeyEndsForSchemesWithoutATime(t *testing.T) {
-	secret := textSecret(t, secretA)
-	m := signed(t, signing.GitHub(), ring(t, signing.Key{Secret: secret}), now)
-	for end, want := range map[time.Duration]error{0: nil, -time.Second: signing.ErrNoValidKey} {
-		v, err := signing.NewVerifier(ring(t, signing.Key{Secret: secret, NotAfter: now.Add(end)}), &signing.VerifierConfig{
-			Schemes: []signing.Scheme{signing.GitHub()}, Deduplicated: true, Now: at(now),
+	ends := signing.Key{ID: "ends", Secret: textSecret(t, secretA), NotAfter: now}
+	other := signing.Key{ID: "other", Secret: signing.GenerateSecret()}
+	m := signed(t, signing.GitHub(), ring(t, ends), now)
+	for what, keys := range map[string]*signing.Keyring{
+		"alone":             ring(t, ends),
+		"before another":    ring(t, ends, other),
+		"behind another":    ring(t, other, ends),
+		"taken out of both": ring(t, ends, other).Only("ends", now),
+	} {
+		for late, want := range map[time.Duration]bool{0: true, time.Second: false} {
+			v, err := signing.NewVerifier(keys, &signing.VerifierConfig{
+				Schemes: []signing.Scheme{signing.GitHub()}, Deduplicated: true, Now: at(now.Add(late)),
+			})
+			require.NoError(t, err)
+			_, err = v.Verify(m)
+			require.Equal(t, want, err == nil, "%s: %v", what, err)
+		}
+	}
+}
+
+// A secret is the key that its text stands for only if all of the text does, and if the key
+// is as long and as random as any other must be.
+func TestFormsOfAKey(t *testing.T) {
+	text := func(encoding *base64.Encoding, n int) string { return encoding.EncodeToString(decoded(b64(n))) }
+	equal := bytes.Repeat([]byte{9}, 32)
+	for _, c := range []struct {
+		what, text string
+		form       signing.KeyForm
+		is         bool
+	}{
+		{"base64 of 23 bytes", b64(23), signing.DecodedKey, false},
+		{"base64 of 24 bytes", b64(24), signing.DecodedKey, true},
+		{"base64 of 64 bytes", b64(64), signing.DecodedKey, true},
+		{"base64 of 65 bytes", b64(65), signing.DecodedKey, false},
+		{"base64 of equal bytes", base64.StdEncoding.EncodeToString(equal), signing.DecodedKey, false},
+		{"base64 and more", b64(48) + "!", signing.DecodedKey, false},
+		{"hex of 15 bytes", hex.EncodeToString(decoded(b64(15))), signing.HexKey, false},
+		{"hex of 16 bytes", hex.EncodeToString(decoded(b64(16))), signing.HexKey, true},
+		{"hex of equal bytes", hex.EncodeToString(equal), signing.HexKey, false},
+		{"hex and more", hex.EncodeToString(decoded(b64(16))) + "xx", signing.HexKey, false},
+		{"base64url of 16 bytes", text(base64.URLEncoding, 16), signing.Base64URLKey, true},
+		{"base64url of 18 bytes", text(base64.URLEncoding, 18), signing.Base64URLKey, true},
+		{"base64url of 19 bytes, without padding", text(base64.RawURLEncoding, 19), signing.Base64URLKey, true},
+		{"base64url of 15 bytes", text(base64.URLEncoding, 15) + "====", signing.Base64URLKey, false},
+		{"base64url of equal bytes", base64.URLEncoding.EncodeToString(equal), signing.Base64URLKey, false},
+		{"base64url and more", text(base64.URLEncoding, 24) + "!!", signing.Base64URLKey, false},
+		{"base64url with padding of nothing", text(base64.URLEncoding, 24) + "=", signing.Base64URLKey, false},
+	} {
+		s, err := signing.NewDescribed(signing.Description{
+			Name: "keys", SignatureHeader: "X-Sig", TimestampHeader: "X-Time", Signed: "{timestamp}.{body}", Key: c.form,
 		})
 		require.NoError(t, err)
-		_, err = v.Verify(m)
-		require.ErrorIs(t, err, want, end)
+		_, err = signing.NewVerifier(ringOf(t, c.text), &signing.VerifierConfig{Schemes: []signing.Scheme{s}})
+		if c.is {
+			require.NoError(t, err, c.what)
+		} else {
+			require.ErrorIs(t, err, signing.ErrSecretUnsuited, c.what)
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func TestParseSecret(t *testing.T) {
 		publishedHMAC, publishedPrivate, publishedSeed, publishedPublic,
 		"whsec_" + b64(24), "whsec_" + b64(32), "whsec_" + b64(64), b64(32),
 		"24-bytes-of-any-text-24!", "größer-als-vierundzwanzig", "WHSEC_not-the-prefix-at-all",
+		"awhile-without-quotation-marks", `"and-so-is-this-whatever-it-has"`,
 		strings.Repeat("ab", 512),
 	} {
 		s, err := signing.ParseSecret(text)

@@ -55,9 +55,6 @@ type template struct {
 }
 
 func (t *template) has(kind partKind) bool {
-	if kind == partBody {
-		return t.body
-	}
 	return hasPart(t.head, kind) || hasPart(t.tail, kind)
 }
 

@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-const maxMillisDigits = maxTimestampDigits + 3
-
 // parse returns the whole seconds of a time in its one form.
 func (f TimestampFormat) parse(text string) (unix int64, ok bool) {
 	switch f {
@@ -49,7 +47,7 @@ func (f TimestampFormat) format(at time.Time) string {
 }
 
 func parseMillis(text string) (int64, bool) {
-	if len(text) < 4 || len(text) > maxMillisDigits {
+	if len(text) < 4 {
 		return 0, false
 	}
 	for i := len(text) - 3; i < len(text); i++ {

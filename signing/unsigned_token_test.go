@@ -81,6 +81,8 @@ func TestUnsignedTokensInBodies(t *testing.T) {
 		`{"value":[{"clientState":"A"}]}`:                                      true,
 		`{"value": [ {"clientState":"A"} , {"x":[1,{}],"clientState":"A"} ] }`: true,
 		`{"value":[{"clientState":"B"},{"clientState":"B"}]}`:                  true,
+		`{"value":[{"\u0078":"y","client\u0053tate":"A"}]}`:                    true,
+		"{\r\n\t\"value\":\t[\r{\"clientState\"\n:\t\"A\"\r}\t]}":              true,
 		`{"value":[{"clientState":"A"},{"clientState":"B"}]}`:                  false,
 		`{"value":[{"clientState":"A"},{"clientState":"x"}]}`:                  false,
 		`{"value":[{"clientState":"x"},{"clientState":"A"}]}`:                  false,

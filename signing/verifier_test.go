@@ -38,6 +38,15 @@ func TestNewVerifierReportsAllProblems(t *testing.T) {
 
 	_, err = signing.NewVerifier(ringOf(t, plainText), &signing.VerifierConfig{Tolerance: time.Millisecond})
 	require.ErrorContains(t, err, "tolerance is 1ms")
+	_, err = signing.NewVerifier(ringOf(t, plainText), &signing.VerifierConfig{Tolerance: time.Second})
+	require.NoError(t, err)
+
+	for _, scheme := range []signing.Scheme{
+		signing.StandardWebhooks{IDHeader: "x", SignatureHeader: "X"}, signing.TimestampBody{TimestampHeader: "x", SignatureHeader: "X"},
+	} {
+		_, err := signing.NewVerifier(ringOf(t, publishedHMAC), &signing.VerifierConfig{Schemes: []signing.Scheme{scheme}})
+		require.ErrorContains(t, err, "three different names")
+	}
 
 	for text, scheme := range map[string]signing.Scheme{
 		publishedPublic: signing.TimestampBody{},
@@ -123,6 +132,9 @@ func TestDefaultVerifierHasTheSchemesThatSuit(t *testing.T) {
 	_, err = signing.NewVerifier(nil, nil)
 	require.ErrorContains(t, err, "needs a keyring")
 	require.NotErrorIs(t, err, signing.ErrSecretUnsuited)
+	_, ec := ecdsaKey(t)
+	_, err = signing.NewVerifier(ring(t, signing.Key{Secret: ec}), nil)
+	require.ErrorIs(t, err, signing.ErrSecretUnsuited, "no scheme suits")
 }
 
 func TestAZeroVerifierAcceptsNothing(t *testing.T) {
