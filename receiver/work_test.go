@@ -100,6 +100,13 @@ func TestFactThatIsTooOld(t *testing.T) {
 		require.Equal(t, receiver.Applied, res, "by hand, by somebody who knows")
 		require.Equal(t, state{Marker: true, Effects: 1}, b.state(t, ev))
 
+		_, err = rcv.Reapply(t.Context(), receiver.ReapplyRequest{Event: ev.ID})
+		require.NoError(t, err)
+		res, err = rcv.Apply(t.Context(), event, receiver.Fact(b.effect))
+		require.NoError(t, err)
+		require.Equal(t, receiver.Reapplied, res, "its marker is there, so it is known")
+		require.Equal(t, state{Marker: true, Effects: 2}, b.state(t, ev))
+
 		old := newEvent(8)
 		old.OccurredAt = ev.OccurredAt
 		require.Equal(t, receiver.Applied, newSender(t).Request(old).Serve(rcv.Handler(receiver.State(b.effect))).Result, "its version tells a state from a duplicate")
