@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,12 +141,14 @@ func TestResultsWaitForTheNextStep(t *testing.T) {
 // An attempt that is on the wire causes no looks, whether it is answered soon, late or never.
 // Its result is recorded by a look that comes a little before the result's own time.
 func TestAttemptsCauseNoLooks(t *testing.T) {
-	took := 5 * time.Millisecond
+	var took atomic.Int64
+	set := func(d time.Duration) { took.Store(int64(d)) }
+	set(5 * time.Millisecond)
 	endpoint := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
 		select {
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
-		case <-time.After(took):
+		case <-time.After(time.Duration(took.Load())):
 			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 		}
 	})
@@ -154,18 +157,19 @@ func TestAttemptsCauseNoLooks(t *testing.T) {
 		b.Publish("sub_a")
 		const apart = 10*time.Second + 67*time.Millisecond // a look at the moment of a commit might find the event before its hint
 		time.Sleep(apart)
-		for _, took = range []time.Duration{5 * time.Millisecond, 120 * time.Millisecond, 900 * time.Millisecond} {
+		for _, d := range []time.Duration{5 * time.Millisecond, 120 * time.Millisecond, 900 * time.Millisecond} {
+			set(d)
 			s.begin()
 			for range 20 {
 				b.Publish("sub_a")
 				time.Sleep(150 * time.Millisecond)
 			}
 			_, looked, _, _ := s.noted()
-			require.Zero(t, looked, "%v: each event's step records what came before it", took)
+			require.Zero(t, looked, "%v: each event's step records what came before it", d)
 			time.Sleep(apart)
 		}
 
-		took = 5 * time.Millisecond
+		set(5 * time.Millisecond)
 		s.begin()
 		b.Publish("sub_a")
 		time.Sleep(time.Second + 5*time.Millisecond)
@@ -173,7 +177,7 @@ func TestAttemptsCauseNoLooks(t *testing.T) {
 		_, looked, _, _ := s.noted()
 		require.Equal(t, 4, looked)
 
-		took = time.Hour
+		set(time.Hour)
 		b.Publish("sub_a")
 		time.Sleep(5 * time.Second)
 		s.begin()
@@ -186,11 +190,11 @@ func TestAttemptsCauseNoLooks(t *testing.T) {
 // However long the pump may rest, it sees in time that attempts hang, and gives their places
 // to others that wait for them.
 func TestHangingAttemptsAreSeenDuringARest(t *testing.T) {
-	hangs := false
+	var hangs atomic.Bool
 	begun := make(chan string, 100)
 	endpoints := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
 		begun <- r.URL.Host
-		if hangs && r.URL.Host != "fast" {
+		if hangs.Load() && r.URL.Host != "fast" {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}
@@ -203,7 +207,7 @@ func TestHangingAttemptsAreSeenDuringARest(t *testing.T) {
 			b.Publish(host) // this makes it proven
 			time.Sleep(time.Second)
 		}
-		hangs = true
+		hangs.Store(true)
 		for _, host := range []string{"a", "b", "c", "d", "e", "f"} {
 			b.Publish(host)
 		}
