@@ -111,7 +111,7 @@ func read(w http.ResponseWriter, r *http.Request, within time.Duration, large *p
 	return body, leave, nil
 }
 
-// unread says why a body was not taken whole.
+// unread returns why a body was not taken whole.
 func unread(err error, within time.Duration) *Problem {
 	var p *Problem
 	switch {
@@ -125,7 +125,7 @@ func unread(err error, within time.Duration) *Problem {
 	return problem(http.StatusBadRequest, "the body ended early")
 }
 
-// unreadable says what of a body nobody here would understand.
+// unreadable returns why a body cannot be understood, or nil.
 func unreadable(r *http.Request, body []byte) *Problem {
 	switch {
 	case len(body) == 0:

@@ -60,12 +60,12 @@ func problem(status int, detail string, errs ...Detail) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: short(detail, 4*maxWords), Errors: errs}
 }
 
-// short is a detail without most of a name or a value that the request has made long.
+// short cuts the names and values that a request has made long.
 func (d Detail) short() Detail {
 	return Detail{Location: short(d.Location, maxLocation), Message: short(d.Message, maxWords)}
 }
 
-// short is the beginning of a text, of up to so many bytes.
+// short cuts a text that has more than most bytes.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -6,7 +6,7 @@ import "fmt"
 // Oldest is the first version that is supported, as server_version_num.
 const Oldest = 150000
 
-// NeonTimeline is what a server of Neon tells of itself, and ” on any other server. Neon turns
+// NeonTimeline is what a server of Neon tells of itself, and empty on any other server. Neon turns
 // fsync and full_page_writes off: commits are kept by other servers
 // (https://neon.com/docs/reference/compatibility). A branch that is restored has another one.
 const NeonTimeline = `coalesce(current_setting('neon.timeline_id', true), '')`

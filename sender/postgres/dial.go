@@ -15,9 +15,8 @@ const (
 	// no more of what is sent after it, and that looks the same, so this is not shorter.
 	silence = 20 * time.Second
 
-	// A connection on which nothing is sent is asked this often whether it still leads
-	// somewhere, with so many questions without an answer at most. Where silence can be set
-	// it decides instead.
+	// The system asks the other side of a quiet connection this often whether it is there. After
+	// so many probes without an answer the connection ends. On Linux, silence decides instead.
 	probeEvery = 5 * time.Second
 	probes     = 3
 )
