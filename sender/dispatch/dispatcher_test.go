@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math/bits"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -187,7 +188,7 @@ func TestAttemptClassesWithoutAnAnswer(t *testing.T) {
 // A status has three digits in HTTP/1.1. HTTP/2 has it as a text, which net/http reads as a
 // number. A store need not take others, nor all stores in the same way.
 func TestAttemptAnsweredWithoutAStatus(t *testing.T) {
-	for _, status := range []int{-200, 0, 20, 1000, 1<<32 + 200} {
+	for _, status := range []int{-200, 0, 20, 1000, 1<<(bits.UintSize/2) + 200} {
 		b := bedtest.New(t)
 		b.Subscribe("sub_a", "http://endpoint.example/")
 		b.Publish("sub_a")

@@ -43,7 +43,7 @@ func (c *crowd) versions(n int) (ids []string) {
 
 // Each change of a line costs the same with ten thousand deliveries behind in it.
 func TestCostOfALineDoesNotDependOnWhatIsBehind(t *testing.T) {
-	const behind, far = 10_000, 1 << 40
+	const behind, far = 10_000, int64(1 << 40)
 	c, ctx := newEmptyCrowd(t), context.Background()
 	ids := c.versions(8)
 	var claimed []dispatch.Claimed

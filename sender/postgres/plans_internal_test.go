@@ -95,7 +95,7 @@ func (c *crowd) fill() {
 // ten are pending, the others wait for a retry. It also adds many notices about few
 // subscriptions.
 func (c *crowd) park(thousands int) {
-	const parked, first = 100, 1 << 40
+	const parked, first = 100, int64(1 << 40)
 	waiting := 100 * thousands
 	pending := 9 * waiting
 	c.exec(fmt.Sprintf(`INSERT INTO {}.surehook_heads (subscription, subscriber, lane, open, pending, waiting, claimed_to)

@@ -41,7 +41,7 @@ func TestTakeRate(t *testing.T) {
 		{"no bound", 0, time.Second, 7, 7, time.Second, 0},
 		{"no number", math.NaN(), time.Second, 7, 7, time.Second, 0},
 		{"the rate was raised", 10, 1000 * time.Second, 5, 1, 100 * ms, 100 * ms},
-		{"infinite: a million", math.Inf(1), -h, 1 << 40, 100_000, 100 * ms, time.Microsecond},
+		{"infinite: a million", math.Inf(1), -h, math.MaxInt, 100_000, 100 * ms, time.Microsecond},
 		{"next to nothing", 1e-300, -h, 5, 1, 1e6 * time.Second, 1e6 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
