@@ -268,7 +268,8 @@ func TestPruneUsesTheIndex(t *testing.T) {
 	}
 	require.NoError(t, rows.Err())
 	require.Contains(t, plan.String(), "Tid Scan on surehook_dedup_markers")
-	require.Contains(t, plan.String(), "Index Scan using surehook_dedup_markers_by_time on surehook_dedup_markers surehook_dedup_markers_1 (actual rows=100 ")
+	// PostgreSQL 18 counts rows with decimals.
+	require.Regexp(t, `Index Scan using surehook_dedup_markers_by_time on surehook_dedup_markers surehook_dedup_markers_1 \(actual rows=100(\.00)? `, plan.String())
 	require.NotContains(t, plan.String(), "Seq Scan")
 	require.NotContains(t, plan.String(), "Sort")
 }
