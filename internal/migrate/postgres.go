@@ -163,6 +163,9 @@ func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error
 	return l, wrap("committing "+next.name, tx.Commit())
 }
 
+// withoutLimits lifts the limits of a role. PostgreSQL has the last one since release 17.
+const withoutLimits = `SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout', 'transaction_timeout')`
+
 // prepare takes the schema's lock, makes the schema, and changes the session's settings
 // for the file. All sets share the lock: CREATE … IF NOT EXISTS fails when two run at
 // once. The role's own limits are for its daily work: an index can take longer to
@@ -170,7 +173,7 @@ func (m postgres) step(ctx context.Context, conn *sql.Conn) (l Ledger, err error
 func (m postgres) prepare(ctx context.Context, tx *sql.Tx) error {
 	key := fnv.New64a()
 	_, _ = key.Write([]byte("surehook_migrations " + m.schema)) // it never fails
-	if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"); err != nil {
+	if _, err := tx.ExecContext(ctx, withoutLimits); err != nil {
 		return wrap("setting timeouts", err)
 	}
 	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(key.Sum64())); err != nil {

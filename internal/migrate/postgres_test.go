@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"database/sql"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -298,10 +299,19 @@ func TestPostgresMigrationInACircle(t *testing.T) {
 
 // A role's own limits do not stop the building of an index.
 func TestPostgresMigrationUnderARolesTimeouts(t *testing.T) {
-	db, ctx := openPostgres(t, "statement_timeout", "50"), t.Context()
-	schema := pgtest.Schema(t, openPostgres(t))
-	fsys := set(1)
-	fsys["002_slow.sql"] = migration("one", 2, 1, "SELECT pg_sleep(0.2)")
-	require.NoError(t, migrate.Postgres(ctx, db, schema, "one", fsys))
-	require.Equal(t, "50ms", text(t, db, "SHOW statement_timeout"))
+	limits := []string{"statement_timeout", "transaction_timeout"}
+	if number, err := strconv.Atoi(text(t, openPostgres(t), "SHOW server_version_num")); err != nil || number < 170000 {
+		require.NoError(t, err)
+		limits = limits[:1] // the second came with PostgreSQL 17
+	}
+	for _, limit := range limits {
+		t.Run(limit, func(t *testing.T) {
+			db, ctx := openPostgres(t, limit, "50"), t.Context()
+			schema := pgtest.Schema(t, openPostgres(t))
+			fsys := set(1)
+			fsys["002_slow.sql"] = migration("one", 2, 1, "SELECT pg_sleep(0.2)")
+			require.NoError(t, migrate.Postgres(ctx, db, schema, "one", fsys))
+			require.Equal(t, "50ms", text(t, db, "SHOW "+limit))
+		})
+	}
 }
