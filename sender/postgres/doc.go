@@ -41,8 +41,8 @@
 // Its connections have the settings that its transactions need, whatever the application's
 // AfterConnect and the role say. These are settings of the planner, read committed, a
 // lock_timeout of 5 s, a statement_timeout of 60 s, an idle_in_transaction_session_timeout
-// of 2 s, a tcp_user_timeout of 10 s, and synchronous_commit on if it was off. A
-// transaction that fails by one of the timeouts is tried again. On Linux, a connection
+// of 2 s, no transaction_timeout, a tcp_user_timeout of 10 s, and synchronous_commit on if
+// it was off. A transaction that fails by one of the timeouts is tried again. On Linux, a connection
 // that a firewall has forgotten is given up after 20 s in which the server has confirmed
 // nothing; elsewhere, or with a DialFunc whose connections are no *net.TCPConn, a call on
 // it is given up after two minutes. The connections lead to a node that takes writes,

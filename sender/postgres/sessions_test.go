@@ -107,8 +107,12 @@ func TestDispatcherHasConnectionsOfItsOwn(t *testing.T) {
 // change the settings that they need, and neither can the role's settings.
 func TestSettingsOfDispatchers(t *testing.T) {
 	p := newPlace(t)
-	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "lock_timeout", "100ms", "statement_timeout", "1s",
-		"synchronous_commit", "off", "default_transaction_isolation", "serializable"))
+	role := []string{"lock_timeout", "100ms", "statement_timeout", "1s", "synchronous_commit", "off", "default_transaction_isolation", "serializable"}
+	limited := p.count(t, `SELECT current_setting('server_version_num')::int`) >= 170000 // the limit of a transaction came with release 17
+	if limited {
+		role = append(role, "transaction_timeout", "10s")
+	}
+	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), role...))
 	require.NoError(t, err)
 	var before, after int
 	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
@@ -138,6 +142,9 @@ func TestSettingsOfDispatchers(t *testing.T) {
 			"idle_in_transaction_session_timeout": "2s", "application_name": "before", "extra_float_digits": "2",
 		} {
 			require.Equal(t, want, all[name], "%s, pooler: %v", name, pooler)
+		}
+		if limited && !pooler {
+			require.Equal(t, "0", all["transaction_timeout"])
 		}
 		done()
 	}

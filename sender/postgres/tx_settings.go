@@ -33,6 +33,9 @@ var sessionSettings = map[string]string{
 	"tcp_user_timeout":              "10s",
 }
 
+// unhurried lifts the limit that a role may have for whole transactions, since PostgreSQL 17.
+const unhurried = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'`
+
 // durable makes the transaction durable in which it runs. Statements that change something
 // for a caller return it with the changed row, and nobody reads it.
 const durable = pgtx.Durable
