@@ -138,6 +138,7 @@ func TestWaitingEventComesAfterLostOnesInTheFeed(t *testing.T) {
 	w := before.world
 	tx, err := before.pool.Begin(ctx)
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }) // the pool waits for it
 	lost, err := before.pub.PublishTx(ctx, tx, change("lost"))
 	require.NoError(t, err)
 	waiting := before.publish("kept")
