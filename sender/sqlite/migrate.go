@@ -21,7 +21,13 @@ const migrationSet = "sender"
 // Tables that a newer release has migrated are left as they are. It is an error if they
 // say that this release cannot work with them.
 func (s *Store) Migrate(ctx context.Context) error {
-	return migrate.SQLite(ctx, s.db, migrationSet, Migrations())
+	if err := migrate.SQLite(ctx, s.db, migrationSet, Migrations()); err != nil {
+		return err
+	}
+	// A transaction of another *sql.DB is told by the prepared statements. Without them it
+	// would be taken until the store has written by itself, and refused from then on.
+	_, err := s.prepare(ctx)
+	return fail("preparing statements", err)
 }
 
 // Migrations returns the numbered files that Migrate applies, for those who have
