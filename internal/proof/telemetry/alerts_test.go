@@ -2,8 +2,12 @@ package telemetry_test
 
 import (
 	"encoding/json"
+	"log/slog"
+	"math"
+	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,8 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/receiver/receiverprom"
+	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
+	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/senderprom"
+	"github.com/surehook/surehook/sender/sendertest"
 )
 
 // A dashboard and the rules name only what the collectors have.
@@ -135,6 +144,104 @@ func TestRisesAreSeen(t *testing.T) {
 		}
 	}
 	require.NotZero(t, n)
+}
+
+// SurehookAttemptsFail tells of endpoints that fail at everything, long after their
+// subscriptions have left the lane of the proven ones; and of nothing while they answer.
+func TestAttemptsFailFires(t *testing.T) {
+	all := alerts(t, "sender/senderprom")
+	i := slices.IndexFunc(all, func(a alert) bool { return a.Alert == "SurehookAttemptsFail" })
+	require.GreaterOrEqual(t, i, 0)
+	expr, err := metricsql.Parse(all[i].Expr)
+	require.NoError(t, err)
+
+	metrics, err := senderprom.New(nil)
+	require.NoError(t, err)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(metrics)
+	healthy := slices.Repeat([]sendertest.Step{sendertest.Status(http.StatusOK)}, 20)
+	endpoint := sendertest.NewRoundTripper(append(healthy, sendertest.Status(http.StatusBadRequest))...)
+	store, err := memory.New(nil)
+	require.NoError(t, err)
+	sys, err := surehook.NewSender(store, sender.SealingKey{ID: "test", Key: []byte("0123456789abcdef0123456789abcdef")}, &surehook.SenderConfig{
+		Logger:   slog.New(slog.DiscardHandler),
+		Dispatch: dispatch.Config{UnguardedTransport: endpoint, Hooks: metrics.Hooks()},
+	})
+	require.NoError(t, err)
+	owner, _, err := sys.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	_, err = sys.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: owner.ID, URL: "https://customer.example/webhooks"})
+	require.NoError(t, err)
+	fires := func() bool {
+		before, err := registry.Gather()
+		require.NoError(t, err)
+		for i := range 20 {
+			_, err := sys.Publish(t.Context(), sender.Event{Type: "order.paid", Object: sender.Object{Type: "order", ID: strconv.Itoa(i)}})
+			require.NoError(t, err)
+		}
+		_, err = sys.Dispatcher.RunOnce(t.Context())
+		require.NoError(t, err)
+		after, err := registry.Gather()
+		require.NoError(t, err)
+		return !math.IsNaN(value(t, expr, before, after))
+	}
+
+	require.False(t, fires(), "all are answered with 200")
+	fires() // the endpoint begins to fail
+	require.True(t, fires(), "all are answered with 400")
+}
+
+// value is that of a query between two scrapes, or NaN if it has none. It reads the part of
+// PromQL in which each side of an operator has one value at most.
+func value(t *testing.T, e metricsql.Expr, before, after []*dto.MetricFamily) float64 {
+	t.Helper()
+	switch e := e.(type) {
+	case *metricsql.NumberExpr:
+		return e.N
+	case *metricsql.AggrFuncExpr:
+		require.Equal(t, "sum", e.Name)
+		rate := e.Args[0].(*metricsql.FuncExpr)
+		require.Equal(t, "rate", rate.Name)
+		asked := rate.Args[0].(*metricsql.RollupExpr).Expr.(*metricsql.MetricExpr).LabelFilterss[0]
+		return total(after, asked) - total(before, asked)
+	case *metricsql.BinaryOpExpr:
+		l, r := value(t, e.Left, before, after), value(t, e.Right, before, after)
+		switch e.Op {
+		case "-":
+			return l - r
+		case "/":
+			return l / r
+		case ">":
+			if l > r {
+				return l
+			}
+			return math.NaN()
+		case "or":
+			if math.IsNaN(l) {
+				return r
+			}
+			return l
+		}
+	}
+	require.FailNow(t, "not read", "%T %s", e, e.AppendString(nil))
+	return 0
+}
+
+// total sums up the counters, or the counts of histograms, that a query asks for.
+func total(families []*dto.MetricFamily, asked []metricsql.LabelFilter) (sum float64) {
+	for _, family := range families {
+		if family.GetName() != strings.TrimSuffix(asked[0].Value, "_count") {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if !slices.ContainsFunc(asked[1:], func(f metricsql.LabelFilter) bool {
+				return f.IsNegative == slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == f.Label && l.GetValue() == f.Value })
+			}) {
+				sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
 }
 
 // Each panel's queries can be parsed and name metrics and labels that there are. Each metric
