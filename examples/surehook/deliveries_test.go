@@ -153,6 +153,7 @@ func TestWhyOfAnEvent(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		u := operator(t, p)
 		u.subscribe(newEndpoint(t).URL, "invoice.*")
+		u.subscribe(newEndpoint(t).URL, "refund.*")
 		publish := func(eventType string) string {
 			var made struct{ Event struct{ ID string } }
 			u.reads(&made, "trigger", eventType)
@@ -161,9 +162,10 @@ func TestWhyOfAnEvent(t *testing.T) {
 		sent, unwanted := publish("invoice.paid"), publish("order.created")
 		for _, source := range [][]string{nil, {"-database", p.flag}} {
 			why := func(id string) string { return u.does(append([]string{"why", id}, source...)...) }
-			said := eventually(t, "a delivery", func() string { return why(sent) }, func(s string) bool { return strings.Contains(s, "answered with 200") })
+			said := eventually(t, "a delivery", func() string { return why(sent) }, func(s string) bool { return strings.Contains(s, "  delivered: ") })
 			require.Contains(t, said, "event "+sent+": invoice.paid invoice/in_1, version 1")
 			require.Regexp(t, `(?m)^dlv_\S+ to http://\S+ of sub_operator\n  delivered: Delivered at `, said)
+			require.Contains(t, said, "the subscription does not ask for the type invoice.paid; it asks for refund.*.", "of another endpoint of the same owner")
 
 			said = why(unwanted)
 			require.Contains(t, said, "it has no delivery\n")
@@ -175,10 +177,12 @@ func TestWhyOfAnEvent(t *testing.T) {
 			var report struct {
 				Event      struct{ ID string }
 				Deliveries []struct{ Status string }
+				NoDelivery []struct{ Why string } `json:"no_delivery"`
 			}
 			u.reads(&report, append([]string{"why", sent}, source...)...)
 			require.Equal(t, sent, report.Event.ID)
 			require.Len(t, report.Deliveries, 1)
+			require.Len(t, report.NoDelivery, 1, "the subscription with a delivery is not named again")
 		}
 		u.posts("/redactions", http.StatusOK, map[string]any{"object": map[string]string{"type": "invoice", "id": "in_1"}})
 		for _, source := range [][]string{nil, {"-database", p.flag}} {

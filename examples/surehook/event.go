@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// eventReport is what became of an event: its deliveries, or why there are none.
+// eventReport is what became of an event: its deliveries, and why there are no others.
 type eventReport struct {
 	Event      eventInfo `json:"event"`
 	Deliveries []record  `json:"deliveries"`
@@ -29,21 +29,29 @@ func reportEvent(ctx context.Context, b backend, id string) (eventReport, error)
 	if err != nil {
 		return r, err
 	}
+	has := map[string]bool{}
 	for _, d := range found.Data {
 		one, err := b.delivery(ctx, d.ID)
 		if err != nil {
 			return r, err
 		}
 		r.Deliveries = append(r.Deliveries, one)
+		has[one.SubscriptionID] = true
 	}
-	if len(found.Data) > 0 {
-		return r, nil
+	if len(found.Data) > 0 && owner == "" {
+		owner = onlyOwner(r.Deliveries)
+	}
+	if len(found.Data) == shownOfEvent || len(found.Data) > 0 && owner == "" {
+		return r, nil // it went to many
 	}
 	could, err := b.subscriptions(ctx, "", owner, "")
 	if err != nil {
 		return r, err
 	}
 	for _, s := range could.Data[:min(shownOfEvent, len(could.Data))] {
+		if has[s.ID] {
+			continue
+		}
 		why, err := b.whyOf(ctx, id, s.ID)
 		if err != nil {
 			return r, err
@@ -53,6 +61,17 @@ func reportEvent(ctx context.Context, b backend, id string) (eventReport, error)
 		}
 	}
 	return r, nil
+}
+
+// onlyOwner returns the id of the subscriber to whom all of the deliveries go, or "" if there
+// are several.
+func onlyOwner(all []record) string {
+	for _, d := range all {
+		if d.SubscriberID != all[0].SubscriberID {
+			return ""
+		}
+	}
+	return all[0].SubscriberID
 }
 
 func printEvent(t *terminal, r *eventReport) {
