@@ -104,7 +104,7 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription, convert sender.Conver
 	case !s.Filter.Match(body):
 		return say(WhyFiltered, "the subscription's filter does not match. %s.", clauses(s, body))
 	}
-	return say(WhyNoDelivery, "as the subscription is now, it would get the event. The event is not expanded yet, or the subscription was changed since, or the record of the delivery is gone with its retention.")
+	return say(WhyNoDelivery, "as the subscription is now, it would get the event. The event is not expanded yet, which takes moments if a dispatcher runs, or the subscription was changed since, or the record of the delivery is gone with its retention.")
 }
 
 // notMade tells of a body that could not be made in the payload version of a subscription.
