@@ -22,7 +22,7 @@ type Object struct {
 // outside the transaction, no cache included. Two transactions at the same id or object
 // must not both succeed. The second one waits until the first has ended and then answers
 // by the committed data, or it fails with [ErrRetryTx]. It must never answer by data that
-// are not committed.
+// are not committed, nor leave it to the commit to find the first one out.
 //
 // Isolation levels. Under READ COMMITTED the second waits, and a duplicate leaves
 // the transaction usable. Under REPEATABLE READ, SERIALIZABLE, and an SQLite
@@ -58,7 +58,7 @@ type Store[Tx any] interface {
 
 	// Prune removes at most limit markers, of all scopes, that were marked before before, and
 	// returns how many it removed: the oldest first. Versions and dead letters stay. A limit
-	// below 1 is refused with ErrInvalid. Markers that another transaction is removing may be
+	// below 1 is refused with ErrInvalid. before counts to the microsecond. Markers that another transaction is removing may be
 	// passed over. If fewer than limit were there, a store that is a Reapplies also removes
 	// at most limit requests that were asked before that time, and does not count them. No
 	// marker is left that they could cover.

@@ -182,6 +182,31 @@ func TestBodyConsumed(t *testing.T) {
 	require.Zero(t, b.rows(t))
 }
 
+// A body that a middleware has read in part, or replaced, is told from a wrong secret.
+func TestBodyChangedOnTheWay(t *testing.T) {
+	b := onMemory()
+	for name, change := range map[string]func(io.ReadCloser) io.Reader{
+		"read in part": func(body io.ReadCloser) io.Reader {
+			_, _ = io.CopyN(io.Discard, body, 10)
+			return body
+		},
+		"replaced": func(io.ReadCloser) io.Reader { return strings.NewReader(`{"id":"evt_1"}`) },
+	} {
+		log := new(buffer)
+		h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(b.effect))
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = io.NopCloser(change(r.Body))
+			h.ServeHTTP(w, r)
+		}))
+		a, err := newSender(t).Raw("evt_1", []byte(`{"id":"evt_1","note":"long enough"}`)).Post(t.Context(), srv.URL)
+		srv.Close()
+		require.NoError(t, err)
+		require.Equal(t, 401, a.Status, name)
+		require.Contains(t, log.String(), "the request declares a body of 35 bytes, and ", name)
+		require.NotContains(t, log.String(), "compare the fingerprints", name)
+	}
+}
+
 // A body of unknown length that was read before looks like one that was posted empty. The
 // log says that, and does not send anybody to compare secrets.
 func TestBodyOfUnknownLengthConsumed(t *testing.T) {

@@ -39,11 +39,16 @@ func VendorEnvelope(v vendors.Vendor) *Envelope {
 	case vendors.OwnJSON:
 		e.ContentTypes = []string{v.Media, mediaJSON}
 	}
+	// The scheme of Standard Webhooks knows the recommended name of the type, and no other.
+	typed := (v.Kind == vendors.Standard || v.Kind == vendors.Svix) && v.Description.TypeField != ""
 	switch {
 	case v.BodyID != "":
 		e.Read = func(ev *Event) error { return readID(ev, v) }
-	case v.ObjectID != "" && !v.UnsignedBody():
+	case typed || v.ObjectID != "" && !v.UnsignedBody():
 		e.Read = func(ev *Event) error {
+			if typed && validJSON(ev.Body) {
+				ev.Type = eventType(scalarAt(ev.Body, v.Description.TypeField))
+			}
 			readObject(ev, v)
 			return nil
 		}

@@ -436,6 +436,29 @@ func TestVendorEnvelope(t *testing.T) {
 	}
 }
 
+// Two senders follow Standard Webhooks and name the type in their own way.
+func TestVendorsOwnNameOfTheType(t *testing.T) {
+	b, _ := onSQLite(t)
+	for name, body := range map[string]string{
+		"gitlab": `{"object_kind":"merge_request","event_type":"other","type":"another"}`,
+		"brex":   `{"event_type":"merge_request"}`,
+	} {
+		v, _ := vendors.Find(name)
+		scheme, err := v.Scheme("")
+		require.NoError(t, err)
+		rcv, snd := foreign(t, b, scheme, name, receiver.Config{Envelope: receiver.VendorEnvelope(v)}, "")
+		ran := false
+		work, err := receiver.Router(receiver.OnFact("merge_request", func(context.Context, *sql.Tx, receiver.Typed[any]) error {
+			ran = true
+			return nil
+		}))
+		require.NoError(t, err)
+		require.Equal(t, receiver.Applied, snd.Raw("evt_1", []byte(body)).Serve(rcv.Handler(work)).Result, name)
+		require.True(t, ran, name)
+		require.Equal(t, receiver.Ignored, snd.Raw("evt_2", []byte(`{"type":"merge_request"}`)).Serve(rcv.Handler(work)).Result, name)
+	}
+}
+
 // Keys can depend on the request with the scheme of every vendor.
 func TestSecretsOfEveryVendor(t *testing.T) {
 	for _, v := range vendors.All() {

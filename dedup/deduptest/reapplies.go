@@ -345,7 +345,7 @@ func reapplyPrune[Tx any](e *env[Tx], s dedup.Reapplies[Tx]) {
 		many = append(many, e.ask(s, dedup.Reapply{From: old(1), At: old(9)}))
 	}
 	prune(e, old(9).Add(999), 3) // no time is finer than a microsecond
-	left("none is old", many...)
+	left("none was asked a microsecond before that time", many...)
 	removeAll := func() (rest int) {
 		prune(e, old(10), 2)
 		e.must(func(tx Tx) error {

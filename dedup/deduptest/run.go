@@ -22,8 +22,9 @@ type Harness[Tx any] struct {
 	// time.
 	InTx func(ctx context.Context, fn func(Tx) error) error
 
-	// Reopen opens the same data again, and shares nothing with the first harness. It is
-	// nil for a store that does not outlive a process.
+	// Reopen opens the same data again, and shares nothing with the first harness. That one
+	// is not used any more: close it first, if a file can be opened only once. Reopen is nil
+	// for a store that does not outlive a process.
 	Reopen func(t *testing.T) Harness[Tx]
 }
 

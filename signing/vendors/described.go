@@ -214,7 +214,7 @@ func described() []Vendor {
 		},
 		{
 			Name: "github", Title: "GitHub", Description: signing.GitHub().Description(), Retries: "none; redeliver by hand or by its API, for 3 days", Success: "2xx within 10 s",
-			Docs:     "https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries",
+			Docs: "https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries", Note: "Choose application/json: a form is answered with 415. A body has up to 25 MB: set receiver.Config.MaxBodyBytes.",
 			Evidence: Published, Read: compared, Source: "the example value of GitHub's documentation; go-github",
 		},
 		{

@@ -33,7 +33,8 @@ type Vendor struct {
 	Title string // as the vendor writes itself
 
 	// Description is how it signs, except where Kind says otherwise. A vendor that signs the
-	// URL needs it from you: see NeedsURL.
+	// URL needs it from you: see NeedsURL. Of one that is Standard or Svix it has the TypeField
+	// alone, if the body names the type otherwise than "type".
 	Description signing.Description
 	Kind        Kind
 	Key         Key
