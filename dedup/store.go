@@ -58,9 +58,9 @@ type Store[Tx any] interface {
 
 	// Prune removes at most limit markers, of all scopes, that were marked before before, and
 	// returns how many it removed: the oldest first. Versions and dead letters stay. A limit
-	// below 1 is refused with ErrInvalid. before counts to the microsecond. Markers that another transaction is removing may be
-	// passed over. If fewer than limit were there, a store that is a Reapplies also removes
-	// at most limit requests that were asked before that time, and does not count them. No
-	// marker is left that they could cover.
+	// below 1 is refused with ErrInvalid. before counts to the microsecond. Markers that
+	// another transaction is removing may be passed over. If fewer than limit were there, a
+	// store that is a Reapplies also removes at most limit requests that were asked before
+	// that time, and does not count them. No marker is left that they could cover.
 	Prune(ctx context.Context, tx Tx, before time.Time, limit int) (removed int, err error)
 }
