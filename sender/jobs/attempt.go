@@ -16,6 +16,9 @@ import (
 // job under its token.
 var errStored = fmt.Errorf("%w: its outcome is stored", ErrLost)
 
+// errStep is the ErrLost of a run with a call of Run.InTx that takes too long.
+var errStep = fmt.Errorf("%w: a call of Run.InTx took longer than the lease", ErrLost)
+
 // attempt is one try of a claimed job by a worker.
 type attempt[Tx any] struct {
 	j        *Jobs[Tx]

@@ -150,10 +150,11 @@ func TestDatabaseAway(t *testing.T) {
 }
 
 // silent is a store whose connections die without a word while they store what tries have
-// brought, as often as left says.
+// brought, as often as left says, and before the next transaction, if gone says so.
 type silent struct {
 	jobs.Store[tx]
 	left atomic.Int64
+	gone atomic.Bool
 }
 
 func (s *silent) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
@@ -164,7 +165,10 @@ func (s *silent) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
 }
 
 func (s *silent) InTx(ctx context.Context, fn func(tx) error) error {
-	err := s.Store.InTx(ctx, fn)
+	err := errAway
+	if !s.gone.Swap(false) {
+		err = s.Store.InTx(ctx, fn)
+	}
 	if errors.Is(err, errAway) {
 		<-ctx.Done()
 		return ctx.Err()
@@ -172,9 +176,9 @@ func (s *silent) InTx(ctx context.Context, fn func(tx) error) error {
 	return err
 }
 
-// A connection that is silently dead neither keeps what a try has brought, nor is taken for a
-// function that is still running.
-func TestOutcomeOnADeadConnection(t *testing.T) {
+// A connection that is silently dead keeps neither a step nor what a try has brought, nor is it
+// taken for a function that is still running.
+func TestDeadConnection(t *testing.T) {
 	t.Run("is stored on another one", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t)
@@ -192,6 +196,28 @@ func TestOutcomeOnADeadConnection(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, jobs.Succeeded, b.get(j, job.ID).Status)
 			require.EqualValues(t, 1, calls.Load())
+		})
+	})
+	t.Run("ends a step", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			store := &silent{Store: b.store}
+			var causes noted[error]
+			j, err := jobs.New[tx](store, []kind{work(func(ctx context.Context, r *run) (json.RawMessage, error) {
+				store.gone.Store(len(causes.list()) == 0)
+				err := r.Save(ctx, []byte("a step"))
+				causes.add(context.Cause(ctx))
+				return nil, err
+			})}, &config{Logger: quiet})
+			require.NoError(t, err)
+			b.start(j)
+			job := b.submit(j, jobs.Submission{})
+			time.Sleep(time.Minute) // two leases
+			synctest.Wait()
+			require.Equal(t, jobs.Succeeded, b.get(j, job.ID).Status)
+			require.Len(t, causes.list(), 2)
+			require.ErrorIs(t, causes.list()[0], jobs.ErrLost)
+			require.NoError(t, causes.list()[1])
 		})
 	})
 	t.Run("is given up at the end of a drain", func(t *testing.T) {

@@ -46,8 +46,7 @@ func (t *attempt[Tx]) heartbeat(hard context.Context, done <-chan struct{}) {
 				// database answers again before that happens, the
 				// function's result is stored all the same.
 				if t.steps.Load() > 0 {
-					t.j.cfg.Logger.ErrorContext(hard, "a job's lease has ended during a Run.InTx: unless the database was away, the call takes too long; do less in each call, or set a longer Config.Lease",
-						"kind", t.claimed.Kind, "job", t.claimed.ID, "lease", t.j.cfg.Lease)
+					t.stopStep(hard)
 				}
 				t.stop(ErrLost)
 				return
@@ -70,6 +69,13 @@ func (t *attempt[Tx]) prolong(hard context.Context) error {
 		t.stop(ErrCancelled)
 	}
 	return err
+}
+
+// stopStep ends the function's context because a call of Run.InTx takes longer than the lease.
+func (t *attempt[Tx]) stopStep(ctx context.Context) {
+	t.j.cfg.Logger.ErrorContext(ctx, "a job's Run.InTx has taken longer than its lease and is given up: unless the database was away, or the connection dead, do less in each call, or set a longer Config.Lease",
+		"kind", t.claimed.Kind, "job", t.claimed.ID, "lease", t.j.cfg.Lease)
+	t.stop(errStep)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Run is one try of a job, as its kind's function sees it. It is safe for concurrent
@@ -68,8 +69,8 @@ func (r *Run[Tx]) Save(ctx context.Context, state []byte) error {
 //
 // If fn returns an error the transaction is rolled back, and InTx returns the error. fn
 // may run more than once, if the database could not serialise the transaction. It must
-// not take longer than Config.Lease, because the lease cannot be prolonged meanwhile. It
-// must call no methods of the Run except Job and State.
+// not take longer than Config.Lease, because the lease cannot be prolonged meanwhile: the
+// function's context ends then. It must call no methods of the Run except Job and State.
 //
 // If the commit itself fails, it may have taken effect or not. The function should
 // return that error: the next run's State tells whether it did.
@@ -77,6 +78,9 @@ func (r *Run[Tx]) InTx(ctx context.Context, fn func(tx Tx, step *Step) error) er
 	t := r.t
 	t.steps.Add(1)
 	defer t.steps.Add(-1)
+	// A connection that is dead without a word locks nothing, and the heartbeat would prolong
+	// the lease on another one for as long as the call hangs.
+	defer time.AfterFunc(t.j.cfg.Lease, func() { t.stopStep(ctx) }).Stop()
 	var s Step
 	err := t.locked(ctx, func(tx Tx, rec *Record) error {
 		s = Step{}

@@ -206,7 +206,7 @@ func TestStepThatIsLongerThanTheLease(t *testing.T) {
 		require.NoError(t, stop())
 		require.Len(t, causes.list(), 1)
 		require.ErrorIs(t, causes.list()[0], jobs.ErrLost)
-		require.Contains(t, log.String(), `level=ERROR msg="a job's lease has ended during a Run.InTx`)
+		require.Contains(t, log.String(), `level=ERROR msg="a job's Run.InTx has taken longer than its lease`)
 		require.Contains(t, log.String(), "job="+job.ID+" lease=30s")
 	})
 }
