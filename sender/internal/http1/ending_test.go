@@ -62,6 +62,10 @@ func TestEndsInEachPhase(t *testing.T) {
 			s := serve(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfine"))
 			return newClient(t), s.url()
 		},
+		"trailer": func(t *testing.T) (*http1.Client, string) {
+			s := serve(t, answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfine\r\n0\r\nX: y\r\n"))
+			return newClient(t), s.url()
+		},
 	}
 	for phase, open := range phases {
 		body := small

@@ -93,8 +93,11 @@ func (x *exchange) Read(p []byte) (int, error) {
 		return 0, x.ended
 	}
 	n, err := x.body.Read(p)
-	if x.wanted && errors.Is(err, io.EOF) {
+	switch {
+	case x.wanted && errors.Is(err, io.EOF):
 		err = x.sent()
+	case err != nil && !errors.Is(err, io.EOF) && x.conn.failed != nil:
+		err = x.conn.failed // net/http calls the part before it a malformed trailer
 	}
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
