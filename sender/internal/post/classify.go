@@ -69,6 +69,10 @@ func classify(ctx context.Context, err error, answered bool) (sender.Class, stri
 		return sender.ClassConnect, noResources
 	case errors.As(err, &dns) && !isDeadline:
 		return sender.ClassDNS, "the host's name could not be resolved"
+	case errors.As(err, &dns):
+		return sender.ClassTimeout, "the host's name could not be resolved within the attempt's time"
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return sender.ClassTimeout, "no connection could be made within the attempt's time"
 	case isDeadline || isTimeout:
 		return sender.ClassTimeout, "no whole answer within the attempt's time"
 	case errors.As(err, &hostname):

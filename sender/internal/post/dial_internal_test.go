@@ -9,8 +9,11 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // A transport tells of its dials, whose timeouts look like any others.
@@ -58,6 +61,26 @@ func TestDialingIsTold(t *testing.T) {
 			require.Equal(t, c.begun, d.Begun.Load())
 			require.Equal(t, c.connected, d.Connected.Load())
 		})
+	}
+}
+
+// An attempt whose time is over before there is a connection has asked nobody for an answer.
+func TestTimeoutsSayWhatWasNotReached(t *testing.T) {
+	silent := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	for says, c := range map[string]struct {
+		dialer  net.Dialer
+		address string
+	}{
+		"the host's name could not be resolved within the attempt's time": {net.Dialer{Resolver: silent, Timeout: 10 * time.Millisecond}, "name.example:80"},
+		"no connection could be made within the attempt's time":           {net.Dialer{Deadline: time.Unix(1, 0)}, "127.0.0.1:9"},
+	} {
+		_, err := bounded(c.dialer.DialContext)(t.Context(), "tcp", c.address)
+		class, text := classify(t.Context(), err, false)
+		require.Equal(t, says, text, "%v", err)
+		require.Equal(t, sender.ClassTimeout, class)
 	}
 }
 
