@@ -39,7 +39,7 @@ var (
 // New makes a Catchup that applies events with w, as rcv.Handler(w) applies posted ones.
 // inTx and cursors must be for rcv's database. Cursors are stored in rcv's transactions,
 // and in transactions of inTx where there is no event. The receiver's Config.Timeout
-// bounds the work for an event. A nil cfg means all defaults. All problems are reported at
+// bounds the work for an event, and for a cursor. A nil cfg means all defaults. All problems are reported at
 // once.
 func New[Tx any](source Source, rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], cursors CursorStore[Tx], w receiver.Work[Tx], cfg *Config) (*Catchup[Tx], error) {
 	own := ""
@@ -111,7 +111,7 @@ func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, erro
 // load tries until it has read the cursor.
 func (c *Catchup[Tx]) load(ctx context.Context) (at string, err error) {
 	for try := 0; ; try++ {
-		err := c.inTx(ctx, func(tx Tx) (err error) {
+		err := c.transact(ctx, func(ctx context.Context, tx Tx) (err error) {
 			if at, err = c.cursors.Cursor(ctx, tx, c.cfg.Name); err == nil && at == "" && c.unnamed {
 				err = c.refuseFormer(ctx, tx)
 			}
@@ -124,6 +124,14 @@ func (c *Catchup[Tx]) load(ctx context.Context) (at string, err error) {
 			return "", err
 		}
 	}
+}
+
+// transact runs fn in a transaction without an event, which is given up in time: a connection
+// can be dead without a word, and then nothing else would end it.
+func (c *Catchup[Tx]) transact(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.rcv.Timeout())
+	defer cancel()
+	return c.inTx(ctx, func(tx Tx) error { return fn(ctx, tx) })
 }
 
 // refuseFormer keeps a feed that is there from starting over, and another one from going on

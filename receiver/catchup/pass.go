@@ -217,7 +217,7 @@ func (p *pass[Tx]) applyOne(ctx context.Context, id string, t receiver.Trusted[T
 func (p *pass[Tx]) store(ctx context.Context) error {
 	for try := 0; p.save && p.at != p.stored && p.at != ""; try++ {
 		at := p.at
-		err := p.inTx(ctx, func(tx Tx) error { return p.cursors.SetCursor(ctx, tx, p.cfg.Name, at) })
+		err := p.transact(ctx, func(ctx context.Context, tx Tx) error { return p.cursors.SetCursor(ctx, tx, p.cfg.Name, at) })
 		if err == nil {
 			p.stored, p.saved = at, time.Now()
 			return nil

@@ -27,6 +27,7 @@ type inMemory struct {
 	mu      sync.Mutex
 	cursor  string
 	stored  int // how often a cursor was stored
+	silent  int // how often the connection is dead without a word
 	applied map[string]time.Time
 }
 
@@ -41,18 +42,33 @@ func newInMemory(t *testing.T) *inMemory {
 	return b
 }
 
-func (b *inMemory) Cursor(context.Context, *memory.Tx, string) (string, error) {
+func (b *inMemory) Cursor(ctx context.Context, _ *memory.Tx, _ string) (string, error) {
+	if b.dead() {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cursor, nil
 }
 
-func (b *inMemory) SetCursor(_ context.Context, _ *memory.Tx, _, cursor string) error {
+func (b *inMemory) SetCursor(ctx context.Context, _ *memory.Tx, _, cursor string) error {
+	if b.dead() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cursor = cursor
 	b.stored++
 	return nil
+}
+
+func (b *inMemory) dead() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.silent--
+	return b.silent >= 0
 }
 
 func (b *inMemory) apply(_ context.Context, _ *memory.Tx, ev receiver.Event) error {
@@ -128,6 +144,30 @@ func TestCursorMovesWithoutEvents(t *testing.T) {
 		require.InDelta(t, 120, f.asked, 2)
 		require.InDelta(t, 10, b.stored, 1, "once a minute, and not with every answer")
 	})
+}
+
+// A connection that is dead without a word keeps no cursor from being read or stored.
+func TestCursorOnADeadConnection(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} { // the connection that reads, or that stores
+		synctest.Test(t, func(t *testing.T) {
+			b := newInMemory(t)
+			dies := func() {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.silent = 1
+			}
+			if first {
+				dies()
+			} else {
+				time.AfterFunc(time.Second, dies)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			require.NoError(t, b.catchup(t, &movingFeed{}, catchup.Config{Wait: 5 * time.Second}).Run(ctx))
+			require.InDelta(t, 10, b.stored, 1)
+		})
+	}
 }
 
 func TestSettle(t *testing.T) {
