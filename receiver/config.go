@@ -38,7 +38,8 @@ type Config struct {
 
 	// Timeout bounds a request as a whole: reading its body, the transaction with
 	// all its retries, and the answer. It should be shorter than the sender's own,
-	// so that the sender sees the answer rather than a timeout. A shorter
+	// so that the sender sees the answer rather than a timeout. A transaction that has
+	// waited for a connection for half of the time that was left is not begun. A shorter
 	// http.Server.ReadTimeout still bounds the reading.
 	// Defaults to 8 s.
 	Timeout time.Duration

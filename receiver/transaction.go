@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -47,8 +48,15 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 		called bool
 		failed *Error
 	}
+	begin, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	waiting := time.AfterFunc(timeToBegin(ctx), func() { end(errNotBegun) })
+	defer waiting.Stop()
 	err := contain(func() error {
-		return r.inTx(ctx, func(tx Tx) error {
+		return r.inTx(begin, func(tx Tx) error {
+			if !is.called && !waiting.Stop() {
+				return errNotBegun
+			}
 			is.called = true
 			// Caught here, so that even an inTx that does not expect panics rolls back.
 			err := contain(func() error {
@@ -72,6 +80,8 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 		return is.failed
 	case err == nil && is.called:
 		return nil
+	case !is.called && errors.Is(context.Cause(begin), errNotBegun):
+		return fail(ReasonTimeout, errNotBegun)
 	case err == nil:
 		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
 	case isPanic(err):
@@ -84,6 +94,21 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 	default:
 		return failDB(ctx, ReasonDatabase, err)
 	}
+}
+
+// errNotBegun says what an operator can do about a transaction that had to wait for too long.
+var errNotBegun = errors.New("no transaction could be begun within half of the time that was left: the database is slow or away, or its pool has too few connections for so many events at a time")
+
+// timeToBegin is how long a transaction may wait for a connection: half of the time that is
+// left. If more events come than the database takes, each would wait until its time is almost
+// over, and none would be committed. A driver closes the connection of a statement whose
+// context ends, so that even fewer could be.
+func timeToBegin(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return math.MaxInt64
+	}
+	return time.Until(deadline) / 2
 }
 
 // failDB decides whether the transaction is run again, came too late, or failed.

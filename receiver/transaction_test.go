@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,53 @@ func TestTransactionThatLostIsRunAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where more events come than the database takes, it goes on taking as many as it can. Each
+// event that is begun has the time for it, though those before it have waited for as long.
+func TestMoreEventsThanTheDatabaseTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMemory()
+		connection := make(chan struct{}, 1) // its waiters are served in their order
+		closed := false                      // by the driver, because a statement's context has ended
+		inTx := func(ctx context.Context, fn func(*memory.Tx) error) error {
+			select {
+			case connection <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			defer func() {
+				if closed {
+					time.Sleep(2 * time.Second)
+					closed = false
+				}
+				<-connection
+			}()
+			return b.inTx(ctx, fn)
+		}
+		h := newReceiver(t, inTx, b.store, nil).Handler(receiver.Fact(func(ctx context.Context, tx *memory.Tx, ev receiver.Event) error {
+			select {
+			case <-time.After(time.Second):
+				return b.effect(ctx, tx, ev)
+			case <-ctx.Done():
+				closed = true
+				return ctx.Err()
+			}
+		}))
+		sender := newSender(t)
+		var taken atomic.Int64
+		var posts sync.WaitGroup
+		for n := range 4 * 60 { // 4 a second for a minute
+			posts.Go(func() {
+				if sender.Request(newEvent(int64(n+1))).Serve(h).Status == 200 {
+					taken.Add(1)
+				}
+			})
+			time.Sleep(time.Second / 4)
+		}
+		posts.Wait()
+		require.InDelta(t, 60, taken.Load(), 5)
+	})
 }
 
 type pgError string
