@@ -193,8 +193,10 @@ func TestRedeliverAndReplay(t *testing.T) {
 	v.get(at+"?attempt=1").has(t, "Attempt 1 <span")
 	v.get("/deliveries/"+b.ada.delivered).has(t, "Your endpoint has it since", "200 OK")
 	v.done(v.post(at+"/redeliver"), at, "It is sent again")
+	require.NoError(t, b.history.Redeliver(t.Context(), b.ada.delivered))
 	b.run()
 	v.get(at).has(t, "Trying again", "It is tried again. The next attempt is in")
+	v.get("/deliveries?status=delivered&endpoint="+b.ada.good).has(t, `<td class="r p1">2</td>`) // neither has failed
 
 	preview := v.get("/replays/new?preview=1&endpoint=" + b.ada.bad)
 	preview.has(t, "1 delivery", "Send 1 again")

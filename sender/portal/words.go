@@ -11,14 +11,12 @@ import (
 	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/internal/look"
-	"github.com/surehook/surehook/sender/internal/look/charts"
 )
 
 // words are the functions of the pages, beside those of package look, some of which they
 // replace: a customer reads other words than an operator.
 var words = template.FuncMap{
 	"delivery":   stateOf,
-	"triesof":    triesOf,
 	"answerof":   answerOf,
 	"statuscode": func(code int) string { return http.StatusText(code) },
 	"typed":      typed,
@@ -84,22 +82,6 @@ func statusWord(s sender.Status) string {
 		return "Replaced"
 	}
 	return "Cancelled"
-}
-
-// triesOf draws the attempts of a delivery as far as a list knows them: all failed but the
-// last one of what was delivered.
-func triesOf(d sender.Delivery) template.HTML {
-	if d.AttemptCount == 0 {
-		return `<span class="mute">–</span>`
-	}
-	outcomes := make([]charts.Outcome, d.AttemptCount)
-	for i := range outcomes {
-		outcomes[i] = charts.Failure
-	}
-	if d.Status == sender.StatusDelivered {
-		outcomes[len(outcomes)-1] = charts.Success
-	}
-	return charts.Tries(outcomes)
 }
 
 // answerOf is what the last attempt came to, as far as a list knows it.

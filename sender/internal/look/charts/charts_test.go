@@ -93,7 +93,7 @@ func TestLines(t *testing.T) {
 func TestSmall(t *testing.T) {
 	t.Parallel()
 	for _, html := range []template.HTML{
-		(&Spark{Name: hostile, Class: hostile, Values: []float64{0, 1}}).HTML(), Bars(nil), Bars([]Outcome{NoAttempt, Success, Failure}), Tries([]Outcome{Failure}),
+		(&Spark{Name: hostile, Class: hostile, Values: []float64{0, 1}}).HTML(), Bars(nil), Bars([]Outcome{NoAttempt, Success, Failure}),
 		Meter(math.NaN(), "f-bad", hostile, true), Mix([]Part{{1, "f-ok"}, {0, "f-bad"}, {3, "f-warn"}}, hostile), Mix(nil, ""),
 	} {
 		wellFormed(t, html)
@@ -102,9 +102,7 @@ func TestSmall(t *testing.T) {
 	require.Contains(t, (&Spark{Values: []float64{0, 0}}).HTML(), "M0 22.3L1 22.3", "none is at the foot")
 	require.Contains(t, (&Spark{Values: []float64{1, 1}, Share: true}).HTML(), "M0 1.1L1 1.1", "all is at the top")
 	require.Contains(t, Bars([]Outcome{NoAttempt, Success, Failure}), `<path class="f-bad" d="M8 1h2.8v19h-2.8z"/>`)
-	require.Contains(t, Tries([]Outcome{Failure, Success}), "2 attempts, 1 failed")
 	require.Contains(t, Bars([]Outcome{Failure}), "The last 1 attempt: 0 answered 2xx, 1 failed")
-	require.Contains(t, Tries(make([]Outcome, 40)), `width="112"`)
 	require.Contains(t, Meter(2, "f-bad", "", false), `width="100%"`)
 	require.Contains(t, Mix([]Part{{1, "f-ok"}, {3, "f-warn"}}, ""), `<rect class="f-warn" x="25%" width="75%"`)
 }

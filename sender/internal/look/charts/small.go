@@ -95,37 +95,6 @@ func attempts(n int) string {
 	return strconv.Itoa(n) + " attempts"
 }
 
-// Tries are the outcomes of a delivery's attempts, the oldest first; of more than 16,
-// the newest.
-func Tries(outcomes []Outcome) template.HTML {
-	if len(outcomes) == 0 {
-		return ""
-	}
-	var bad int
-	for _, o := range outcomes {
-		if o == Failure {
-			bad++
-		}
-	}
-	name := attempts(len(outcomes)) + ", " + strconv.Itoa(bad) + " failed"
-	if len(outcomes) == 1 {
-		name = attempts(1) + ", " + map[bool]string{true: "failed", false: "succeeded"}[bad == 1]
-	}
-	outcomes = outcomes[max(0, len(outcomes)-16):]
-	w := 7 * len(outcomes)
-	var s svg
-	s.add(`<span class="try"><svg width="%d" height="12" viewBox="0 0 %d 12" role="img" aria-label="%s"><title>%s</title>`, w, w, name, name)
-	for i, o := range outcomes {
-		if o == Failure {
-			s.add(`<rect class="f-bad" x="%d" y="0" width="5" height="12" rx="1"/>`, 7*i)
-		} else {
-			s.add(`<rect class="f-ok" x="%d" y="4" width="5" height="8" rx="1"/>`, 7*i)
-		}
-	}
-	s.add(`</svg></span>`)
-	return s.html()
-}
-
 // Meter is a share from 0 to 1 as a bar that is filled so far. short: it stands beside
 // text.
 func Meter(share float64, class, name string, short bool) template.HTML {
