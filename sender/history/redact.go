@@ -13,8 +13,8 @@ import (
 const redactAtOnce = 100
 
 // Redaction names the events whose bodies are to be removed: all those about an
-// object, or all those that are addressed to a subscriber, which may be a deleted
-// one. One of the two is given.
+// object, whomever they are addressed to, or all those that are addressed to a
+// subscriber, which may be a deleted one. One of the two is given.
 type Redaction struct {
 	Object     sender.Object
 	Subscriber string
