@@ -28,12 +28,12 @@ type Event struct {
 	// Subscriptions filter by it.
 	Type string
 
-	// Object is what the event is about, the same one for all subscribers: if two of them
-	// have objects with one id, the events of both count as those of one. Its type has the form of an event's type; its id is
-	// 1 to 255 bytes of UTF-8 without control characters. Types that begin with "surehook."
-	// are the library's, for the events of notices. Dispatchers publish about these objects
-	// in the middle of their work, so an open transaction of a caller about one of them would
-	// hold the dispatchers up.
+	// Object is what the event is about, the same one for all subscribers: if two of them have
+	// objects with one id, the events of both count as those of one. Its type has the form of
+	// an event's type; its id is 1 to 255 bytes of UTF-8 without control characters. Types
+	// that begin with "surehook." are the library's, for the events of notices. Dispatchers
+	// publish about these objects in the middle of their work, so an open transaction of a
+	// caller about one of them would hold the dispatchers up.
 	Object Object
 
 	// Version orders the changes of the object: it must be higher with each.
