@@ -37,12 +37,16 @@ func TestRoles(t *testing.T) {
 		return pool
 	}
 	super := connect("postgres")
-	for _, b := range blocks(t) {
-		if b.page == operating && b.lang == "sql" {
-			_, err := super.Exec(t.Context(), b.text)
-			require.NoError(t, err, b.String())
+	const web = "shop_web"
+	does := func(migrated bool) {
+		for _, b := range blocks(t) {
+			if b.page == operating && b.lang == "sql" && strings.Contains(b.text, web) == migrated {
+				_, err := super.Exec(t.Context(), b.text)
+				require.NoError(t, err, b.String())
+			}
 		}
 	}
+	does(false)
 	migrate := func(pool *pgxpool.Pool) *postgres.Store[pgx.Tx] {
 		t.Helper()
 		store, err := postgres.New(pool, &postgres.Config{Schema: "hooks"})
@@ -61,6 +65,9 @@ func TestRoles(t *testing.T) {
 	send(t, store)
 	_, err = store.Restored(t.Context(), nil)
 	require.NoError(t, err)
+
+	does(true)
+	publish(t, store, connect(web))
 }
 
 // The page's query names who keeps dead rows from being removed, and nobody else.
@@ -152,6 +159,55 @@ func send(t *testing.T, store *postgres.Store[pgx.Tx]) {
 	require.NoError(t, err)
 	_, err = hooks.History.Counts(t.Context())
 	require.NoError(t, err)
+}
+
+// publish publishes in each way by a role that may do nothing else.
+func publish(t *testing.T, store *postgres.Store[pgx.Tx], pool *pgxpool.Pool) {
+	t.Helper()
+	key := sender.SealingKey{ID: "2", Key: []byte(strings.Repeat("n", 32))}
+	hooks, err := surehook.NewSender(store, key, &surehook.SenderConfig{Network: sender.Network{AllowPrivateNetworks: true}})
+	require.NoError(t, err)
+	customer, _, err := hooks.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+	require.NoError(t, err)
+	sub, err := hooks.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: customer.ID, URL: "http://127.0.0.1/"})
+	require.NoError(t, err)
+
+	only, err := postgres.New(pool, &postgres.Config{Schema: "hooks"})
+	require.NoError(t, err)
+	pub, err := sender.NewPublisher(only, nil)
+	require.NoError(t, err)
+	plain := sender.Event{Type: "order.updated", Object: sender.Object{Type: "order", ID: "o_2"}}
+	change := func(change func(e *sender.Event)) sender.Event {
+		e := plain
+		change(&e)
+		return e
+	}
+	keyed := change(func(e *sender.Event) { e.Subscriber, e.IdempotencyKey = customer.ID, "a key" })
+	var first sender.Ref
+	for i, e := range []sender.Event{
+		plain,
+		change(func(e *sender.Event) { e.Version = 1 << 30 }),
+		keyed,
+		change(func(e *sender.Event) { e.Subscriber, e.Subscription = customer.ID, sub.ID }),
+		change(func(e *sender.Event) { e.Subscriber, e.IfSubscriberExists = "sub_nobody", true }),
+	} {
+		ref, err := pub.Publish(t.Context(), e)
+		require.NoError(t, err, i)
+		if e.IdempotencyKey != "" {
+			first = ref
+		}
+	}
+	again, err := pub.Publish(t.Context(), keyed)
+	require.NoError(t, err)
+	require.Equal(t, first.ID, again.ID)
+	_, err = pub.Publish(t.Context(), change(func(e *sender.Event) { e.IdempotencyKey, e.Version = "another", 1 }))
+	require.ErrorIs(t, err, sender.ErrVersion)
+	_, err = pub.PublishMany(t.Context(), []sender.Event{plain, keyed, change(func(e *sender.Event) { e.IdempotencyKey = "third" })})
+	require.NoError(t, err)
+	for _, table := range []string{"surehook_secrets", "surehook_subscriptions", "surehook_attempts"} {
+		_, err = pool.Exec(t.Context(), "SELECT * FROM hooks."+table)
+		require.ErrorContains(t, err, "permission denied")
+	}
 }
 
 // receive does what a receiver does with an event, and removes its marker.
