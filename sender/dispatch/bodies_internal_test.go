@@ -33,11 +33,14 @@ func TestSlotsCountBodies(t *testing.T) {
 	}
 	require.Len(t, drive(s), 3)
 	s.finished(first, sender.ClassNone, 0, 1)
+	require.Nil(t, first.held, "its result waits without the body")
 	require.Zero(t, s.claim().Lanes[sender.LaneProven].Slots, "the other one still needs it")
 	s.slowed(second)
 	s.finished(second, sender.ClassTimeout, 2, 1)
 	require.EqualValues(t, 20, s.claim().Bytes)
 	require.NotZero(t, s.claim().Lanes[sender.LaneProven].Slots)
+	s.add(bodied(9, 4, sender.LaneProven, 40))
+	require.Zero(t, s.claim().Lanes[sender.LaneProven].Slots, "there is no room at all")
 }
 
 // Slow and new subscriptions leave half of the room for bodies to the others.

@@ -29,10 +29,14 @@ type blindStore struct {
 	without func(id string) bool // the event is not there
 	ids     sync.Map             // events, by number
 	calls   atomic.Int64
+	early   atomic.Int64 // deliveries that were claimed while Payloads would have failed
 }
 
 func (s *blindStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, c, err := s.Store.Step(ctx, p, b)
+	if s.fail.Load() > 0 {
+		s.early.Add(int64(len(c.Claimed)))
+	}
 	for i := range c.Claimed {
 		cl := &c.Claimed[i]
 		s.ids.Store(cl.Key.Event, cl.Event.ID)
@@ -74,6 +78,14 @@ func TestClaimsWithoutEvents(t *testing.T) {
 		require.Equal(t, ref.ID, endpoint.Requests()[0].Header.Get("Webhook-Id"))
 		require.JSONEq(t, string(d.Body), string(endpoint.Requests()[0].Body))
 		require.Contains(t, log.String(), "reading the events of claims: the database is away")
+
+		store.fail.Store(3)
+		b.Publish("sub_a")
+		time.Sleep(10 * time.Millisecond)
+		b.Publish("sub_a")
+		time.Sleep(10 * time.Second)
+		require.Len(t, endpoint.Requests(), 3)
+		require.EqualValues(t, 1+1, store.early.Load(), "no more is claimed until it is read")
 	})
 }
 

@@ -23,6 +23,7 @@ var errAway = errors.New("the database is away")
 type brokenStore struct {
 	dispatch.Store
 	failChecks  atomic.Int64 // as many checks fail
+	failSteps   atomic.Int64 // as many steps that may expand fail
 	failRecords atomic.Int64 // as many batches with results fail
 	after       bool         // they fail after the commit
 }
@@ -35,6 +36,9 @@ func (s *brokenStore) Check(ctx context.Context) error {
 }
 
 func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	if p.Events > 0 && s.failSteps.Add(-1) >= 0 {
+		return dispatch.Expanded{}, dispatch.Claims{}, errAway
+	}
 	if len(b.Results) > 0 && s.failRecords.Add(-1) >= 0 {
 		if s.after {
 			if _, _, err := s.Store.Step(ctx, p, b); err != nil {
@@ -70,6 +74,29 @@ func TestDatabaseFailsWhileRecording(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A database that fails is left alone for longer and longer, whatever it hints at, and each
+// time anew.
+func TestFailingDatabaseIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store, endpoint := &brokenStore{Store: b.Store}, sendertest.NewRoundTripper()
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: endpoint}))
+		for n := range 2 {
+			store.failSteps.Store(1000)
+			b.Publish("sub_a")
+			for range 600 {
+				time.Sleep(100 * time.Millisecond)
+				b.Store.Wake()
+			}
+			require.EqualValues(t, 8+(60-6)/5, 1000-store.failSteps.Load(), "after 50 ms, doubled up to 5 s")
+			store.failSteps.Store(0)
+			time.Sleep(10 * time.Second)
+			require.Len(t, endpoint.Requests(), n+1)
+		}
+	})
 }
 
 // A dispatcher that starts while its database is away begins when the database is back.

@@ -175,7 +175,7 @@ func (p *pump) recordAt(now, until time.Time) time.Time {
 // dueToRecord is when the waiting results must be recorded.
 func (p *pump) dueToRecord(now time.Time) time.Time {
 	switch {
-	case len(p.done) >= flushResults || p.toTheEnd && p.nothingNears():
+	case len(p.done) >= flushResults:
 		return now
 	case p.pace.caughtUp && !p.keptBack && !p.toTheEnd:
 		return p.firstDone.Add(p.recordWithin())

@@ -5,7 +5,89 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
+
+// Results wait for a step that is made anyway, but not for long. If something waits for them,
+// they are recorded with those that come soon.
+func TestDueToRecord(t *testing.T) {
+	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := first.Add(time.Millisecond)
+	wire := func(l sender.Lane) func(p *pump) {
+		return func(p *pump) { p.slots.wire, p.slots.lane[l].wire = 1, 1 }
+	}
+	proven := func(l sender.Lane) func(p *pump) {
+		return func(p *pump) { wire(l)(p); p.provenDone = true }
+	}
+	for name, c := range map[string]struct {
+		caughtUp, keptBack, toTheEnd bool
+		change                       func(p *pump)
+		want                         time.Time
+	}{
+		"caught up":                         {caughtUp: true, change: wire(sender.LaneProven), want: first.Add(recordWithin)},
+		"and nothing is on the wire":        {caughtUp: true, want: first.Add(recordWithin)},
+		"looks are seldom":                  {caughtUp: true, change: func(p *pump) { p.d.cfg.MaxDelay = time.Second }, want: first.Add(5 * time.Second / 4)},
+		"a short lease":                     {caughtUp: true, change: func(p *pump) { p.d.cfg.Lease = 1200 * time.Millisecond }, want: first.Add(100 * time.Millisecond)},
+		"almost as many as a step needs":    {caughtUp: true, change: func(p *pump) { p.done = make([]*attempt, flushResults-1) }, want: first.Add(recordWithin)},
+		"as many":                           {caughtUp: true, change: func(p *pump) { p.done = make([]*attempt, flushResults); wire(sender.LaneProven)(p) }, want: now},
+		"others wait for them":              {caughtUp: true, keptBack: true, change: wire(sender.LaneProven), want: first.Add(flushAfter)},
+		"and nothing more comes":            {caughtUp: true, keptBack: true, want: now},
+		"more is due":                       {change: wire(sender.LaneProven), want: first.Add(flushAfter)},
+		"more is due, and nothing comes":    {want: now},
+		"proven ones come":                  {change: proven(sender.LaneProven), want: first.Add(flushAfter)},
+		"others may come, but need not":     {change: proven(sender.LaneProbation), want: now},
+		"those may come that alone are out": {change: wire(sender.LaneProbation), want: first.Add(flushAfter)},
+		"to the end":                        {caughtUp: true, toTheEnd: true, change: wire(sender.LaneProven), want: first.Add(flushAfter)},
+		"at the end":                        {caughtUp: true, toTheEnd: true, want: now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pump{d: &Dispatcher{cfg: Config{}.withDefaults()}, slots: newSlots(slotsConfig{}), toTheEnd: c.toTheEnd, keptBack: c.keptBack, done: []*attempt{{}}, firstDone: first}
+			p.pace.caughtUp = c.caughtUp
+			if c.change != nil {
+				c.change(p)
+			}
+			require.Equal(t, c.want, p.dueToRecord(now))
+		})
+	}
+}
+
+// A mere look records nothing that can wait for a later step. Other steps record as much as
+// they may claim.
+func TestTakeDone(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(p *pump)
+		done   int
+		taken  int
+		more   bool
+	}{
+		"a look":                    {done: 1},
+		"a look, with more to come": {change: func(p *pump) { p.pace.dueAt = now.Add(1) }, done: 1},
+		"something is due":          {change: func(p *pump) { p.pace.dueAt, p.keptBack = now, true }, done: 1, taken: 1},
+		"asked for":                 {change: func(p *pump) { p.pace.hinted = true }, done: 1, taken: 1},
+		"more was due":              {change: func(p *pump) { p.pace.caughtUp = false }, done: 1, taken: 1},
+		"for a replay":              {change: func(p *pump) { p.admitted = true }, done: 1, taken: 1},
+		"the next look is too late": {change: func(p *pump) { p.firstDone = now.Add(p.d.cfg.MaxDelay - recordWithin) }, done: 1, taken: 1},
+		"as many as a claim":        {change: func(p *pump) { p.claimSize, p.keptBack = 100, true }, done: 100 + flushResults, taken: 100, more: true},
+		"few are left":              {change: func(p *pump) { p.claimSize, p.provenDone = 100, false }, done: 99 + flushResults, taken: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pump{d: &Dispatcher{cfg: Config{}.withDefaults()}, slots: newSlots(slotsConfig{}), claimSize: stepSize, done: make([]*attempt, c.done), firstDone: now, provenDone: true}
+			p.pace.caughtUp = true
+			if c.change != nil {
+				c.change(p)
+			}
+			proven, keptBack := p.provenDone, p.keptBack
+			done, more := p.takeDone(now)
+			require.Len(t, done, c.taken)
+			require.Equal(t, c.more, more)
+			require.Len(t, p.done, c.done-c.taken)
+			require.Equal(t, proven && c.done > c.taken, p.provenDone, "of those that are left")
+			require.Equal(t, keptBack && c.done > c.taken, p.keptBack, "of those that are left")
+		})
+	}
+}
 
 // A result wakes the pump only if it brings the next step forward.
 func TestMayRest(t *testing.T) {

@@ -7,6 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// An attempt begins only if it can end and be recorded under its lease, and only if nobody
+// can have taken the lease over.
+func TestInTime(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p, _ := testPump(&now)
+	cfg := &p.d.cfg
+	latest := now.Add(cfg.Lease - cfg.Timeout - cfg.Lease/6)
+	inTime := func(beaten, at time.Time) bool {
+		p.present.beaten = beaten
+		return p.inTime(&attempt{asked: now}, at)
+	}
+	require.True(t, inTime(latest, latest))
+	require.False(t, inTime(latest, latest.Add(1)), "it could end too late")
+	require.True(t, inTime(now, now.Add(beatStale)))
+	require.False(t, inTime(now, now.Add(beatStale+1)), "the process may seem gone")
+	require.False(t, p.inTime(&attempt{asked: now.Add(-1)}, now), "it was claimed before the process seemed gone")
+}
+
 // A process judges by its own looks, one after the other, which others are gone.
 func TestWatch(t *testing.T) {
 	const s = time.Second

@@ -32,7 +32,7 @@ func (p *probation) restart(age int64) {
 }
 
 // holds reports whether the subscription must stay on probation.
-func (p *probation) holds(age int64) bool { return p.sent && age-p.began < p.length }
+func (p *probation) holds(age int64) bool { return age-p.began < p.length }
 
 // remembered reports whether being sent back now would be soon after the last
 // time.

@@ -110,7 +110,6 @@ func newPump(d *Dispatcher) *pump {
 	p.launch = p.toWorker
 	p.upkeep = newUpkeep(p)
 	p.present = newPresence(p)
-	p.resize()
 	p.slots.probing = d.network.down(d.now()) // an earlier run may have found it down
 	return p
 }
@@ -309,7 +308,7 @@ func hasRoom(p *ClaimParams) bool {
 // takes none if the step is a mere look, because a look costs less than a step that
 // records, unless they would soon need a step of their own.
 func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
-	if p.pace.looks(now) && !p.admitted && len(p.done) > 0 && p.dueToRecord(now).After(now.Add(p.d.cfg.MaxDelay)) {
+	if p.pace.looks(now) && !p.admitted && p.dueToRecord(now).After(now.Add(p.d.cfg.MaxDelay)) {
 		return nil, false
 	}
 	n := min(len(p.done), p.claimSize)

@@ -190,13 +190,12 @@ func (s *slots) next() *attempt {
 				continue
 			}
 			a := s.serve(l, i, j)
-			if a.account == l {
-				s.count(a, 1, 0)
-				return a
+			if a.account != l {
+				s.count(a, 0, -1)
+				a.account = l
+				s.count(a, 0, 1)
 			}
-			s.count(a, 0, -1)
-			a.account = l
-			s.count(a, 1, 1)
+			s.count(a, 1, 0)
 			return a
 		}
 	}
@@ -206,7 +205,7 @@ func (s *slots) next() *attempt {
 // finished takes a completed attempt off the wire.
 func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duration) {
 	sub := a.sub
-	wanted := sub.wire >= sub.places || len(sub.queue) > 0
+	wanted := sub.wire >= sub.places
 	s.count(a, -1, -1)
 	s.passOn(a)
 	sub.unrecorded++
@@ -216,7 +215,7 @@ func (s *slots) finished(a *attempt, class sender.Class, took, fast time.Duratio
 		if wanted {
 			sub.places = min(sub.places+1, sub.most)
 		}
-		if !a.slow && sub.wire < sub.places && !sub.probation.holds(s.age) { // no other attempt takes long
+		if sub.wire < sub.places && !sub.probation.holds(s.age) { // no other attempt takes long
 			s.move(sub, sender.LaneProven)
 		}
 	case took > fast:
@@ -388,7 +387,7 @@ func (s *slots) share(p *ClaimParams, holding *[sender.Lanes]int) {
 // the others have earned, however many subscriptions they have, and however long they keep
 // their places.
 func (s *slots) shared(l sender.Lane, all int) int {
-	if l != sender.LaneProven || s.probing {
+	if l != sender.LaneProven {
 		return all
 	}
 	return all - all/idleShare

@@ -33,8 +33,8 @@ func TestSlotsProbationIsBounded(t *testing.T) {
 		s.add(claimed(1, 1, sender.LaneProbation))
 	}
 	require.Len(t, drive(s), 1, "each starts with one")
-	for sub := int64(2); sub <= 100; sub++ { // a hundred subscribers with one failing subscription each
-		s.add(claimed(sub, sub, sender.LaneProbation))
+	for sub := int64(2); sub <= 100; sub++ { // a hundred failing subscriptions
+		s.add(claimed(sub, sub%3, sender.LaneProbation))
 	}
 	require.Len(t, drive(s), 8-1)
 	require.Zero(t, s.claim().Lanes[sender.LaneProbation].Slots)
@@ -45,6 +45,59 @@ func TestSlotsProbationIsBounded(t *testing.T) {
 	require.Len(t, drive(s), 4, "a proven subscription has places of its own, and starts with four")
 	s.add(claimed(2000, 2000, sender.LaneNew))
 	require.Len(t, drive(s), 1, "and so has a new one")
+}
+
+// testPump is a pump at a time, which notes the attempts that it begins.
+func testPump(now *time.Time) (p *pump, begun *[]*attempt) {
+	p, begun = newPump(&Dispatcher{now: func() time.Time { return *now }, cfg: Config{Slots: 8}.withDefaults()}), new([]*attempt)
+	p.launch = func(a *attempt) { *begun = append(*begun, a) }
+	p.present.keep(1, *now)
+	return p, begun
+}
+
+// A scan takes places from the attempts that take longer than a fast answer, gives back what
+// waits behind them, and lets others begin. It counts the ages, too.
+func TestScan(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := start
+	p, begun := testPump(&now)
+	claim := func(subscription int64, n int) {
+		var all []Claimed
+		for range n {
+			all = append(all, claimed(subscription, subscription, sender.LaneProven).Claimed)
+		}
+		p.accept(all, now, now)
+	}
+	claim(1, 5)
+	claim(2, 3)
+	claim(3, 1)
+	require.Len(t, *begun, 3+3)
+	now = start.Add(p.d.cfg.Policy.FastAnswer)
+	require.False(t, p.scan(now), "none takes longer")
+	now = now.Add(slowScanEvery - 1)
+	require.False(t, p.scan(now), "it looks now and then")
+	now = now.Add(1)
+	require.True(t, p.scan(now))
+	require.Len(t, *begun, 3+3+1)
+	require.Len(t, p.back, 1, "of two that waited, one has a place later")
+	require.Len(t, p.results, 1, "it is given back soon")
+
+	<-p.results
+	claim(3, 4)
+	require.Len(t, *begun, 3+3+3)
+	p.slots.demote(p.slots.subs[3])
+	now = now.Add(slowScanEvery)
+	require.False(t, p.scan(now))
+	require.Len(t, p.back, 1+1, "what waits behind failures is given back, too")
+	require.Len(t, p.results, 1)
+
+	for _, at := range []struct {
+		since time.Duration
+		age   int64
+	}{{trimEvery - 1, 1}, {trimEvery, 2}, {2*trimEvery - 1, 2}, {2 * trimEvery, 3}} {
+		p.scan(start.Add(at.since))
+		require.Equal(t, at.age, p.slots.age, at.since)
+	}
 }
 
 // The lanes' places are the configured slots, and no more.
@@ -73,7 +126,7 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	for range 8 {
 		a := wire[0]
 		wire = wire[1:]
-		s.finished(a, sender.ClassNone, time.Millisecond, fast)
+		s.finished(a, sender.ClassNone, fast, fast)
 		s.recorded(a)
 		wire = append(wire, drive(s)...)
 		grown = append(grown, len(wire))
@@ -81,7 +134,7 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 	require.Equal(t, []int{2, 3, 4, 5, 6, 6, 6, 6}, grown, "one more with each fast answer, up to the maximum")
 	require.Equal(t, sender.LaneProven, s.subs[1].lane)
 
-	s.finished(wire[0], sender.ClassStatus, time.Millisecond, fast)
+	s.finished(wire[0], sender.ClassStatus, fast, fast)
 	require.Equal(t, 3, s.subs[1].places, "a failure that comes fast halves them")
 	require.Equal(t, sender.LaneProven, s.subs[1].lane)
 
@@ -91,11 +144,18 @@ func TestSlotsPlacesAreEarnedAndLost(t *testing.T) {
 
 	s.finished(wire[2], sender.ClassNone, time.Millisecond, fast)
 	require.Equal(t, sender.LaneProbation, s.subs[1].lane, "a fast answer while others are on the wire beyond its places proves nothing")
+
+	s.add(claimed(2, 2, sender.LaneProven))
+	s.finished(drive(s)[0], sender.ClassNone, fast+1, fast)
+	require.Equal(t, 1, s.subs[2].places, "a slow answer counts as one that never comes")
+	require.Equal(t, sender.LaneProbation, s.subs[2].lane)
 }
 
-// A subscription that never has more to do than it has places for earns none.
+// A subscription that never has more to do than it has places for earns none. It is forgotten
+// once it had nothing to do between two trims.
 func TestSlotsPlacesAreEarnedByUse(t *testing.T) {
 	s := testSlots()
+	s.trim()
 	for range 20 {
 		s.add(claimed(1, 1, sender.LaneProven))
 		s.add(claimed(1, 1, sender.LaneProven))
@@ -105,6 +165,10 @@ func TestSlotsPlacesAreEarnedByUse(t *testing.T) {
 		}
 	}
 	require.Equal(t, firstPlaces[sender.LaneProven], s.subs[1].places)
+	s.trim()
+	require.Contains(t, s.subs, int64(1))
+	s.trim()
+	require.Empty(t, s.subs)
 }
 
 // If many kept connections are closed together, their subscription loses neither places nor
@@ -224,6 +288,9 @@ func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
 	}
 	require.Equal(t, sender.LaneProbation, s.subs[1].lane)
 	require.Equal(t, 1, s.subs[1].places)
+	s.add(claimed(2, 2, sender.LaneNew))
+	s.finished(s.next(), sender.ClassStatus, time.Millisecond, time.Second)
+	require.Equal(t, sender.LaneProbation, s.subs[2].lane, "a new one that fails at once was never believed")
 	require.True(t, s.crowded)
 	queued := len(s.subs[1].queue)
 	require.Len(t, s.takeQueues(false), queued-1, "what it has queued is given back")
@@ -232,6 +299,16 @@ func TestSlotsWhatFailsGivesItsPlacesBack(t *testing.T) {
 	wire := drive(s)
 	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
 	require.Equal(t, sender.LaneProven, s.subs[1].lane, "once, it is believed at once")
+
+	for i := range 3 * probationStreak {
+		class := sender.ClassStatus
+		if i%probationStreak == 0 {
+			class = sender.ClassNone
+		}
+		s.add(claimed(3, 3, sender.LaneProven))
+		s.finished(drive(s)[0], class, time.Millisecond, time.Second)
+	}
+	require.Equal(t, sender.LaneProven, s.subs[3].lane, "failures that are not in a row")
 }
 
 // A flapping subscription stays on probation for longer each time.
@@ -265,7 +342,7 @@ func TestSlotsParole(t *testing.T) {
 		}
 	}
 	require.Equal(t, sender.LaneProven, prove())
-	for range probationMost + probationSoon + 1 {
+	for range probationSoon + 1 {
 		require.Equal(t, sender.LaneProven, prove())
 		s.trim()
 	}
@@ -335,6 +412,7 @@ func TestSlotsProbing(t *testing.T) {
 		s.add(claimed(20, 20, sender.LaneProven))
 	}
 	require.Len(t, drive(s), 1, "half of a lane for each subscriber")
+	require.Zero(t, s.claim().Lanes[sender.LaneProven].Slots, "nothing is claimed ahead")
 }
 
 func TestSlotsHardLimit(t *testing.T) {
@@ -347,6 +425,16 @@ func TestSlotsHardLimit(t *testing.T) {
 	for _, l := range s.claim().Lanes {
 		require.Zero(t, l.Slots)
 	}
+
+	s = testSlots()
+	for l := range sender.Lane(sender.Lanes) {
+		s.add(claimed(int64(l), 1, l))
+	}
+	var order []sender.Lane
+	for _, a := range drive(s) {
+		order = append(order, a.account)
+	}
+	require.Equal(t, []sender.Lane{sender.LaneProven, sender.LaneNew, sender.LaneProbation}, order, "what is left of it goes to those that answer fast")
 }
 
 // The accounts are sums over the held deliveries, whatever happens in whatever order.
@@ -390,11 +478,25 @@ func TestSlotsAccountsAddUp(t *testing.T) {
 				s.trim()
 			}
 			held, onWire, queued := 0, 0, 0
+			ready := [sender.Lanes]map[*subscriberSlots]int{{}, {}, {}}
 			for _, sub := range s.subs {
+				require.Same(t, s.by[sub.subscriber.number], sub.subscriber)
+				if len(sub.queue) > 0 {
+					ready[sub.lane][sub.subscriber]++
+				}
 				require.GreaterOrEqual(t, sub.wire, 0)
 				require.GreaterOrEqual(t, sub.places, 1)
 				require.LessOrEqual(t, sub.places, s.cfg.perSubscription)
 				held, onWire, queued = held+sub.held, onWire+sub.wire, queued+len(sub.queue)
+			}
+			for l := range s.lane {
+				require.Len(t, s.lane[l].ready, len(ready[l]))
+				ofLane := 0
+				for _, by := range s.by {
+					require.Len(t, by.lane[l].ready, ready[l][by])
+					ofLane += by.lane[l].held
+				}
+				require.Equal(t, s.lane[l].held, ofLane)
 			}
 			require.Equal(t, len(wire), onWire)
 			require.Equal(t, len(wire), s.wire)

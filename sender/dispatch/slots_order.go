@@ -67,7 +67,6 @@ func (s *slots) passOn(a *attempt) {
 	} else {
 		delete(s.chains, a.chain)
 	}
-	a.next, a.last = nil, nil
 }
 
 // cut ends the chain that begins with first, and appends its other attempts to taken.
@@ -75,7 +74,6 @@ func (s *slots) cut(taken []*attempt, first *attempt) []*attempt {
 	if first.last != nil {
 		delete(s.chains, first.chain)
 		taken = s.cutAfter(taken, first)
-		first.last = nil
 	}
 	return taken
 }

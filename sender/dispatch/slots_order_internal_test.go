@@ -22,7 +22,7 @@ func TestSlotsFirstAttemptsAboutAnObjectTakeTurns(t *testing.T) {
 	s := testSlots()
 	first, second, third := about(1, sender.LaneProven, "x", 1, 1), about(1, sender.LaneProven, "x", 2, 1), about(1, sender.LaneProven, "x", 4, 1)
 	other, elsewhere, retry := about(1, sender.LaneProven, "y", 3, 1), about(2, sender.LaneProven, "x", 2, 1), about(1, sender.LaneProven, "x", 5, 2)
-	for _, a := range []*attempt{first, second, other, third, elsewhere, retry} {
+	for _, a := range []*attempt{retry, first, second, other, third, elsewhere} {
 		s.add(a)
 	}
 	require.ElementsMatch(t, []*attempt{first, other, elsewhere, retry}, drive(s), "those that are first, of each object and subscription, and retries")
@@ -88,11 +88,18 @@ func TestSlotsGiveChainsBack(t *testing.T) {
 	back = s.takeQueues(true)
 	require.Equal(t, all[2:], back, "what is behind those on the wire, in the order of the claims")
 	forget(s, back)
-	s.add(about(1, sender.LaneProven, "x", 2, 1))
+	again := about(1, sender.LaneProven, "x", 2, 1)
+	s.add(again)
 	require.Empty(t, drive(s), "what was claimed again is behind what is still on the wire")
+	s.finished(all[0], sender.ClassNone, time.Millisecond, time.Second)
+	require.Equal(t, []*attempt{again}, drive(s))
 
 	s, all = fill()
-	require.Empty(t, s.takeQueues(false), "it is proven")
+	for event := range int64(8) {
+		s.add(about(2, sender.LaneProven, "x", event, 1))
+	}
+	require.Len(t, drive(s), 1)
+	require.Empty(t, s.takeQueues(false), "they are proven")
 	s.slowed(all[0])
 	require.True(t, s.crowded)
 	require.Equal(t, all[2:], s.takeQueues(false), "on probation it has a place for one")
@@ -309,4 +316,14 @@ func TestClaimsFollowWhatIsGivenBack(t *testing.T) {
 		_, ok := p.overtakes(a)
 		require.False(t, ok, what)
 	}
+
+	q, begun := testPump(&due)
+	q.back = p.back
+	q.accept([]Claimed{about(1, sender.LaneProven, "x", 3, 1).Claimed, about(1, sender.LaneProven, "z", 4, 1).Claimed}, due, due)
+	require.Len(t, *begun, 1)
+	require.EqualValues(t, 4, (*begun)[0].Key.Event)
+	require.Len(t, q.back, 3)
+	require.EqualValues(t, 3, q.back[2].a.Key.Event)
+	require.Equal(t, due, q.back[2].due)
+	require.Equal(t, 2, q.slots.held, "it is held until it is given back")
 }

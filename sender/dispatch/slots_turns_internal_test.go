@@ -16,7 +16,7 @@ func TestSlotsSubscriberTakesHalfOfALane(t *testing.T) {
 	}
 	require.Len(t, drive(s), 12)
 	p := s.claim().Lanes[sender.LaneProven]
-	require.LessOrEqual(t, p.SubscriberRoom[1], 0)
+	require.Equal(t, 48-300, p.SubscriberRoom[1])
 	require.Equal(t, 48, p.PerSubscriber, "the places it may have, times what is claimed ahead")
 
 	s.add(claimed(999, 2, sender.LaneProven))
@@ -111,17 +111,25 @@ func TestSlotsIdleOnesHaveRoom(t *testing.T) {
 	s := testSlots()
 	const shared = 4 * 24 * 7 / 8
 	for i := range shared {
-		require.Equal(t, shared-i, s.claim().Lanes[sender.LaneProven].Slots, "no claim takes what is for others")
+		p := s.claim().Lanes[sender.LaneProven]
+		require.Equal(t, shared-i, p.Slots, "no claim takes what is for others")
+		if i > 0 {
+			require.Equal(t, 48-(i+7)/8, p.SubscriberRoom[1], "half of the lane, less what it holds")
+		}
 		sub := int64(1 + i%8)
 		s.add(claimed(sub, sub, sender.LaneProven))
 	}
 	wire := drive(s)
 	require.Len(t, wire, 24-24/idleShare, "the last places are for others")
 	idle := claimed(9, 9, sender.LaneProven)
+	second := claimed(9, 9, sender.LaneProven)
 	s.add(idle)
-	require.Equal(t, []*attempt{idle}, drive(s))
-	s.finished(idle, sender.ClassNone, time.Millisecond, time.Second)
-	s.recorded(idle)
+	s.add(second)
+	for _, a := range []*attempt{idle, second} {
+		require.Equal(t, []*attempt{a}, drive(s), "one at a time has a place of those")
+		s.finished(a, sender.ClassNone, time.Millisecond, time.Second)
+		s.recorded(a)
+	}
 
 	p := s.claim()
 	require.Equal(t, 4*24-shared, p.Lanes[sender.LaneProven].Slots)
@@ -132,4 +140,14 @@ func TestSlotsIdleOnesHaveRoom(t *testing.T) {
 
 	s.finished(wire[0], sender.ClassNone, time.Millisecond, time.Second)
 	require.Len(t, drive(s), 1, "those at work go on with what is theirs")
+
+	for subscribers, room := range map[int]int{mostHolding: 0, mostHolding + 1: 48*4 - 2} { // very many hold little
+		s = testSlots()
+		s.cfg.places[sender.LaneProven] = 96
+		for i := range 4 * 96 * 7 / 8 {
+			sub := int64(i % subscribers)
+			s.add(claimed(sub, sub, sender.LaneProven))
+		}
+		require.Equal(t, room, s.claim().Lanes[sender.LaneProven].SubscriberRoom[0])
+	}
 }

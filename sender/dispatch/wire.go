@@ -74,9 +74,6 @@ func (p *pump) toWorker(a *attempt) {
 // take returns an attempt to make now, or nil. An attempt whose lease would end before it
 // is given back instead.
 func (p *pump) take() *attempt {
-	if p.draining {
-		return nil
-	}
 	for {
 		a := p.slots.next()
 		if a == nil {
