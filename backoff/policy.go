@@ -15,11 +15,9 @@ const (
 type Outcome int
 
 const (
-	// Failed: the endpoint refused, broke off or did not answer in time.
+	// Failed: the endpoint refused, asked for fewer requests, broke off or did not answer in
+	// time.
 	Failed Outcome = iota
-	// Throttled: the endpoint asked for fewer requests (429, 503). The delivery waits as
-	// long as after Failed. A State of either outcome may carry a RetryAfter.
-	Throttled
 	// Interrupted: the process that made the attempt was lost. The endpoint is
 	// not known to be at fault, so the next attempt does not wait.
 	Interrupted

@@ -23,7 +23,7 @@ func TestPropertyRetryAfterOnlyLengthens(t *testing.T) {
 			Jitter:  rapid.SampledFrom([]backoff.Jitter{backoff.None(), backoff.Full(), backoff.Equal(), backoff.Proportional(0.3)}).Draw(t, "jitter"),
 			Horizon: 1 + upTo(100*time.Hour).Draw(t, "horizon"), MaxRetryAfter: upTo(48*time.Hour).Draw(t, "most"),
 		}
-		s := backoff.State{Attempt: rapid.IntRange(1, 40).Draw(t, "attempt"), Age: upTo(110*time.Hour).Draw(t, "age"), Outcome: backoff.Throttled}
+		s := backoff.State{Attempt: rapid.IntRange(1, 40).Draw(t, "attempt"), Age: upTo(110*time.Hour).Draw(t, "age")}
 		chance := rapid.Float64Range(0, 0.999999).Draw(t, "chance")
 		plain, again := p.Next(s, chance)
 		s.RetryAfter = upTo(72*time.Hour).Draw(t, "retry after")

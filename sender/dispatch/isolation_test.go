@@ -167,6 +167,8 @@ func TestFirstAttemptsAreSpread(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			require.Len(t, world.came["other"], 32, "all have begun soon")
 			most = int(claims.most.Load())
+			time.Sleep(2 * time.Second)
+			require.EqualValues(t, 32, claims.rooms.Load(), "what was recorded is the database's to know")
 		})
 		return most
 	}
@@ -177,11 +179,13 @@ func TestFirstAttemptsAreSpread(t *testing.T) {
 // claimSizes notes the largest claim.
 type claimSizes struct {
 	dispatch.Store
-	most atomic.Int64
+	most  atomic.Int64
+	rooms atomic.Int64 // of subscriptions, in the last one
 }
 
 func (c *claimSizes) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	x, out, err := c.Store.Step(ctx, p, b)
+	c.rooms.Store(int64(len(b.Claim.SubscriptionRoom)))
 	c.most.Store(max(c.most.Load(), int64(len(out.Claimed))))
 	return x, out, err
 }

@@ -93,7 +93,7 @@ func (p Policy) Decide(l Live, h sender.Health, r Result, now time.Time) Decisio
 		d.Notices = append(d.Notices, sender.Notice{Kind: sender.NoticeDeadLettered, Detail: fmt.Sprintf(
 			"it is not attempted any more: %s without a success, the last one: %s", attempts(l.Number), failure(r))})
 	}
-	if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted && !ours {
+	if r.Class != sender.ClassInterrupted && !ours {
 		p.warn(&d, r, now)
 	}
 	return d
@@ -112,7 +112,7 @@ func (p Policy) deliver(l Live, r Result, now time.Time) Decision {
 	delay, again := schedule.Next(backoff.State{
 		Attempt: l.Tries, Age: age, Outcome: outcome(r), RetryAfter: r.RetryAfter,
 	}, r.Chance)
-	if again && p.mostTries > 0 && l.Tries >= p.mostTries-1 && r.Class != sender.ClassInterrupted {
+	if p.mostTries > 0 && l.Tries >= p.mostTries-1 && r.Class != sender.ClassInterrupted {
 		delay = schedule.WithDefaults().Horizon - max(age, 0)
 	}
 	switch {
@@ -149,11 +149,8 @@ func (p Policy) mostStood() time.Duration {
 }
 
 func outcome(r Result) backoff.Outcome {
-	switch {
-	case r.Class == sender.ClassInterrupted:
+	if r.Class == sender.ClassInterrupted {
 		return backoff.Interrupted
-	case r.StatusCode == 429 || r.StatusCode == 503:
-		return backoff.Throttled
 	}
 	return backoff.Failed
 }

@@ -43,7 +43,7 @@ func TestPolicyDelivery(t *testing.T) {
 		{"an interrupted attempt is made again at once", dispatch.Live{Tries: 3}, dispatch.Result{Class: sender.ClassInterrupted}, time.Hour, sender.StatusAwaitingRetry, 0},
 		{"but not beyond the horizon", dispatch.Live{Tries: 3}, dispatch.Result{Class: sender.ClassInterrupted}, 73 * time.Hour, sender.StatusDeadLettered, 0},
 		{"a single attempt that fails leaves it delivered", dispatch.Live{Tries: 1, Single: true}, failed, 0, sender.StatusDelivered, 0},
-		{"a single attempt that is lost is made again at once", dispatch.Live{Tries: 1, Single: true}, dispatch.Result{Class: sender.ClassInterrupted}, 0, sender.StatusAwaitingRetry, 0},
+		{"a single attempt that is lost is made again at once", dispatch.Live{Tries: 1, HoldTries: 1, Single: true}, dispatch.Result{Class: sender.ClassInterrupted}, 0, sender.StatusAwaitingRetry, 0},
 		{"but not beyond the horizon: it stays delivered", dispatch.Live{Tries: 9, Single: true}, dispatch.Result{Class: sender.ClassInterrupted}, 73 * time.Hour, sender.StatusDelivered, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

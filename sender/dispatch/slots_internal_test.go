@@ -47,6 +47,22 @@ func TestSlotsProbationIsBounded(t *testing.T) {
 	require.Len(t, drive(s), 1, "and so has a new one")
 }
 
+// A claim is bounded as a whole, and the lanes that have few places come first.
+func TestLimitClaim(t *testing.T) {
+	for most, want := range map[int][sender.Lanes]int{
+		0:   {},
+		15:  {sender.LaneNew: 10, sender.LaneProbation: 5},
+		50:  {sender.LaneNew: 10, sender.LaneProbation: 20, sender.LaneProven: 20},
+		500: {sender.LaneNew: 10, sender.LaneProbation: 20, sender.LaneProven: 100},
+	} {
+		p := ClaimParams{Lanes: [sender.Lanes]LaneParams{sender.LaneNew: {Slots: 10}, sender.LaneProbation: {Slots: 20}, sender.LaneProven: {Slots: 100}}}
+		require.Equal(t, min(most, 130), limitClaim(&p, most))
+		for l := range p.Lanes {
+			require.Equal(t, want[l], p.Lanes[l].Slots, "lane %d of %d", l, most)
+		}
+	}
+}
+
 // testPump is a pump at a time, which notes the attempts that it begins.
 func testPump(now *time.Time) (p *pump, begun *[]*attempt) {
 	p, begun = newPump(&Dispatcher{now: func() time.Time { return *now }, cfg: Config{Slots: 8}.withDefaults()}), new([]*attempt)
