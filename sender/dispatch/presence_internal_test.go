@@ -23,6 +23,17 @@ func TestInTime(t *testing.T) {
 	require.True(t, inTime(now, now.Add(beatStale)))
 	require.False(t, inTime(now, now.Add(beatStale+1)), "the process may seem gone")
 	require.False(t, p.inTime(&attempt{asked: now.Add(-1)}, now), "it was claimed before the process seemed gone")
+
+	x, later, late := p.present, now.Add(beatStale), now.Add(2*beatStale+1)
+	x.beaten = now
+	x.keep(2, later)
+	require.True(t, x.vouches(now, later))
+	x.keep(3, late)
+	require.False(t, x.vouches(now, late), "there was no beat for too long")
+	require.True(t, x.vouches(late, late))
+	x.stored = 0
+	x.keep(4, late.Add(1))
+	require.False(t, x.vouches(late, late.Add(1)), "it was taken over meanwhile")
 }
 
 // A process judges by its own looks, one after the other, which others are gone.
