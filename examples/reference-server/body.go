@@ -19,16 +19,15 @@ import (
 const (
 	maxBody     = 1 << 20
 	largeBody   = 64 << 10 // programs of subscribers send no larger ones, as a rule
-	maxDrained  = 8 << 20
+	maxDrained  = 64 << 20
 	bodyTimeout = 10 * time.Second
 )
 
 // bounded reads a request's body whole, within its bounds of size and time, and
 // refuses what is no JSON in UTF-8 before anybody parses it.
 //
-// A subscriber may send few large bodies at a time: one of a megabyte can take thirty while it is
-// looked at, and the processor for as long.
-func bounded(next http.Handler, within time.Duration, large *places) http.Handler {
+// A subscriber may send few large bodies at a time.
+func bounded(next http.Handler, within time.Duration, large *largeBodies) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := wellFormedURL(r); p != nil {
 			p.write(w)
@@ -42,6 +41,11 @@ func bounded(next http.Handler, within time.Duration, large *places) http.Handle
 		}
 		body, leave, p := read(w, r, within, large)
 		defer leave()
+		if p == nil && len(body) > largeBody {
+			if p = large.look(r.Context()); p == nil {
+				defer large.looked()
+			}
+		}
 		if p != nil {
 			p.write(w)
 			return
@@ -74,8 +78,36 @@ func inTime(w http.ResponseWriter, within time.Duration, read func() error) erro
 
 var errTooLarge = errors.New("the body is too large")
 
+// largeBodies bound the large bodies that are in memory. One of a megabyte can take thirty while it
+// is looked at, and the processor for as long: so few are, of the operator, too, and those that are
+// whole wait for each other. One that is still being sent takes no more than it has, and must not
+// keep the others waiting.
+type largeBodies struct {
+	*places // of subscribers, from their first parts on
+
+	looking chan struct{}
+}
+
+func newLargeBodies() *largeBodies {
+	return &largeBodies{newPlaces(largeOfOne, largeOfAll), make(chan struct{}, largeLooked)}
+}
+
+// look waits until one more may be looked at, which ends with looked.
+func (l *largeBodies) look(ctx context.Context) *Problem {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	select {
+	case l.looking <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return tooManyLarge(true)
+	}
+}
+
+func (l *largeBodies) looked() { <-l.looking }
+
 // read takes the body whole. leave gives up the place that a large one has.
-func read(w http.ResponseWriter, r *http.Request, within time.Duration, large *places) (body []byte, leave func(), p *Problem) {
+func read(w http.ResponseWriter, r *http.Request, within time.Duration, large *largeBodies) (body []byte, leave func(), p *Problem) {
 	leave = func() {}
 	err := inTime(w, within, func() (err error) {
 		if r.ContentLength > maxBody && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {

@@ -2,14 +2,20 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/sender"
 )
 
 // A body that stalls is answered, and the connection ends: net/http would wait for the rest.
@@ -49,4 +55,54 @@ func TestBodyThatIsAskedFor(t *testing.T) {
 	}
 	require.Equal(t, http.StatusContinue, answer(maxBody))
 	require.Equal(t, http.StatusRequestEntityTooLarge, answer(maxBody+1))
+}
+
+// Many clients send all before they read. They, too, learn why a body was refused.
+func TestBodyThatIsSentWhole(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(bounded(http.NotFoundHandler(), 20*time.Second, newLargeBodies()))
+	t.Cleanup(srv.Close)
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	const size = 50 << 20 // more than waits on the way
+	_, err = fmt.Fprintf(conn, "POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size)
+	require.NoError(t, err)
+	_, err = conn.Write(make([]byte, size))
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
+}
+
+// Few large bodies are looked at at a time, the operator's among them. The others wait.
+func TestLargeBodiesLookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const sent = 3 * largeLooked
+		answers, seen := make(chan int, sent), make(chan int32, sent)
+		var looking atomic.Int32
+		h := bounded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			seen <- looking.Add(1)
+			time.Sleep(time.Second)
+			looking.Add(-1)
+		}), 20*time.Second, newLargeBodies())
+		large := `"` + strings.Repeat("x", largeBody) + `"`
+		for range sent {
+			go func() {
+				w := httptest.NewRecorder()
+				r := httptest.NewRequestWithContext(context.WithValue(t.Context(), callerKey{}, caller{id: sender.Operator}), http.MethodPost, "/jobs", strings.NewReader(large))
+				h.ServeHTTP(w, r)
+				answers <- w.Code
+			}()
+		}
+		most := int32(0)
+		for range sent {
+			require.Equal(t, http.StatusOK, <-answers)
+			most = max(most, <-seen)
+		}
+		require.EqualValues(t, largeLooked, most)
+	})
 }

@@ -37,15 +37,14 @@ func (s *server) newConsole() (http.Handler, error) {
 	return http.NewCrossOriginProtection().Handler(s.formed(mux)), nil
 }
 
-// besides sends what is the console's there, a browser that asks for no page to it, and
-// all else on.
+// besides sends what is the console's there, whoever asks for no page to it, and all else on.
 func besides(pages, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == consoleRoot || strings.HasPrefix(r.URL.Path, consoleRoot+"/"):
 			noteRoute(r, routeConsole)
 			pages.ServeHTTP(w, r)
-		case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html"):
+		case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			http.Redirect(w, r, consoleRoot+"/", http.StatusFound)
 		default:
 			api.ServeHTTP(w, r)

@@ -83,12 +83,13 @@ func TestConsoleIsTheOperators(t *testing.T) {
 			require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 		}
 
-		// A browser that opens the server is led here.
-		res, page = v.ask(http.MethodGet, "/", nil, "Accept", "text/html,*/*;q=0.8")
-		require.Equal(t, "/console/", res.Request.URL.Path)
-		require.Contains(t, page, "Sign in")
-		s.get("", "/").refused(http.StatusUnauthorized)
-		s.get(operatorToken, "/").refused(http.StatusNotFound)
+		// Who opens the server is led here, whatever it says it accepts: a person with curl, too.
+		for _, accepted := range []string{"text/html,*/*;q=0.8", "*/*"} {
+			res, page = v.ask(http.MethodGet, "/", nil, "Accept", accepted)
+			require.Equal(t, "/console/", res.Request.URL.Path)
+			require.Contains(t, page, "Sign in")
+		}
+		s.post("", "/", nil).refused(http.StatusUnauthorized)
 
 		// Programs use their tokens, as everywhere.
 		s.get(c.token, "/console/").refused(http.StatusForbidden)

@@ -25,6 +25,13 @@ func fromEnvironment(f *flag.FlagSet, env func(string) (string, bool)) (errs []e
 			errs = append(errs, fmt.Errorf("the environment variable %s is not one that -%s takes", name, fl.Name))
 		}
 	})
+	// A shell makes one of a variable that is not set: the server would run, on another database or
+	// on every address, or serve where a backup was asked for.
+	f.Visit(func(fl *flag.Flag) {
+		if fl.Value.String() == "" {
+			errs = append(errs, fmt.Errorf("-%s is empty: leave it out, or give it a value", fl.Name))
+		}
+	})
 	return errs
 }
 

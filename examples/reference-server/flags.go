@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -133,6 +134,9 @@ func parse(args []string, env func(string) (string, bool), usage io.Writer) (opt
 	// A delivery that is not kept cannot be sent again.
 	g.retention.Reach = min(g.retention.WithDefaults().Reach, g.keepEvents, g.keepDead, remembered-g.horizon)
 	g.database = cmp.Or(g.database, defaultDatabase)
+	if info, err := os.Stat(g.database); err == nil && info.IsDir() { // beside which a key would be made
+		errs = append(errs, fmt.Errorf("-database: %s is a directory: name a file in it", g.database))
+	}
 	return g.options, errors.Join(errs...)
 }
 

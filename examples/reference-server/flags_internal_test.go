@@ -51,6 +51,8 @@ func TestBadFlags(t *testing.T) {
 		{args: []string{"-secret-key", keyOfTests + "," + keyOfTests}, says: []string{"-secret-key", "give each once"}},
 		{args: []string{"-secret-key", keyOfTests + ",bm90IDMyIGJ5dGVz"}, says: []string{"-secret-key", "number 2"}},
 		{args: []string{"-secret-key", ","}, says: []string{"-secret-key", "32 bytes"}},
+		{args: []string{"-database", "", "-addr", ""}, says: []string{"-database is empty", "-addr is empty"}},
+		{args: []string{"-backup", ""}, env: []string{"SUREHOOK_OPERATOR_TOKEN_FILE="}, says: []string{"-backup is empty", "-operator-token-file is empty"}},
 		{args: []string{"-addr"}, says: []string{"addr"}},
 		{args: []string{"-wrokers"}, says: []string{"wrokers"}},
 		{args: []string{"serve"}, says: []string{"serve"}},
@@ -76,6 +78,16 @@ func TestBadFlags(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left, "%v", test)
 	}
+}
+
+// A directory is no database, and gets no key beside it.
+func TestDatabaseThatIsADirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var errs strings.Builder
+	require.NotZero(t, program([]string{"-database", dir}, environment(nil), io.Discard, &errs))
+	require.Contains(t, errs.String(), dir+" is a directory")
+	require.NoFileExists(t, dir+".key")
 }
 
 // Strangers cannot guess at a server that they cannot reach.

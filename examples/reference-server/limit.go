@@ -43,11 +43,12 @@ const (
 	replaysRun   = 64
 )
 
-// Large bodies of subscribers at a time, in one process, until their requests are answered.
+// Large bodies at a time, in one process.
 const (
-	largeOfOne = 2
-	largeOfAll = 8
-	retryLarge = 1
+	largeOfOne  = 2  // of one subscriber, until their requests are answered
+	largeOfAll  = 64 // of all subscribers, in the same way
+	largeLooked = 8  // that are whole, and looked at: the others wait
+	retryLarge  = 1
 )
 
 func tooMany(after int, format string, args ...any) *Problem {

@@ -182,6 +182,9 @@ func TestLargeBodiesOfOneSubscriber(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, send(bobs).Code, "it was looked at")
 	for range largeOfAll - len(ends) {
 		ends = append(ends, begin(newCustomer(t, ask, "another").Token))
+		if len(ends) == largeLooked {
+			require.Equal(t, http.StatusUnprocessableEntity, send(bobs).Code, "those that are slow to send do not keep others out")
+		}
 	}
 	refused = send(bobs)
 	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
@@ -190,7 +193,7 @@ func TestLargeBodiesOfOneSubscriber(t *testing.T) {
 	for _, end := range ends {
 		require.Equal(t, http.StatusUnprocessableEntity, end().Code)
 	}
-	for range 2 * largeOfAll { // each leaves the place that it had
+	for range largeOfAll + 1 { // each leaves the place that it had
 		require.Equal(t, http.StatusUnprocessableEntity, send(adas).Code)
 	}
 

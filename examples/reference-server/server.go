@@ -65,7 +65,7 @@ func newServer(s *service) (*server, error) {
 	if h.portal, err = h.newPortal(); err != nil {
 		return nil, err
 	}
-	h.handler = s.metrics.counted(s.recovered(h.withPortal(besides(pages, s.authenticated(routed(mux, bounded(mux, bodyTimeout, newPlaces(largeOfOne, largeOfAll))))))))
+	h.handler = s.metrics.counted(s.recovered(h.withPortal(besides(pages, s.authenticated(routed(mux, bounded(mux, bodyTimeout, newLargeBodies())))))))
 	return h, nil
 }
 
