@@ -15,7 +15,7 @@ const (
 	// Between two batches a dispatcher leaves the database alone for this many times as
 	// long as the first batch took.
 	prunePause = 4
-	// A dispatcher passes over everything this often.
+	// A dispatcher passes over everything this often: see betweenPasses.
 	pruneEvery = time.Hour
 	// After a pass with an error a dispatcher begins a new one after this pause. If a part of
 	// that one fails, too, the next comes after pruneEvery: because of one record that cannot
@@ -107,6 +107,18 @@ func (g *pruning) pause() time.Duration {
 	}
 	g.failed = true
 	return pruneAgain
+}
+
+// betweenPasses is how long a dispatcher waits from one pass to the next: no longer than anything
+// is kept, so that what is kept for minutes does not stay for an hour.
+func betweenPasses(r sender.Retention) time.Duration {
+	wait := pruneEvery
+	for _, kept := range []time.Duration{r.Delivered, r.Events, r.DeadLetters, r.Notices, r.Rollups, r.SubscriptionRollups} {
+		if kept >= 0 { // else for ever
+			wait = min(wait, kept)
+		}
+	}
+	return max(wait, time.Second)
 }
 
 // past returns the times before which records go now, by a retention.

@@ -218,7 +218,7 @@ func (u *upkeep) prune(ctx context.Context, now time.Time) (at time.Time) {
 		u.p.d.cfg.Logger.ErrorContext(ctx, "pruning failed; it is tried again", "error", err, "in", pause)
 		g.began, g.next = false, last.Add(pause)
 	case over:
-		g.failed, g.next = false, last.Add(pruneEvery)
+		g.failed, g.next = false, last.Add(betweenPasses(u.p.d.cfg.Retention))
 	default: // others have the database meanwhile
 		g.next = last.Add(prunePause * last.Sub(now))
 	}

@@ -142,6 +142,26 @@ func TestPartOfUpkeepThatFailsStopsNoOther(t *testing.T) {
 	}
 }
 
+// Records are looked at each hour, and more often if some are kept for less.
+func TestPassesOfPruning(t *testing.T) {
+	const short = 10 * time.Minute
+	for kept, passes := range map[time.Duration]int64{0: 2, short: 7} {
+		synctest.Test(t, func(t *testing.T) {
+			b := bedtest.New(t)
+			var pruned atomic.Int64
+			cfg := dispatch.Config{
+				Retention: sender.Retention{Reach: kept, Delivered: kept, Events: kept},
+				Policy:    dispatch.Policy{Backoff: backoff.Policy{Horizon: time.Minute}},
+				Hooks:     dispatch.Hooks{Pruned: func(context.Context, dispatch.Pruned) { pruned.Add(1) }},
+			}
+			stop := b.Start(b.DispatcherOn(b.Store, cfg))
+			time.Sleep(time.Hour + short/2)
+			require.Equal(t, passes, pruned.Load(), "kept for %v", kept)
+			require.NoError(t, stop())
+		})
+	}
+}
+
 // untold does not tell whether its database was restored.
 type untold struct {
 	dispatch.Store
