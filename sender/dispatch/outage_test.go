@@ -218,6 +218,7 @@ func TestMachineWithoutResources(t *testing.T) {
 			b := bedtest.New(t)
 			b.Subscribe("sub_a", "http://endpoint.example/")
 			b.Publish("sub_a")
+			b.Publish("sub_a")
 			d := b.Dispatcher(dispatch.Config{
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 				Hooks:  dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) { recorded.Add(*r) }},
@@ -225,6 +226,7 @@ func TestMachineWithoutResources(t *testing.T) {
 			d.Connect("", func(context.Context, string, string) (net.Conn, error) { return nil, err })
 			_, ran := d.RunOnce(t.Context())
 			require.NoError(t, ran)
+			require.Len(t, recorded.List(), 2)
 			r := recorded.List()[0]
 			require.Equal(t, sender.ClassConnect, r.Result.Class)
 			require.Equal(t, "the sender had no resources left for a connection", r.Result.Error)
@@ -233,7 +235,7 @@ func TestMachineWithoutResources(t *testing.T) {
 			require.Contains(t, log.String(), "no resources left")
 			notices, _, err := b.History.Notices(t.Context(), history.NoticeQuery{Subscriber: sender.Operator, Kind: sender.NoticeNetwork})
 			require.NoError(t, err)
-			require.Len(t, notices, 1)
+			require.Len(t, notices, 1, "one for both")
 			require.Contains(t, notices[0].Detail, "no resources left")
 		})
 	}

@@ -268,7 +268,10 @@ func TestHangingProxyIsIsolated(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			b := bedtest.New(t)
-			d := b.DispatcherOn(costly{b.Store}, proxied("eu"))
+			var putOff bedtest.Noted[dispatch.PutOffReason]
+			cfg := proxied("eu")
+			cfg.Hooks.PutOff = func(_ context.Context, p dispatch.PutOff) { putOff.Add(p.Reason) }
+			d := b.DispatcherOn(costly{b.Store}, cfg)
 			came := make(chan time.Time, 1)
 			works := byMethod{http.MethodConnect: after(0, 200), http.MethodPost: func(conn net.Conn) {
 				came <- time.Now()
@@ -324,6 +327,7 @@ func TestHangingProxyIsIsolated(t *testing.T) {
 			counts, err := b.History.Counts(t.Context())
 			require.NoError(t, err)
 			require.Zero(t, counts.Live, "all is delivered soon after it is back")
+			require.Equal(t, []dispatch.PutOffReason{dispatch.PutOffProxy}, slices.Compact(putOff.List()))
 		})
 	}
 	t.Logf("from the commit to the POST, median and p99: %v alone, %v beside them", alone, beside)
