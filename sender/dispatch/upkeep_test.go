@@ -189,12 +189,16 @@ func TestDatabaseThatDoesNotTellOfRestores(t *testing.T) {
 	})
 }
 
-// RunOnce goes on with replays although sweeping fails, and returns the error.
+// RunOnce watches for restores, and goes on with replays although sweeping fails. It returns
+// the error.
 func TestRunOnceGoesOnWithReplaysIfSweepingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store, cfg, replays, id := upkeepBed(t, "sweep")
+		restored := 0
+		cfg.Hooks.Restored = func(context.Context, sender.Restoration) { restored++ }
 		_, err := b.DispatcherOn(store, *cfg).RunOnce(t.Context())
 		require.ErrorIs(t, err, errAway)
+		require.Equal(t, 1, restored)
 		r, err := replays.Get(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, replay.Finished, r.Status)
