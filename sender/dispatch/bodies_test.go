@@ -22,7 +22,7 @@ import (
 )
 
 // blindStore claims without events, like a store whose connection breaks between the commit
-// of a claim and the read of its events.
+// of a claim and the read of its events. If without is set, it claims without those alone.
 type blindStore struct {
 	dispatch.Store
 	fail    atomic.Int64         // as many calls of Payloads fail
@@ -40,6 +40,9 @@ func (s *blindStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispat
 	for i := range c.Claimed {
 		cl := &c.Claimed[i]
 		s.ids.Store(cl.Key.Event, cl.Event.ID)
+		if s.without != nil && !s.without(cl.Event.ID) {
+			continue
+		}
 		cl.Body, cl.Event = nil, sender.EventInfo{}
 	}
 	return x, c, err
