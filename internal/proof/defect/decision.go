@@ -54,7 +54,7 @@ var ofDecisions = []Defect{
 	{
 		Name: "failures of notices' deliveries warn nobody",
 		File: "sender/dispatch/policy.go", Tests: []string{"./sender/dispatch"},
-		Old: "if r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted &&", New: "if !l.Notice && r.Class != sender.ClassNone && r.Class != sender.ClassInterrupted &&",
+		Old: "if r.Class != sender.ClassInterrupted && !ours {", New: "if !l.Notice && r.Class != sender.ClassInterrupted && !ours {",
 	},
 	{
 		Name: "a subscription is disabled as soon as its owner was warned",
