@@ -22,6 +22,7 @@ func TestRangesAreRefusedToTheirEdges(t *testing.T) {
 	t.Parallel()
 	for _, r := range []struct{ before, first, last, after string }{
 		{"", "0.0.0.0", "0.255.255.255", "1.0.0.0"},
+		{"", "0.0.0.1", "0.127.255.255", ""}, // which do not lead to loopback
 		{"9.255.255.255", "10.0.0.0", "10.255.255.255", "11.0.0.0"},
 		{"100.63.255.255", "100.64.0.0", "100.127.255.255", "100.128.0.0"},
 		{"126.255.255.255", "127.0.0.0", "127.255.255.255", "128.0.0.0"},
@@ -42,6 +43,7 @@ func TestRangesAreRefusedToTheirEdges(t *testing.T) {
 		{"", "240.0.0.0", "255.255.255.255", ""},
 
 		{"", "::", "64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", ""},
+		{"", "64:ff9b:0:0:0:1:808:808", "64:ff9b:0:0:ffff:ffff:808:808", ""}, // which lead to nothing
 		{"64:ff9b::808:808", "64:ff9b:0:0:0:1::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2000::"},
 		{"2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "2001:200::"},
 		{"2001:db7:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db9::"},
@@ -108,7 +110,7 @@ var clothes = map[string]struct {
 	"6to4 of an ISATAP":   {func(a, b uint16) string { return fmt.Sprintf("2002:%x:%x::5efe:808:808", a, b) }, true},
 	"IPv4-compatible":     {func(a, b uint16) string { return fmt.Sprintf("::%x:%x", a, b) }, false},
 	"IPv4-translated":     {func(a, b uint16) string { return fmt.Sprintf("::ffff:0:%x:%x", a, b) }, false},
-	"NAT64, local prefix": {func(a, b uint16) string { return fmt.Sprintf("64:ff9b:1::%x:%x", a, b) }, false},
+	"NAT64, local prefix": {func(a, b uint16) string { return fmt.Sprintf("64:ff9b:1:ffff:ffff:ffff:%x:%x", a, b) }, false},
 	"Teredo, as server":   {func(a, b uint16) string { return fmt.Sprintf("2001:0:%x:%x::", a, b) }, false},
 	"Teredo, as client":   {func(a, b uint16) string { return fmt.Sprintf("2001::%x:%x", ^a, ^b) }, false},
 }
@@ -137,9 +139,12 @@ func TestIPv4InIPv6Clothes(t *testing.T) {
 		require.NoError(t, deny.CheckAddr(addr("10.2.0.1")), name)
 		require.ErrorIs(t, deny.CheckAddr(addr("8.8.4.4")), guard.ErrBlocked, "what is embedded is denied: %s", name)
 	}
-	// With these bits it is not an ISATAP identifier.
-	require.NoError(t, guard.Policy{}.CheckAddr(netip.MustParseAddr("2600::100:5efe:7f00:1")))
-	require.NoError(t, guard.Policy{}.CheckAddr(netip.MustParseAddr("2600::1:5efe:7f00:1")))
+	for _, s := range []string{
+		"2600::100:5efe:7f00:1", "2600::1:5efe:7f00:1", "2600::fe:7f00:1", "2600::5e00:7f00:1", // not quite ISATAP identifiers
+		"2003:7f00:1::1", // next to 6to4
+	} {
+		require.NoError(t, guard.Policy{}.CheckAddr(netip.MustParseAddr(s)), s)
+	}
 }
 
 func TestOrderOfTheRules(t *testing.T) {
@@ -176,12 +181,14 @@ func TestOrderOfTheRules(t *testing.T) {
 		"deny before private networks, IPv6": {guard.Policy{AllowPrivateNetworks: true, Deny: both}, "fd00:ec2::254", false},
 		"deny, given IPv4-mapped address":    {guard.Policy{Deny: []netip.Prefix{prefix("8.8.8.8/32")}}, "::ffff:8.8.8.8", false},
 		"deny as IPv4-mapped":                {guard.Policy{Deny: []netip.Prefix{prefix("::ffff:8.8.8.0/120")}}, "8.8.8.8", false},
+		"deny of all IPv4, IPv4-mapped":      {guard.Policy{Deny: []netip.Prefix{prefix("::ffff:0:0/96")}}, "8.8.8.8", false},
+		"deny as a mix of both":              {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("::ffff:0:0/64")}}, "::1", false},
 		"deny with host bits":                {guard.Policy{Deny: []netip.Prefix{prefix("8.8.8.8/24")}}, "8.8.8.1", false},
 		"deny, invalid":                      {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{{}}}, "8.8.8.8", false},
 		"allow, invalid":                     {guard.Policy{Allow: []netip.Prefix{{}}}, "10.0.0.1", false},
 		"private networks, unspecified":      {guard.Policy{AllowPrivateNetworks: true}, "0.0.0.0", true},
 		"private networks, unspecified IPv6": {guard.Policy{AllowPrivateNetworks: true}, "::", true},
-		"deny of loopback, unspecified":      {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "0.0.0.0", false},
+		"deny of loopback, unspecified":      {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.1/32")}}, "0.0.0.0", false},
 		"deny of loopback, its IPv6 clothes": {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "::", false},
 		"deny of loopback, dressed again":    {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("127.0.0.0/8")}}, "64:ff9b::", false},
 		"deny of IPv6 loopback, unspecified": {guard.Policy{AllowPrivateNetworks: true, Deny: []netip.Prefix{prefix("::1/128")}}, "::", false},
