@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 )
 
@@ -100,13 +101,8 @@ func (p Policy) allows(a netip.Addr) bool {
 	}
 	a = a.Unmap()
 	others := leadsTo(a)
-	if p.denies(a) {
+	if p.denies(a) || slices.ContainsFunc(others[:], p.denies) {
 		return false
-	}
-	for _, inner := range others {
-		if inner.IsValid() && p.denies(inner) {
-			return false
-		}
 	}
 	if covered(p.Allow, a) {
 		return true

@@ -120,17 +120,11 @@ func checkPort(port string) (string, error) {
 
 func (p Policy) checkHost(u *url.URL) (string, error) {
 	host := u.Hostname()
-	a, err := netip.ParseAddr(host)
-	if strings.HasPrefix(u.Host, "[") {
-		switch {
-		case err != nil || !a.Is6():
-			return "", refuse("brackets are for IPv6 addresses only", "the host %q is not an IPv6 address", host)
-		case a.Zone() != "":
-			return "", refuse("leave out the % and what follows it", "the address %q has a zone", host)
-		}
-		return p.checkLiteral(a)
+	a, _ := netip.ParseAddr(host) // the zero Addr if it is a name
+	if a.Zone() != "" {
+		return "", refuse("leave out the % and what follows it", "the address %q has a zone", host)
 	}
-	if err == nil && a.Is4() {
+	if a.Is4() || strings.HasPrefix(u.Host, "[") { // url.Parse leaves only IPv6 addresses in brackets
 		return p.checkLiteral(a)
 	}
 	return p.checkName(strings.ToLower(host))
