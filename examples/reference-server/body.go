@@ -41,10 +41,14 @@ func bounded(next http.Handler, within time.Duration, large *largeBodies) http.H
 		}
 		body, leave, p := read(w, r, within, large)
 		defer leave()
-		if p == nil && len(body) > largeBody {
-			if p = large.look(r.Context()); p == nil {
-				defer large.looked()
-			}
+		switch {
+		case p != nil || len(body) <= largeBody:
+		case r.Method == http.MethodGet || r.Method == http.MethodHead: // one of the feed is held open
+			body = nil // no such call takes one
+		default:
+			var looked func()
+			looked, p = large.look(r.Context())
+			defer looked()
 		}
 		if p != nil {
 			p.write(w)
@@ -86,25 +90,30 @@ type largeBodies struct {
 	*places // of subscribers, from their first parts on
 
 	looking chan struct{}
+	kept    chan struct{} // for the operator
 }
 
 func newLargeBodies() *largeBodies {
-	return &largeBodies{newPlaces(largeOfOne, largeOfAll), make(chan struct{}, largeLooked)}
+	return &largeBodies{newPlaces(largeOfOne, largeOfAll), make(chan struct{}, largeLooked-largeKept), make(chan struct{}, largeKept)}
 }
 
 // look waits until one more may be looked at, which ends with looked.
-func (l *largeBodies) look(ctx context.Context) *Problem {
+func (l *largeBodies) look(ctx context.Context) (looked func(), p *Problem) {
+	var kept chan struct{} // nil: there is never room
+	if callerOf(ctx).operator() {
+		kept = l.kept
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	select {
 	case l.looking <- struct{}{}:
-		return nil
+		return func() { <-l.looking }, nil
+	case kept <- struct{}{}:
+		return func() { <-kept }, nil
 	case <-ctx.Done():
-		return tooManyLarge(true)
+		return func() {}, tooManyLarge(true)
 	}
 }
-
-func (l *largeBodies) looked() { <-l.looking }
 
 // read takes the body whole. leave gives up the place that a large one has.
 func read(w http.ResponseWriter, r *http.Request, within time.Duration, large *largeBodies) (body []byte, leave func(), p *Problem) {

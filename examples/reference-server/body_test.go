@@ -106,3 +106,41 @@ func TestLargeBodiesLookedAt(t *testing.T) {
 		require.EqualValues(t, largeLooked, most)
 	})
 }
+
+// The operator's large bodies do not wait for the answers to subscribers. One that comes with a
+// request that reads is not looked at, and keeps nobody waiting.
+func TestLargeBodiesOfSubscribers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if !callerOf(r.Context()).operator() {
+				time.Sleep(30 * time.Second) // as an answer of the feed is held open
+			}
+		}), 20*time.Second, newLargeBodies())
+		large := `"` + strings.Repeat("x", largeBody) + `"`
+		ask := func(id, method string) int {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(context.WithValue(t.Context(), callerKey{}, caller{id: id}), method, "/events", strings.NewReader(large))
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		answers := make(chan int, 2*largeLooked)
+		for i := range largeLooked {
+			go func() { answers <- ask(fmt.Sprint("reads ", i), http.MethodGet) }()
+		}
+		synctest.Wait()
+		for i := range largeLooked {
+			go func() { answers <- ask(fmt.Sprint("writes ", i), http.MethodPost) }()
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.Equal(t, http.StatusOK, ask(sender.Operator, http.MethodPost))
+		require.Zero(t, time.Since(began))
+
+		answered := map[int]int{}
+		for range 2 * largeLooked {
+			answered[<-answers]++
+		}
+		require.Equal(t, map[int]int{http.StatusOK: 2*largeLooked - largeKept, http.StatusServiceUnavailable: largeKept}, answered)
+	})
+}

@@ -48,6 +48,7 @@ const (
 	largeOfOne  = 2  // of one subscriber, until their requests are answered
 	largeOfAll  = 64 // of all subscribers, in the same way
 	largeLooked = 8  // that are whole, and looked at: the others wait
+	largeKept   = 2  // of those, for the operator alone: an answer to a subscriber can take long
 	retryLarge  = 1
 )
 
