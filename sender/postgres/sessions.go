@@ -92,7 +92,7 @@ func (c *core) dispatcherConfig() *pgxpool.Config {
 	// A pooler refuses settings with which a connection begins, and so gives them to nobody
 	// else. They are set once more here, because the application's AfterConnect may have
 	// changed them.
-	again := `SELECT ` + set(durably, all, "false") + `; ` + unhurried
+	again := `SELECT ` + set(durably+`, `+unhurried("false"), all, "false")
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if connected != nil {
 			if err := connected(ctx, conn); err != nil {

@@ -143,8 +143,8 @@ func TestSettingsOfDispatchers(t *testing.T) {
 		} {
 			require.Equal(t, want, all[name], "%s, pooler: %v", name, pooler)
 		}
-		if limited && !pooler {
-			require.Equal(t, "0", all["transaction_timeout"])
+		if limited {
+			require.Equal(t, "0", all["transaction_timeout"], "pooler: %v", pooler)
 		}
 		done()
 	}

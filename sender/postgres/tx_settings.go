@@ -33,8 +33,11 @@ var sessionSettings = map[string]string{
 	"tcp_user_timeout":              "10s",
 }
 
-// unhurried lifts the limit that a role may have for whole transactions, since PostgreSQL 17.
-const unhurried = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'`
+// unhurried lifts the limit that a role may have for whole transactions, since PostgreSQL 17,
+// for a transaction ("true") or a connection ("false").
+func unhurried(local string) string {
+	return `CASE WHEN current_setting('transaction_timeout', true) <> '0' THEN set_config('transaction_timeout', '0', ` + local + `) END`
+}
 
 // durable makes the transaction durable in which it runs. Statements that change something
 // for a caller return it with the changed row, and nobody reads it.
@@ -50,7 +53,7 @@ var txSettings = `SELECT {now}, ` + set(durable, settings, "true")
 
 // pooledTxSettings gives them to a dispatcher's transaction on a connection of a pooler,
 // which may have any settings.
-var pooledTxSettings = `SELECT {now}, ` + set(durable, with(settings, patience), "true")
+var pooledTxSettings = `SELECT {now}, ` + set(durable+`, `+unhurried("true"), with(settings, patience), "true")
 
 // set returns an expression that sets these beside another one, for a transaction ("true")
 // or a connection ("false").
