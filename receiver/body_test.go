@@ -207,6 +207,20 @@ func TestBodyChangedOnTheWay(t *testing.T) {
 	}
 }
 
+// An adapter that does not know a body's length leaves it 0, as http.NewRequest does. Then a wrong
+// secret is not taken for a body that was changed.
+func TestBodyOfUnsaidLength(t *testing.T) {
+	b := onMemory()
+	log := new(buffer)
+	h := b.receiver(t, &receiver.Config{Logger: log.logger()}).Handler(receiver.State(b.effect))
+	a := newSender(t).Request(newEvent(1)).WrongSecret().Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.ContentLength = 0
+		h.ServeHTTP(w, r)
+	}))
+	require.Equal(t, 401, a.Status)
+	require.Contains(t, log.String(), "compare the fingerprints")
+}
+
 // A body of unknown length that was read before looks like one that was posted empty. The
 // log says that, and does not send anybody to compare secrets.
 func TestBodyOfUnknownLengthConsumed(t *testing.T) {

@@ -80,12 +80,15 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 		return is.failed
 	case err == nil && is.called:
 		return nil
+	case isPanic(err):
+		return fail(ReasonPanic, err)
 	case !is.called && errors.Is(context.Cause(begin), errNotBegun):
+		if err != nil && !errors.Is(err, errNotBegun) { // it may name the server
+			return fail(ReasonTimeout, fmt.Errorf("%w: %w", errNotBegun, err))
+		}
 		return fail(ReasonTimeout, errNotBegun)
 	case err == nil:
 		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
-	case isPanic(err):
-		return fail(ReasonPanic, err)
 	case is.called && errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
 		return fail(ReasonCommit, fmt.Errorf("the transaction had ended before the receiver committed it: a function must neither commit it nor roll it back: %w", err))
 	case is.called:

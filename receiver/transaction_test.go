@@ -116,6 +116,31 @@ func TestMoreEventsThanTheDatabaseTakes(t *testing.T) {
 	})
 }
 
+// Where no transaction could be begun in time, the log has the database's own words, too, and a
+// panic stays one.
+func TestNotBegun(t *testing.T) {
+	for _, c := range []struct {
+		inTx   func() error
+		status int
+		words  []string
+	}{
+		{func() error { return errors.New("too many clients already") }, 503, []string{"reason=timeout", "no transaction could be begun", "too many clients already"}},
+		{func() error { panic("a bug") }, 500, []string{"reason=panic"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, log := onMemory(), new(buffer)
+			h := newReceiver(t, func(ctx context.Context, _ func(*memory.Tx) error) error {
+				<-ctx.Done()
+				return c.inTx()
+			}, b.store, &receiver.Config{Logger: log.logger()}).Handler(receiver.Fact(b.effect))
+			require.Equal(t, c.status, newSender(t).Request(newEvent(1)).Serve(h).Status)
+			for _, words := range c.words {
+				require.Contains(t, log.String(), words)
+			}
+		})
+	}
+}
+
 type pgError string
 
 func (e pgError) Error() string    { return "could not serialize access" }
