@@ -116,6 +116,15 @@ func inSQLite() []breakage[*sql.Tx] {
 				return n, err
 			}
 		}},
+		{"serves the requests of all scopes", []string{"reapply-once"}, func(b b, _ h) {
+			b.take = func(ctx context.Context, tx tx, scope, id string, obj dedup.Object) (bool, error) {
+				due, err := b.full.TakeReapply(ctx, tx, scope, id, obj)
+				if due {
+					_, err = exec(ctx, tx, "UPDATE surehook_dedup_markers SET reapplied = (SELECT max(number) FROM surehook_dedup_reapplies) WHERE id = ?", id)
+				}
+				return due, err
+			}
+		}},
 		{"goes by the clock and not by the numbers", []string{"reapply-once"}, func(b b, _ h) {
 			b.take = func(ctx context.Context, tx tx, scope, id string, obj dedup.Object) (bool, error) {
 				if err := dedup.CheckTakeReapply(scope, id, obj); err != nil {

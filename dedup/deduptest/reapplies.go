@@ -179,6 +179,18 @@ func reapplyOnce[Tx any](e *env[Tx], s dedup.Reapplies[Tx]) {
 	due(false)
 	e.marked("b") // others are still due
 	e.must(func(tx Tx) error { return e.wantDue(tx, s, "b", obj, true) })
+	second := e.scope + "/2" // an event of another scope with the same id, too
+	e.must(func(tx Tx) error { return e.wantMark(tx, second, "a", true) })
+	e.ask(s, dedup.Reapply{ID: "a"})
+	e.ask(s, dedup.Reapply{ID: "a", Scope: second})
+	due(true)
+	e.must(func(tx Tx) error {
+		due, err := s.TakeReapply(e.ctx, tx, second, "a", obj)
+		if err == nil && !due {
+			err = errors.New("TakeReapply served a request of another scope")
+		}
+		return e.fine(err)
+	})
 	n := e.ask(s, dedup.Reapply{ID: "a"})
 	e.must(func(tx Tx) error { return e.fine(s.CancelReapply(e.ctx, tx, e.scope, n)) })
 	due(false)
