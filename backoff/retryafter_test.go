@@ -47,6 +47,8 @@ func TestParseRetryAfter(t *testing.T) {
 		{"1e9", 0, false},
 		{"0x10", 0, false},
 		{"1_000", 0, false},
+		{"12/0", 0, false}, // next to the digits
+		{"12:0", 0, false},
 		{"1 000", 0, false},
 		{"120s", 0, false},
 		{"2m", 0, false},
