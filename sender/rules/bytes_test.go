@@ -14,6 +14,7 @@ func TestBytes(t *testing.T) {
 	require.True(t, b.Take(1, 6), "its body is counted already")
 	require.True(t, b.Take(2, 4))
 	require.True(t, b.Take(3, 0))
+	require.True(t, b.Take(1, 6), "also after others")
 	require.False(t, b.Over())
 	require.False(t, b.Take(4, 1))
 	require.True(t, b.Over())

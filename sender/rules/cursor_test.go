@@ -33,7 +33,7 @@ func TestLimit(t *testing.T) {
 	for _, asked := range []int{-1, 201} {
 		_, _, err := rules.Number(asked, rules.NumberCursor(1), 0)
 		require.ErrorIs(t, err, sender.ErrInvalid)
-		_, _, err = rules.Delivery(asked, "", dispatch.DeliveryKey{})
+		_, _, err = rules.Delivery(asked, rules.DeliveryCursor(dispatch.DeliveryKey{Event: 1, Subscription: 1}), dispatch.DeliveryKey{})
 		require.ErrorIs(t, err, sender.ErrInvalid)
 		_, _, _, err = rules.Failing(asked, rules.FailingCursor(1, 1))
 		require.ErrorIs(t, err, sender.ErrInvalid)
@@ -43,13 +43,14 @@ func TestLimit(t *testing.T) {
 // A list refuses cursors that were cut off, and all texts that it did not write.
 func TestNoCursor(t *testing.T) {
 	number, delivery := rules.NumberCursor(123456), rules.DeliveryCursor(dispatch.DeliveryKey{Event: 12, Subscription: 345})
+	whole := rules.NumberCursor(12345) // ends with a whole group of base64, so what precedes a wrong byte is all of it
 	wrong := func(text string) (all []string) {
 		for i := 1; i < len(text); i++ {
 			all = append(all, text[:i])
 		}
 		return append(all, text+"\n", text+"=", text+text, " "+text, "0", "null", "\x00")
 	}
-	for _, text := range append(wrong(number), delivery, rules.NumberCursor(0), rules.NumberCursor(-1)) {
+	for _, text := range append(append(wrong(number), wrong(whole)...), delivery, rules.NumberCursor(0), rules.NumberCursor(-1)) {
 		_, _, err := rules.Number(0, text, 0)
 		require.ErrorIs(t, err, sender.ErrInvalid, "%q", text)
 	}

@@ -37,6 +37,7 @@ func TestGoOnInALine(t *testing.T) {
 	require.Equal(t, []bool{false, false, true}, []bool{alone.Overtaken(sender.OrderLatest, 5), earlier.Overtaken(sender.OrderLatest, 5), later.Overtaken(sender.OrderLatest, 5)}, "a newer one ends it")
 	require.False(t, later.Overtaken(sender.OrderObject, 5))
 	require.False(t, rules.Line{}.Yields(5), "it is in no line")
+	require.False(t, rules.Line{First: 3, Dead: true, Out: 5, Leased: true, Newest: 5}.Yields(5), "a dead letter was not sent again")
 	require.Equal(t, []bool{false, false, true, false}, []bool{alone.Advances(), rules.Line{}.Advances(), rules.Line{First: 3, Newest: 3}.Advances(), rules.Line{First: 3, Dead: true, Newest: 4}.Advances()})
 }
 
@@ -46,6 +47,27 @@ func TestTheNewestComesOut(t *testing.T) {
 	require.False(t, several.Overtakes(sender.OrderObject))
 	require.False(t, several.Overtakes(sender.OrderRelaxed))
 	require.False(t, rules.Line{First: 7, Newest: 7}.Overtakes(sender.OrderLatest), "it is alone")
+	require.True(t, several.Halts(true))
+	require.True(t, rules.Line{First: 3, Out: 3, Newest: 7}.Halts(true))
+	require.False(t, rules.Line{First: 3, Out: 3, Leased: true, Newest: 7}.Halts(true), "nothing comes out anyway")
+	require.False(t, several.Halts(false))
+}
+
+func TestSupersedingGrants(t *testing.T) {
+	sweep := rules.SupersedingInSweep(10)
+	var step rules.Superseding
+	for _, c := range []struct {
+		s             *rules.Superseding
+		add, one, all int
+	}{
+		{&sweep, 0, 10, 10}, {&sweep, 4, 6, 6}, {&sweep, 7, 0, 0},
+		{&step, 0, rules.SupersedeMost, 20 * rules.SupersedeMost}, {&step, 19*rules.SupersedeMost + 1, rules.SupersedeMost - 1, rules.SupersedeMost - 1},
+		{&step, rules.SupersedeMost, 0, 0},
+	} {
+		c.s.Add(c.add)
+		one, all := c.s.Grants()
+		require.Equal(t, []int{c.one, c.all}, []int{one, all})
+	}
 }
 
 func TestHolds(t *testing.T) {
@@ -54,6 +76,7 @@ func TestHolds(t *testing.T) {
 	require.True(t, rules.Holds(held, sender.SubscriptionPaused))
 	require.False(t, rules.Holds(held, sender.SubscriptionClosing), "it is to come to its end")
 	require.False(t, rules.Holds(&sender.Settings{Order: sender.OrderObject}, sender.SubscriptionActive))
+	require.False(t, rules.Holds(&sender.Settings{HoldDead: true}, sender.SubscriptionActive))
 	require.False(t, rules.Holds(nil, sender.SubscriptionActive))
 	unreadable := sender.ReadSettings([]byte(`{"HoldDead":"always"}`))
 	require.True(t, rules.Holds(&unreadable, sender.SubscriptionActive), "nobody knows")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -42,16 +43,26 @@ func TestPropertyMergeMeetsAllInOrder(t *testing.T) {
 	})
 }
 
-// The first subscription may have more behind its 4. So what the others have behind it waits.
+// One subscription may have more behind its 4. So what the others have behind it waits.
 func TestMergeStopsWhereMoreMayCome(t *testing.T) {
 	of := [][]int{{1, 4}, {2, 9}, {3, 5}}
-	merged, more := rules.Merge(of, 2, 10, cmp.Compare[int])
-	require.Equal(t, []int{1, 2, 3, 4}, merged)
-	require.True(t, more)
+	for range of {
+		merged, more := rules.Merge(of, 2, 10, cmp.Compare[int])
+		require.Equal(t, []int{1, 2, 3, 4}, merged)
+		require.True(t, more)
+		of = append(of[1:], of[0]) // their order does not matter
+	}
 
-	merged, more = rules.Merge(of, 3, 10, cmp.Compare[int]) // they are all
+	merged, more := rules.Merge(of, 3, 10, cmp.Compare[int]) // they are all
 	require.Equal(t, []int{1, 2, 3, 4, 5, 9}, merged)
 	require.False(t, more)
+}
+
+func TestBoundsOfReplays(t *testing.T) {
+	for waited, want := range map[time.Duration]time.Duration{0: 20 * time.Millisecond, time.Second: time.Second, time.Minute: 5 * time.Second} {
+		require.Equal(t, want, rules.ReplayPause(waited))
+	}
+	require.Equal(t, []int{1000, 250, 50}, []int{rules.Ahead(1000, 0), rules.Ahead(1000, 4), rules.Ahead(1000, 100)})
 }
 
 // A step reads no more of a replay than it may look at, gets on, and reads little in vain: the
