@@ -20,6 +20,7 @@ func TestDurable(t *testing.T) {
 	store := newPgx(t, cfg)
 	obj := dedup.Object{Type: "subscriber", ID: "1"}
 	letter := dedup.DeadLetter{Scope: "s", ID: "letter", Type: "t", Body: []byte("b"), Reason: "r", At: time.Now()}
+	again, asked := dedup.Reapply{Scope: "s", ID: "again", At: time.Now()}, int64(0)
 	calls := map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"Mark": func(ctx context.Context, tx pgx.Tx) error {
 			fresh, err := store.Mark(ctx, tx, "s", "mark", time.Now())
@@ -43,6 +44,21 @@ func TestDurable(t *testing.T) {
 		},
 		"SetAside": func(ctx context.Context, tx pgx.Tx) error { return store.SetAside(ctx, tx, letter) },
 		"Discard":  func(ctx context.Context, tx pgx.Tx) error { return store.Discard(ctx, tx, "s", "set_aside_before") },
+		"AskReapply": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := store.AskReapply(ctx, tx, again)
+			return err
+		},
+		"CancelReapply": func(ctx context.Context, tx pgx.Tx) error { return store.CancelReapply(ctx, tx, "s", asked) },
+		"TakeReapply": func(ctx context.Context, tx pgx.Tx) error {
+			due, err := store.TakeReapply(ctx, tx, "s", "again", obj)
+			require.True(t, due)
+			return err
+		},
+		"AdvanceAgain": func(ctx context.Context, tx pgx.Tx) error {
+			current, err := store.AdvanceAgain(ctx, tx, "s", obj, 2)
+			require.True(t, current)
+			return err
+		},
 	}
 	for set, want := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_write": "remote_write", "remote_apply": "remote_apply"} {
 		pool := openPool(t, "synchronous_commit", set)
@@ -50,6 +66,10 @@ func TestDurable(t *testing.T) {
 			before := letter
 			before.ID = "set_aside_before"
 			_, err := store.Advance(t.Context(), tx, "s", obj, 1)
+			require.NoError(t, err)
+			_, err = store.Mark(t.Context(), tx, "s", again.ID, again.At)
+			require.NoError(t, err)
+			asked, err = store.AskReapply(t.Context(), tx, again)
 			require.NoError(t, err)
 			return store.SetAside(t.Context(), tx, before)
 		}))
