@@ -119,6 +119,17 @@ func reapplyCovers[Tx any](e *env[Tx], s dedup.Reapplies[Tx]) {
 			c.r.ID += fmt.Sprintf("-%d", i)
 		}
 		e.marked(id)
+		e.must(func(tx Tx) error { // others were taken before it and after it: their times do not count
+			for n, at := range []time.Time{day.Add(-time.Minute), day.Add(time.Minute)} {
+				if _, err := e.markAt(tx, fmt.Sprintf("%s/%d", e.scope, n+2), id, at); err != nil {
+					return err
+				}
+				if _, err := e.markAt(tx, e.scope, fmt.Sprintf("other-%d", n), at); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		e.cancelAll(s, e.scope) // of the case before
 		e.ask(s, c.r)
 		e.must(func(tx Tx) error {
