@@ -234,17 +234,24 @@ func TestPruneSkipsWhatOthersPrune(t *testing.T) {
 				return err
 			}
 		}
-		return nil
+		_, err := s.AskReapply(ctx, tx, dedup.Reapply{Scope: "test", ID: "1", At: at})
+		return err
 	}))
 	first := begin(t, pool)
 	n, err := s.Prune(ctx, first, at.Add(time.Hour), 3)
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	require.NoError(t, inPgx(pool)(ctx, func(tx pgx.Tx) error {
-		n, err = s.Prune(ctx, tx, at.Add(time.Hour), 3)
+		n, err = s.Prune(ctx, tx, at.Add(time.Hour), 2)
 		return err
 	}))
 	require.Equal(t, 2, n)
+	_, err = s.Prune(ctx, first, at.Add(time.Hour), 3) // no marker is left, so the request goes
+	require.NoError(t, err)
+	require.NoError(t, inPgx(pool)(ctx, func(tx pgx.Tx) error {
+		_, err := s.Prune(ctx, tx, at.Add(time.Hour), 3)
+		return err
+	}))
 }
 
 // The cost of pruning must not grow with the markers that stay.
