@@ -71,3 +71,12 @@ func TestInTxInsideItself(t *testing.T) {
 	})
 	require.Nil(t, sqlite.InTx(nil))
 }
+
+// What was not committed is not called applied.
+func TestInTxFails(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "a.db"), immediate)
+	inTx := sqlite.InTx(db)
+	require.ErrorIs(t, inTx(t.Context(), func(tx *sql.Tx) error { return tx.Rollback() }), sql.ErrTxDone)
+	require.NoError(t, db.Close())
+	require.ErrorContains(t, inTx(t.Context(), func(*sql.Tx) error { return nil }), "closed")
+}
