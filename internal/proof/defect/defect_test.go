@@ -27,7 +27,10 @@ func TestDefectsAreUpToDate(t *testing.T) {
 		require.False(t, names[d.Name], "two are called %q", d.Name)
 		names[d.Name] = true
 		changed, err := d.Apply(root)
-		require.NoError(t, err)
+		if err != nil {
+			t.Error(err) // and all others that a change has outdated
+			continue
+		}
 		_, err = parser.ParseFile(token.NewFileSet(), d.File, changed, 0)
 		require.NoError(t, err, d.Name)
 		require.NotEmpty(t, d.Tests, d.Name)

@@ -159,7 +159,7 @@ var ofWire = []Defect{
 	{
 		Name: "an address may have a zone",
 		File: "internal/guard/url.go", Tests: []string{"./internal/guard"},
-		Old: `case a.Zone() != "":`, New: `case a.Zone() == "none":`,
+		Old: `if a.Zone() != "" {`, New: `if a.Zone() == "none" {`,
 	},
 	{
 		Name: "a run that ends cuts its step off in the commit",
