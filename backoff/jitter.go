@@ -88,7 +88,7 @@ func clampChance(c float64) float64 {
 }
 
 func (j Jitter) validate() error {
-	if !(j.fraction >= 0 && j.fraction <= 1) { // of the other kinds it is 0
+	if !(j.fraction >= 0 && j.fraction <= 1) { // the other kinds have 0
 		return fmt.Errorf("backoff: the fraction of the proportional jitter is %v: it must be from 0 to 1", j.fraction)
 	}
 	return nil

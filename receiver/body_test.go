@@ -182,7 +182,8 @@ func TestBodyConsumed(t *testing.T) {
 	require.Zero(t, b.rows(t))
 }
 
-// A body that a middleware has read in part, or replaced, is told from a wrong secret.
+// The log does not take a body that a middleware has read in part, or replaced, for a wrong
+// secret.
 func TestBodyChangedOnTheWay(t *testing.T) {
 	b := onMemory()
 	for name, change := range map[string]func(io.ReadCloser) io.Reader{

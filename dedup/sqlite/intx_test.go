@@ -72,7 +72,8 @@ func TestInTxInsideItself(t *testing.T) {
 	require.Nil(t, sqlite.InTx(nil))
 }
 
-// What was not committed is not called applied.
+// InTx returns the errors of its begin and of its commit: otherwise an event would count as
+// applied that was not committed.
 func TestInTxFails(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "a.db"), immediate)
 	inTx := sqlite.InTx(db)

@@ -37,7 +37,8 @@ func (s *server) newConsole() (http.Handler, error) {
 	return http.NewCrossOriginProtection().Handler(s.formed(mux)), nil
 }
 
-// besides sends what is the console's there, whoever asks for no page to it, and all else on.
+// besides gives the console its own paths, leads from the root to it, and leaves all other
+// requests to the API.
 func besides(pages, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -83,7 +83,7 @@ func TestConsoleIsTheOperators(t *testing.T) {
 			require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 		}
 
-		// Who opens the server is led here, whatever it says it accepts: a person with curl, too.
+		// The root leads everybody here, whatever the request accepts: a person with curl, too.
 		for _, accepted := range []string{"text/html,*/*;q=0.8", "*/*"} {
 			res, page = v.ask(http.MethodGet, "/", nil, "Accept", accepted)
 			require.Equal(t, "/console/", res.Request.URL.Path)

@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// eventReport is what became of an event: its deliveries, and why there are no others.
+// eventReport has the deliveries of an event, and the reasons why there are no others.
 type eventReport struct {
 	Event      eventInfo `json:"event"`
 	Deliveries []record  `json:"deliveries"`

@@ -15,8 +15,9 @@ const (
 	// no more of what is sent after it, and that looks the same, so this is not shorter.
 	silence = 20 * time.Second
 
-	// The system asks the other side of a quiet connection this often whether it is there. After
-	// so many probes without an answer the connection ends. On Linux, silence decides instead.
+	// The system asks the other side of a quiet connection this often whether it is there. The
+	// connection ends after this many questions without an answer. On Linux the time of
+	// silence counts, and not their number.
 	probeEvery = 5 * time.Second
 	probes     = 3
 )

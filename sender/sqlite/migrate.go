@@ -24,8 +24,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err := migrate.SQLite(ctx, s.db, migrationSet, Migrations()); err != nil {
 		return err
 	}
-	// A transaction of another *sql.DB is told by the prepared statements. Without them it
-	// would be taken until the store has written by itself, and refused from then on.
+	// PublishTx finds out by prepared statements whether a transaction is of another *sql.DB.
+	// Without them it would take such a one until the store has written by itself.
 	_, err := s.prepare(ctx)
 	return fail("preparing statements", err)
 }
