@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
@@ -36,9 +37,18 @@ type expansion struct {
 	p dispatch.ExpandParams
 	x dispatch.Expanded
 
+	plan  *fanout.Plan
 	seen  int64       // the last event that was looked at
-	all   []*newEvent // the events up to seen that are not expanded
-	asked int         // of how many of them filters were asked about the body
+	all   []*newEvent // the events up to seen that are not expanded, in the order of the plan
+	left  []*newEvent // the events behind them that were read
+	waits bool        // the first of those must wait for the next step
+	asked int         // of how many of all filters were asked about the body
+
+	candidate fanout.Candidate // one for all events, as there are many
+	adding    int64            // the event that it stands for
+
+	early sync.WaitGroup // those who ask filters while events are still read
+	asks  []askedOf      // what the next of them will be given
 
 	made    []any         // rows of newPending
 	touched map[int64]int // how many each subscription gets
@@ -75,6 +85,8 @@ type newEvent struct {
 	size         int64          // of its body; 0: it was redacted
 	body         []byte         // if it was read
 	content      *rules.Content // the same for filters, if some were asked
+	decided      bool           // filters are asked early
+	wanted       uint64         // then a bit for each of found tells whether its filter matches
 	about        int64
 	after        int64 // the last subscription that has its delivery
 
@@ -90,32 +102,35 @@ func (e *expansion) run() error {
 	if err := e.row(selectExpanded).Scan(&whole, &e.seen); err != nil {
 		return err
 	}
-	var events []*newEvent
-	var err error
+	e.plan, e.candidate.Object = fanout.New(e.p), e.object
+	e.batch.store.filtered = e.batch.store.filtered[:0]
+	defer e.early.Wait()
 	if whole < e.seen {
-		if events, err = e.read(nil, true, selectUnexpanded); err != nil {
+		if err := e.read(true, selectUnexpanded); err != nil {
 			return err
 		}
 	}
-	if len(events) < fanout.Waiting+fanout.Begun {
+	if len(e.all)+len(e.left) < fanout.Waiting+fanout.Begun {
 		query := selectNewEvents
 		if e.batch.store.filtersAsk {
 			query = selectNewBodies
 		}
-		events, err = e.read(events, false, query, e.seen, e.p.Events+1)
+		if err := e.read(false, query, e.seen, e.p.Events+1); err != nil {
+			return err
+		}
 	}
-	if err != nil || len(events) == 0 {
-		return err
+	if len(e.all)+len(e.left) == 0 {
+		return nil
 	}
-	if err := e.decide(events); err != nil {
+	if err := e.decide(); err != nil {
 		return err
 	}
 	e.batch.store.filtersAsk = 2*e.asked > len(e.all)
 	return e.store()
 }
 
-// read appends events that are not expanded.
-func (e *expansion) read(events []*newEvent, stored bool, query string, args ...any) ([]*newEvent, error) {
+// read adds events that are not expanded to the plan, as they are read.
+func (e *expansion) read(stored bool, query string, args ...any) error {
 	var ev newEvent
 	var eventType, body sql.RawBytes
 	columns := []any{numberOf(&ev.seq), &eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&ev.size), numberOf(&ev.about)}
@@ -127,74 +142,84 @@ func (e *expansion) read(events []*newEvent, stored bool, query string, args ...
 		columns = append(columns, &body)
 	}
 	ev.stored = stored
-	err := e.each(func(rows *sql.Rows) (bool, error) {
-		err := rows.Scan(columns...)
-		if n := len(events); n > 0 && events[n-1].eventType == string(eventType) {
-			ev.eventType = events[n-1].eventType
-		} else {
+	return e.each(func(rows *sql.Rows) (bool, error) {
+		if err := rows.Scan(columns...); err != nil {
+			return false, err
+		}
+		if string(eventType) != ev.eventType {
 			ev.eventType = string(eventType)
 		}
+		ev.body = e.copied(body)
 		if len(block) == cap(block) {
 			block = make([]newEvent, 0, min(2*cap(block)+8, 64))
 		}
-		if len(body) > 0 {
-			ev.body = e.batch.read.copyOf(body)
-		} else {
-			ev.body = nil
-		}
 		block = append(block, ev)
-		events = append(events, &block[len(block)-1])
-		return true, err
+		return e.add(&block[len(block)-1])
 	}, query, args...)
-	return events, err
 }
 
-// decide plans how many deliveries of each event are made, and makes them.
-func (e *expansion) decide(events []*newEvent) error {
-	plan := fanout.New(e.p)
-	var seq int64
-	c := fanout.Candidate{Object: func() (o sender.Object, err error) {
-		err = e.row(selectObject, seq).Scan(&o.Type, &o.ID)
-		return o, err
-	}}
-	for i, ev := range events {
-		if err := e.match(ev, plan.Look()); err != nil {
-			return err
-		}
-		wait, err := e.mustWait(ev)
-		if err != nil {
-			return err
-		}
-		if wait {
-			if err := e.leave(events[i:], plan.Look()); err != nil {
-				return err
-			}
-			break
-		}
-		seq, c.Count, c.All = ev.seq, len(ev.found), ev.upTo == math.MaxInt64
-		full, err := plan.Add(&c)
-		if err != nil {
-			return err
-		}
-		if full {
-			break
-		}
-		e.all = append(e.all, ev)
-		e.seen = max(e.seen, ev.seq)
+// add adds an event to the plan, or to those that are left. It tells whether more events
+// are to be read.
+func (e *expansion) add(ev *newEvent) (more bool, err error) {
+	if len(e.left) > 0 {
+		e.left = append(e.left, ev)
+		return e.waits || ev.stored, nil
 	}
-	plan.Share()
-	e.x.More = plan.More || len(e.all) < len(events)
+	if err := e.match(ev, e.plan.Look()); err != nil {
+		return false, err
+	}
+	wait, err := e.mustWait(ev)
+	if err != nil {
+		return false, err
+	}
+	if wait {
+		e.waits, e.left = true, append(e.left, ev)
+		return true, nil
+	}
+	e.candidate.Count, e.candidate.All, e.adding = len(ev.found), ev.upTo == math.MaxInt64, ev.seq
+	full, err := e.plan.Add(&e.candidate)
+	if err != nil {
+		return false, err
+	}
+	if full {
+		e.left = append(e.left, ev)
+		return ev.stored, nil // store must know all that are
+	}
+	e.all = append(e.all, ev)
+	e.seen = max(e.seen, ev.seq)
+	if e.plan.Large(&e.candidate) {
+		return true, nil
+	}
+	return true, e.askEarly(ev)
+}
+
+func (e *expansion) object() (o sender.Object, err error) {
+	err = e.row(selectObject, e.adding).Scan(&o.Type, &o.ID)
+	return o, err
+}
+
+// decide makes the deliveries of the plan.
+func (e *expansion) decide() error {
+	if e.waits {
+		if err := e.leave(); err != nil {
+			return err
+		}
+	}
+	e.plan.Share()
+	e.x.More = e.plan.More || len(e.left) > 0
 	e.made = make([]any, 0, len(e.all)*newPending.columns)
-	if err := e.readBodies(plan.Makes); err != nil {
+	if err := e.readBodies(e.plan.Makes); err != nil {
 		return err
 	}
-	for _, m := range plan.Makes {
+	e.answer(e.asks)
+	e.early.Wait()
+	for _, m := range e.plan.Makes {
 		if err := e.expandOne(e.all[m.At], m.Most); err != nil {
 			return err
 		}
 	}
 	// Events that were not looked at stay unexpanded.
-	for _, ev := range events[len(e.all):] {
+	for _, ev := range e.left {
 		if ev.stored {
 			e.all = append(e.all, ev)
 		}
@@ -216,7 +241,7 @@ func (e *expansion) match(ev *newEvent, limit int) (err error) {
 func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 	ev.moved = true
 	asked := false
-	for _, a := range ev.found[:most] {
+	for i, a := range ev.found[:most] {
 		gets := a.since < ev.seq && ev.seq <= a.until
 		if gets && a.subscription == ev.about && ev.subscription == 0 {
 			if gets, err = e.asksByName(ev); err != nil {
@@ -225,7 +250,9 @@ func (e *expansion) expandOne(ev *newEvent, most int) (err error) {
 		}
 		if gets && a.filtered {
 			asked = true
-			if gets, err = e.wants(ev, a.subscription); err != nil {
+			if ev.decided {
+				gets = ev.wanted&(1<<i) != 0
+			} else if gets, err = e.wants(ev, a.subscription); err != nil {
 				return err
 			}
 		}

@@ -14,15 +14,18 @@ import (
 // Filters are asked about bodies. A small body is read while others wait for the write
 // lock, as in a claim. It is read with its event if filters asked for most of them lately,
 // else with all that an expansion needs: a statement for each costs several times what a
-// filter does. Large bodies are read before a step takes the lock. An expansion that
-// comes to an event with a large body, and to subscriptions with filters, stops there, and
-// leaves it with those behind it to the next step. It also stops at a subscription with a
-// filter that gets an older payload version, which is made before a step takes the lock,
-// too.
+// filter does. In the first case its filters are asked while further events are read.
+// Large bodies are read before a step takes the lock. An expansion that comes to an event
+// with a large body, and to subscriptions with filters, stops there, and leaves it with
+// those behind it to the next step. It also stops at a subscription with a filter that
+// gets an older payload version, which is made before a step takes the lock, too.
 
 const (
 	smallBody  = 2048    // bytes; see dueColumns and selectNewBodies
 	aheadBytes = 4 << 20 // of the bodies that are read for one step, if they are several
+
+	askedAtOnce = 32 // filters, by one goroutine: to start one for each would cost more than these
+	askedEarly  = 64 // subscriptions that an event matches: newEvent.wanted has as many bits
 )
 
 const selectEventBody = `SELECT body FROM surehook_events WHERE seq = ?1`
@@ -106,15 +109,15 @@ func (e *expansion) mustWait(ev *newEvent) (bool, error) {
 	return false, nil
 }
 
-// leave notes for the next step which events, from one that must wait on, it has to decide:
-// about as many as it can expand.
-func (e *expansion) leave(events []*newEvent, limit int) error {
+// leave notes for the next step which of the events that are left it has to decide: about as
+// many as it can expand. The first of them must wait.
+func (e *expansion) leave() error {
 	e.undecided = &undecided{types: map[int64]string{}, asked: map[dispatch.DeliveryKey]rules.Asked{}}
 	var size int64
 	asked := 0
-	for i, ev := range events {
+	for i, ev := range e.left {
 		if i > 0 {
-			if err := e.match(ev, limit); err != nil {
+			if err := e.match(ev, e.plan.Look()); err != nil {
 				return err
 			}
 		}
@@ -146,6 +149,55 @@ func (e *expansion) leave(events []*newEvent, limit int) error {
 	return nil
 }
 
+// askedOf is what one of the subscriptions that an event matches asks of its content.
+type askedOf struct {
+	ev    *newEvent
+	at    int // in ev.found
+	asked rules.Asked
+}
+
+// askEarly has the filters asked about a small event whose body came with it, while the
+// next events are read: others wait for the write lock, and a filter takes the processor
+// for longer than all else that an event needs.
+func (e *expansion) askEarly(ev *newEvent) error {
+	if ev.body == nil || e.ahead[ev.seq] != nil || len(ev.found) > askedEarly {
+		return nil
+	}
+	for i, a := range ev.found {
+		if !a.filtered {
+			continue
+		}
+		sub, err := e.registry.subscription(e.work, a.subscription)
+		if err != nil {
+			return err
+		}
+		e.asks = append(e.asks, askedOf{ev, i, sub.asked})
+	}
+	ev.decided = true
+	if len(e.asks) >= askedAtOnce {
+		asks := e.asks
+		e.asks = make([]askedOf, 0, len(asks))
+		e.early.Go(func() { e.answer(asks) })
+	}
+	return nil
+}
+
+// answer asks filters. The questions about one event stand together, and no other goroutine
+// has any of them.
+func (e *expansion) answer(asks []askedOf) {
+	var content rules.Content
+	var ev *newEvent
+	for _, a := range asks {
+		if a.ev != ev {
+			ev = a.ev
+			content = rules.Content{Type: ev.eventType, Body: ev.body, Convert: e.p.Convert}
+		}
+		if content.Wants(a.asked, false) {
+			ev.wanted |= 1 << a.at
+		}
+	}
+}
+
 // wants tells whether the filter of a subscription matches an event. A decision from before
 // the transaction counts if the filter is still the same. The body never changes, unless it is
 // redacted, and then nothing is expanded.
@@ -171,7 +223,7 @@ func (e *expansion) readBodies(makes []fanout.Make) error {
 	needed := map[int64]*newEvent{}
 	for _, m := range makes {
 		ev := e.all[m.At]
-		if ev.body == nil && ev.content == nil && e.ahead[ev.seq] == nil && slices.ContainsFunc(ev.found[:m.Most], func(a match) bool { return a.filtered }) {
+		if ev.body == nil && ev.content == nil && !ev.decided && e.ahead[ev.seq] == nil && slices.ContainsFunc(ev.found[:m.Most], func(a match) bool { return a.filtered }) {
 			needed[ev.seq] = ev
 		}
 	}
@@ -183,10 +235,21 @@ func (e *expansion) readBodies(makes []fanout.Make) error {
 		var body sql.RawBytes
 		err := rows.Scan(numberOf(&seq), &body)
 		if err == nil {
-			needed[seq].body = e.batch.read.copyOf(body)
+			needed[seq].body = e.copied(body)
 		}
 		return true, err
 	}, selectBodies, list(slices.Sorted(maps.Keys(needed))))
+}
+
+// copied copies a body for this expansion, into memory that the next one uses again: new
+// memory for each body would cost more than the filters.
+func (e *expansion) copied(body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
+	all := append(e.batch.store.filtered, body...)
+	e.batch.store.filtered = all
+	return all[len(all)-len(body):]
 }
 
 // readContent reads what filters are asked about, unless it is there.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,27 +68,41 @@ func TestLargeBodiesAreReadBefore(t *testing.T) {
 }
 
 // Once filters were asked about most bodies, the next ones come with their events, each with its
-// own; a large body does not.
+// own, and filters are asked while others are read; a large body does not. So it is for an event
+// with more matches than are asked about early.
 func TestBodiesThatComeWithTheirEvents(t *testing.T) {
-	ctx := t.Context()
-	s := newStore(t, open(t, filepath.Join(t.TempDir(), "filter.db"), ""), time.Now)
-	subscribers := register(t, s, 1)
-	sub := sender.Subscription{ID: "wsub_filtered", Subscriber: subscribers[0], URL: "https://example.com/", EventTypes: []string{"*"}, Filter: filter.Read(`{"data":"yes"}`)}
-	require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error { return s.CreateSubscriptionTx(ctx, tx, sub) }))
-	for range 2 {
-		var drafts []sender.Draft
-		for i := range 30 {
-			d := draft(subscribers[0], 10)
-			d.BodyTail = []byte(`,"data":"` + []string{"yes", "no", strings.Repeat("no", 2000)}[i%3] + `"}`)
-			drafts = append(drafts, d)
-		}
-		require.NoError(t, publishInTx(ctx, s, drafts...))
-		var all dispatch.Expanded
-		for more := true; more; {
-			x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
-			require.NoError(t, err)
-			all.Events, all.Deliveries, more = all.Events+x.Events, all.Deliveries+x.Deliveries, x.More
-		}
-		require.Equal(t, dispatch.Expanded{Events: 30, Deliveries: 30 + 10}, all)
+	for _, filtered := range []int{2, 66} {
+		t.Run(strconv.Itoa(filtered), func(t *testing.T) {
+			ctx := t.Context()
+			db := open(t, filepath.Join(t.TempDir(), "filter.db"), "")
+			s := newStore(t, db, time.Now)
+			subscribers := register(t, s, 1)
+			for i := range filtered {
+				sub := sender.Subscription{ID: fmt.Sprintf("wsub_filtered_%d", i), Subscriber: subscribers[0], URL: "https://example.com/", EventTypes: []string{"*"}}
+				sub.Filter = filter.Read([]string{`{"data":"yes"}`, `{"not":{"data":"yes"}}`}[i%2])
+				require.NoError(t, s.InTx(ctx, func(tx *sql.Tx) error { return s.CreateSubscriptionTx(ctx, tx, sub) }))
+			}
+			for range 2 {
+				var drafts []sender.Draft
+				for i := range 90 {
+					d := draft(subscribers[0], 10)
+					d.BodyTail = []byte(`,"data":"` + []string{"yes", "no", "no", strings.Repeat("no", 2000)}[i%3+i/80] + `"}`)
+					drafts = append(drafts, d)
+				}
+				require.NoError(t, publishInTx(ctx, s, drafts...))
+				var all dispatch.Expanded
+				for more := true; more; {
+					x, _, err := s.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 10_000}, dispatch.Batch{})
+					require.NoError(t, err)
+					all.Events, all.Deliveries, more = all.Events+x.Events, all.Deliveries+x.Deliveries, x.More
+				}
+				require.Equal(t, dispatch.Expanded{Events: 90, Deliveries: 90 + 90*filtered/2}, all)
+			}
+			for i := range filtered {
+				var n int
+				require.NoError(t, db.QueryRowContext(ctx, `SELECT count(*) FROM surehook_pending p JOIN surehook_subscriptions s ON s.no = p.subscription WHERE s.id = ?`, fmt.Sprintf("wsub_filtered_%d", i)).Scan(&n))
+				require.Equal(t, []int{2 * 27, 2 * 63}[i%2], n, i)
+			}
+		})
 	}
 }

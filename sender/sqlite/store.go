@@ -60,6 +60,7 @@ type Store struct {
 	// These belong to whoever has the turn to write and holds the write lock.
 	registryCache registryCache
 	filtersAsk    bool          // about most bodies, as the last expansion found: then these are read with their events
+	filtered      []byte        // the bodies that an expansion asks filters about
 	merged        hourly.Merged // the hours whose rollups are
 	deadLooked    deadLooked
 	rollup        *history.Rollup // of the last minute in which something happened

@@ -28,6 +28,11 @@ var ofFilters = []Defect{
 		Old: "if err != nil || ev.content.Older(sub.asked.Pinned) {", New: "if err != nil || ev.content.Older(sub.asked.Pinned) && ev.size > smallBody {",
 	},
 	{
+		Name: "the answers of filters that are asked early are taken by other subscriptions, on SQLite",
+		File: "sender/sqlite/filter.go", Tests: []string{"./sender/sqlite"}, Run: "^TestBodiesThatComeWithTheirEvents$",
+		Old: "ev.wanted |= 1 << a.at", New: "ev.wanted |= 2 >> a.at",
+	},
+	{
 		Name: "under the expander's lock older versions are made of all events, on PostgreSQL",
 		File: "sender/postgres/expand.go", Tests: []string{"./sender/postgres"}, Run: "^TestConversionsOfAStepAreBounded$",
 		Old: "if converted > convertedNow {", New: "if converted < 0 {",
