@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -189,14 +190,26 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// A body that is larger than all that a dispatcher may hold goes alone.
-func TestBodyLargerThanTheBound(t *testing.T) {
-	b := bedtest.New(t)
-	b.Subscribe("sub_a", "http://endpoint/")
-	for range 5 {
-		b.Publish("sub_a")
+// Whatever a bound is, everything is delivered. A body that is larger than all that a
+// dispatcher may hold goes alone.
+func TestBounds(t *testing.T) {
+	for name, c := range map[string]dispatch.Config{
+		"a body is larger than all of them": {BodyBytes: 1},
+		"bodies are not bounded":            {BodyBytes: math.MaxInt64},
+		"the fewest slots":                  {Slots: 4, PerSubscription: 1},
+		"the most slots":                    {Slots: 1_000_000, PerSubscription: math.MaxInt},
+		"the longest times":                 {Lease: math.MaxInt64, DrainTimeout: math.MaxInt64, MaxIdle: math.MaxInt64, Policy: dispatch.Policy{FastAnswer: math.MaxInt64, DisableAfter: math.MaxInt64}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint/")
+			for range 5 {
+				b.Publish("sub_a")
+			}
+			c.UnguardedTransport = sendertest.NewRoundTripper()
+			stats, err := b.Dispatcher(c).RunOnce(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 5, stats.Delivered)
+		})
 	}
-	stats, err := b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), BodyBytes: 1}).RunOnce(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 5, stats.Delivered)
 }

@@ -20,7 +20,12 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-const defaultMaxDelay = 12 * time.Millisecond
+const (
+	defaultMaxDelay = 12 * time.Millisecond
+
+	leastSlots = 4
+	mostSlots  = 1_000_000 // no machine has as many connections, and the sums of what is held must not overflow
+)
 
 // Config adjusts a Dispatcher. A nil config and zero fields mean the
 // defaults.
@@ -34,8 +39,8 @@ type Config struct {
 	// than 30 is refused.
 	Timeout time.Duration
 
-	// Slots is how many attempts may be on the wire at a time. The default is
-	// 256. An eighth of them is for new subscriptions, and another eighth is for slow and
+	// Slots is how many attempts may be on the wire at a time, from 4 to 1,000,000. The default
+	// is 256. An eighth of them is for new subscriptions, and another eighth is for slow and
 	// failing ones. Of each part, and of the rest, one subscriber gets at most half. An
 	// attempt that takes longer than Policy.FastAnswer leaves its slot to others. So up to
 	// twice as many attempts can be on the wire, of which one subscriber gets at most half
@@ -294,7 +299,7 @@ func (c Config) problems() []error {
 		}
 	}
 	bad(c.Timeout < 0 || c.Timeout > sender.MaxTimeout, "Timeout is %v: it must be positive and at most %v", c.Timeout, sender.MaxTimeout)
-	bad(c.Slots < 4, "Slots is %d: it must be at least 4", c.Slots)
+	bad(c.Slots < leastSlots || c.Slots > mostSlots, "Slots is %d: it must be from %d to %d", c.Slots, leastSlots, mostSlots)
 	bad(c.PerSubscription < 1, "PerSubscription is %d: it must be at least 1", c.PerSubscription)
 	bad(c.BodyBytes < 0, "BodyBytes is %d: it must be positive", c.BodyBytes)
 	bad(c.MaxBodyBytes < 0, "MaxBodyBytes is %d: it must be positive", c.MaxBodyBytes)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math"
 	"math/bits"
 	"net/http"
 	"net/http/httptest"
@@ -455,4 +456,6 @@ func TestNewRefuses(t *testing.T) {
 	for _, part := range []string{`Config.UserAgent is "acme\n"`, "needs a store", "nothing is ever sent unsigned", "Timeout is 1m0s", "Slots is 1", "PerSubscription is -1", "Lease is 1s", "MaxIdle is 1µs", "DrainTimeout is -1ns", "FastAnswer is -1ns", "orizon", "PolicyBounds.MinDelay is 1ns", "at least the horizon of the retries, 696h0m0s", "dispatch: Config.Network"} {
 		require.ErrorContains(t, err, part, "all problems at once")
 	}
+	_, err = dispatch.New(nil, nil, &dispatch.Config{Slots: math.MaxInt})
+	require.ErrorContains(t, err, "it must be from 4 to 1000000")
 }

@@ -318,13 +318,17 @@ func (p *pump) takeDone(now time.Time) (done []*attempt, more bool) {
 }
 
 // limitClaim bounds a claim as a whole, and returns how many deliveries it may claim. The
-// proven lane has by far the most places, and takes the slots that the other lanes leave.
+// proven lane has by far the most places, and takes what the other lanes leave. These get at
+// most a quarter each: if a dispatcher has many slots, their places alone are more than a
+// claim may take, and the lanes behind them would never get anything.
 func limitClaim(p *ClaimParams, most int) (slots int) {
-	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation, sender.LaneProven} {
-		p.Lanes[l].Slots = min(p.Lanes[l].Slots, most-slots)
+	for _, l := range [...]sender.Lane{sender.LaneNew, sender.LaneProbation} {
+		p.Lanes[l].Slots = min(p.Lanes[l].Slots, most/4)
 		slots += p.Lanes[l].Slots
 	}
-	return slots
+	proven := &p.Lanes[sender.LaneProven]
+	proven.Slots = min(proven.Slots, most-slots)
+	return slots + proven.Slots
 }
 
 // paceUnproven spreads the claims of the lanes that are not proven over several steps.

@@ -9,18 +9,28 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-// A claim is bounded as a whole, and the lanes that have few places come first.
+// A claim is bounded as a whole. However many places the lanes have, none takes all of it.
 func TestLimitClaim(t *testing.T) {
-	for most, want := range map[int][sender.Lanes]int{
-		0:   {},
-		15:  {sender.LaneNew: 10, sender.LaneProbation: 5},
-		50:  {sender.LaneNew: 10, sender.LaneProbation: 20, sender.LaneProven: 20},
-		500: {sender.LaneNew: 10, sender.LaneProbation: 20, sender.LaneProven: 100},
+	for _, c := range []struct {
+		most     int
+		of, want [sender.Lanes]int
+	}{
+		{0, [sender.Lanes]int{10, 100, 20}, [sender.Lanes]int{}},
+		{16, [sender.Lanes]int{10, 100, 20}, [sender.Lanes]int{4, 8, 4}},
+		{60, [sender.Lanes]int{10, 100, 20}, [sender.Lanes]int{10, 35, 15}},
+		{500, [sender.Lanes]int{10, 100, 20}, [sender.Lanes]int{10, 100, 20}},
+		{256, [sender.Lanes]int{1000, 100_000, 1000}, [sender.Lanes]int{64, 128, 64}},
+		{256, [sender.Lanes]int{1000, 0, 1000}, [sender.Lanes]int{64, 0, 64}},
 	} {
-		p := ClaimParams{Lanes: [sender.Lanes]LaneParams{sender.LaneNew: {Slots: 10}, sender.LaneProbation: {Slots: 20}, sender.LaneProven: {Slots: 100}}}
-		require.Equal(t, min(most, 130), limitClaim(&p, most))
+		var p ClaimParams
+		all := 0
 		for l := range p.Lanes {
-			require.Equal(t, want[l], p.Lanes[l].Slots, "lane %d of %d", l, most)
+			p.Lanes[l].Slots = c.of[l]
+			all += c.want[l]
+		}
+		require.Equal(t, all, limitClaim(&p, c.most))
+		for l := range p.Lanes {
+			require.Equal(t, c.want[l], p.Lanes[l].Slots, "lane %d of %d", l, c.most)
 		}
 	}
 }

@@ -427,7 +427,8 @@ func (s *slots) boundBytes(p *ClaimParams) {
 	if s.cfg.bodyBytes <= 0 {
 		return
 	}
-	p.Bytes = (s.cfg.bodyBytes - s.body.bytes + 1) / 2
+	room := s.cfg.bodyBytes - s.body.bytes
+	p.Bytes = room - room/2
 	for l := range p.Lanes {
 		if p.Bytes <= 0 || sender.Lane(l) != sender.LaneProven && s.lane[l].bytes > s.cfg.bodyBytes/2 {
 			p.Lanes[l].Slots = 0

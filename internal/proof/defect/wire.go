@@ -162,6 +162,11 @@ var ofWire = []Defect{
 		Old: `if a.Zone() != "" {`, New: `if a.Zone() == "none" {`,
 	},
 	{
+		Name: "the lanes that are not proven take the whole of a claim",
+		File: "sender/dispatch/pump.go", Tests: []string{"./sender/dispatch"}, Run: "TestBounds",
+		Old: "min(p.Lanes[l].Slots, most/4)", New: "min(p.Lanes[l].Slots, most-slots)",
+	},
+	{
 		Name: "a run that ends cuts its step off in the commit",
 		File: "sender/dispatch/pump.go", Tests: []string{"./sender/dispatch"}, Run: "TestStop",
 		Old: "working, cancel := context.WithCancel(context.WithoutCancel(ctx))", New: "working, cancel := context.WithCancel(ctx)",
