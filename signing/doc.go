@@ -59,7 +59,7 @@
 //     and one MAC is computed per secret, however many signatures a request holds
 //     (two for Twilio).
 //   - There is no usable verifier without a key. [ParseSecret] takes none shorter than
-//     24 bytes, and [ParseTextSecret], for what others have issued, none under 16.
+//     24 bytes, and [ParseTextSecret], for what others have issued, none under 15.
 //   - A Secret redacts itself in every printer and encoder, and no error of this
 //     package holds a secret, a MAC, or the value of a header.
 //   - Verifying allocates nothing, except for Ed25519 in [StandardWebhooks], for ECDSA, and

@@ -24,11 +24,12 @@ const (
 )
 
 // Limits in bytes. Standard Webhooks asks for 24 to 64 bytes in an HMAC secret. Other
-// senders choose theirs: 16 bytes are the least that nobody can search through. Every
-// sender with a scheme here issues longer ones.
+// senders choose theirs. The shortest text that one of them issues is Dropbox's, of 15
+// letters and digits, which nobody can search through.
 const (
 	minSecret     = 24
-	minTextSecret = 16
+	minTextSecret = 15
+	minDecoded    = 16
 	maxSecret     = 64
 	maxSecretText = 1024
 )
@@ -201,10 +202,10 @@ func newHMACSecret(text string, decoded []byte, prefixed bool) Secret {
 	if decoded != nil {
 		m.decoded = newHMACKey(decoded)
 	}
-	if raw, err := hex.DecodeString(text); err == nil && len(raw) >= minTextSecret && !allEqual(raw) {
+	if raw, err := hex.DecodeString(text); err == nil && len(raw) >= minDecoded && !allEqual(raw) {
 		m.hex = newHMACKey(raw)
 	}
-	if raw, err := strictRawURL.DecodeString(strings.TrimRight(text, "=")); err == nil && len(raw) >= minTextSecret && !allEqual(raw) && len(text)%4 != 1 {
+	if raw, err := strictRawURL.DecodeString(strings.TrimRight(text, "=")); err == nil && len(raw) >= minDecoded && !allEqual(raw) && len(text)%4 != 1 {
 		m.base64URL = newHMACKey(raw)
 	}
 	return Secret{m}

@@ -11,7 +11,7 @@ import (
 )
 
 // ParseTextSecret takes an HMAC secret that another sender has issued. The bytes of the
-// text are the key in every case: Stripe's whsec_ is no base64. It has 16 to 1024 bytes.
+// text are the key in every case: Stripe's whsec_ is no base64. It has 15 to 1024 bytes.
 // Spaces inside are accepted, because some senders let one choose the text. Spaces around
 // it are refused, because they come along when a secret is copied. The errors match
 // [ErrSecret] and hold nothing of the text.

@@ -52,12 +52,12 @@ func described() []Vendor {
 			Docs: "https://docs.attio.com/rest-api/guides/webhooks", Success: "2xx",
 		},
 		{
-			Name: "authorize-net", Title: "Authorize.net", Key: HexDigits,
-			Description: facts(with(bodyOnly("authorize-net", "X-Anet-Signature", "sha512=", signing.HexAnyCase), func(d *signing.Description) {
-				d.Algorithm, d.Key = signing.HMACSHA512, signing.HexKey
-			}), "notificationId", "eventType", "eventDate"),
+			Name: "authorize-net", Title: "Authorize.net",
+			Description: facts(with(bodyOnly("authorize-net", "X-Anet-Signature", "sha512=", signing.HexAnyCase), func(d *signing.Description) { d.Algorithm = signing.HMACSHA512 }), "notificationId", "eventType", "eventDate"),
 			DataField: "payload", ObjectType: "payload.entityName", ObjectID: "payload.id",
 			Retries: "10 times over 48 h", Success: "200", Docs: "https://developer.authorize.net/api/reference/features/webhooks.html",
+			Evidence: Published, Read: compared, Source: "a webhook and its key that a receiver has published in Authorize.net's forum",
+			Note: "The key is the text of the Signature Key, and not what its hex digits stand for, as in Authorize.net's other hashes.",
 		},
 		{
 			Name: "bitbucket", Title: "Bitbucket", Description: with(bodyOnly("bitbucket", "X-Hub-Signature", "sha256=", signing.Hex), func(d *signing.Description) {
