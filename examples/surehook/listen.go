@@ -55,7 +55,7 @@ func listen(ctx context.Context, t *terminal, o *listenOptions) error {
 	switch {
 	case o.to == "":
 		return errors.New("where to? Give -to http://127.0.0.1:PORT/PATH")
-	case err == nil && !o.anyHost && !local(u.Hostname()):
+	case err == nil && u.Host != "" && !o.anyHost && !local(u.Hostname()): // newPoster refuses what has no host
 		return fmt.Errorf("-to %s is not this machine: the events would leave it (-any-host allows that)", u.Redacted())
 	case o.from == "":
 		return errors.New("-from is empty: it must be now, beginning or a cursor that listen has printed")

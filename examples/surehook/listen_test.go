@@ -225,6 +225,7 @@ func TestListenRefuses(t *testing.T) {
 		{2, "where to?", nil},
 		{2, "is not this machine", []string{"-to", "http://example.com/"}},
 		{2, "-to must be like", []string{"-to", "localhost:3000", "-any-host"}},
+		{2, "-to must be like", []string{"-to", "localhost:3000"}},
 		{2, "-from is empty", []string{"-to", "http://localhost/", "-from", ""}},
 		{2, "-attempts is -1", []string{"-to", "http://localhost/", "-attempts", "-1"}},
 		{2, "-timeout is 0s", []string{"-to", "http://localhost/", "-timeout", "0s"}},

@@ -115,13 +115,14 @@ func (t *terminal) confirm(ctx context.Context, question, notDone string) error 
 	return no("%s", notDone)
 }
 
-// textFile reads a file with a secret in it, without the end of its line.
+// textFile reads a file with a secret in it, without the end of its line, and without the byte
+// order mark that programs on Windows put in front.
 func textFile(flagName, file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("-%s: %w", flagName, err)
 	}
-	text := strings.TrimSpace(string(b))
+	text := strings.TrimSpace(strings.TrimPrefix(string(b), "\ufeff"))
 	if text == "" {
 		return "", fmt.Errorf("-%s: %s is empty", flagName, file)
 	}

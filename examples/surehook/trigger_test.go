@@ -11,7 +11,7 @@ import (
 func TestTriggerTo(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.write("secret", secret+"\n")
+	u.write("secret", "\ufeff"+secret+"\r\n") // as editors on Windows write it
 	u.write("data.json", `{"boxes": 3}`)
 	e := newEndpoint(t, 200, http.StatusTeapot)
 	require.Contains(t, u.does("trigger", "invoice.paid", "-to", e.URL, "-secret-file", "secret"), "→ 200 in")

@@ -14,6 +14,9 @@ import (
 
 const maxCapture = 32 << 20
 
+// mark is the byte order mark that programs on Windows put in front of a text.
+const mark = "\ufeff"
+
 // capture is a request, and what had to be assumed to read it.
 type capture struct {
 	message signing.Message
@@ -21,7 +24,7 @@ type capture struct {
 }
 
 func readCapture(text []byte) (capture, error) {
-	start := bytes.TrimLeft(text, " \t\r\n")
+	start := bytes.TrimLeft(bytes.TrimPrefix(text, []byte(mark)), " \t\r\n")
 	start = bytes.TrimPrefix(start, []byte("$ ")) // a line from a terminal
 	if bytes.HasPrefix(start, []byte("curl ")) || bytes.HasPrefix(start, []byte("curl\t")) || bytes.HasPrefix(start, []byte("curl\\")) {
 		return readCurl(string(start))
@@ -62,7 +65,9 @@ func readHTTP(text []byte) (capture, error) {
 		}
 		c.notes = append(c.notes, "the body is said to be chunked and is not: it is taken as it is")
 	} else if declared != "" {
-		switch more := int64(len(body)) - req.ContentLength; {
+		switch more, ends := int64(len(body))-req.ContentLength, int64(bytes.Count(body, []byte("\n"))); {
+		case more > 0 && more == ends && ends == int64(bytes.Count(body, []byte("\r\n"))):
+			c.notes = append(c.notes, "the body is longer than declared by one byte for each of its lines: something has probably put CR LF for LF, such as an editor or Git")
 		case more > 0:
 			body = body[:req.ContentLength]
 			c.notes = append(c.notes, counted(more, "byte after the body's declared length is left out", "bytes after the body's declared length are left out"))

@@ -92,7 +92,10 @@ func TestOddHTTP(t *testing.T) {
 		{"POST /x HTTP/1.1\nHost: h\n", "{}", "{}"},
 		{"POST /x HTTP/1.1\r\nHost: h\n", "{}", "{}"},
 		{"\r\n\n  POST /x HTTP/1.1\nHost: h\n", "{}\n", "{}\n"},
+		{"\ufeffPOST /x HTTP/1.1\nHost: h\n", "\ufeff{}", "\ufeff{}"},
 		{"POST /x HTTP/2\nHost: h\n", "\n\r\na\n\nb", "\n\r\na\n\nb"},
+		{"POST /x HTTP/1.1\nHost: h\nContent-Length: 4\n", "{\r\n}\r\n", "{\r\n}\r\n"}, // its line ends were changed
+		{"POST /x HTTP/1.1\nHost: h\nContent-Length: 4\n", "{\r\n}\n", "{\r\n}"},       // a line end was added
 		{"POST /x HTTP/1.0\nHost: h\nContent-Length: 2\n", "{}\r\n", "{}"},
 		{"POST /x HTTP/1.1\nHost: h\nContent-Length: 0\n", "{}", ""},
 		{"POST /x HTTP/1.1\nHost: h\nContent-Length: 9\n", "{}", "{}"},
@@ -163,4 +166,13 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("-d: %q came back as %q: %v", want, got.message.Body, err)
 		}
 	})
+}
+
+// A file of secrets as it comes from Windows.
+func TestSecretLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secrets")
+	require.NoError(t, os.WriteFile(path, []byte("\ufeffa\r\n\r\n b\n"), 0o600))
+	got, err := secretLines(path)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", " b"}, got)
 }

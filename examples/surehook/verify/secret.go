@@ -19,7 +19,7 @@ func secretLines(file string) (texts []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(all)) {
+	for line := range strings.Lines(strings.TrimPrefix(string(all), mark)) {
 		// White space beyond the line's end is left for the parser to complain of.
 		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line != "" {
 			texts = append(texts, line)
