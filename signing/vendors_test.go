@@ -418,3 +418,22 @@ func TestVerifiersOfVendors(t *testing.T) {
 		}
 	}
 }
+
+// With a vendor's window as the tolerance a request is taken until it is that old.
+func TestWindowsOfVendors(t *testing.T) {
+	tried := 0
+	for _, r := range vendorRequests(t) {
+		window := r.vendor.Window
+		if window == 0 {
+			continue
+		}
+		tried++
+		for age, is := range map[time.Duration]error{window: nil, window + time.Second: signing.ErrTimestampOutsideWindow} {
+			v, err := signing.NewVerifier(r.keys, &signing.VerifierConfig{Schemes: []signing.Scheme{r.scheme}, Tolerance: window, Now: at(now.Add(age))})
+			require.NoError(t, err)
+			_, err = v.Verify(r.m)
+			require.ErrorIs(t, err, is, "%s %v", r.vendor.Name, age)
+		}
+	}
+	require.Greater(t, tried, 15)
+}

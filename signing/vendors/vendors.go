@@ -57,7 +57,9 @@ type Vendor struct {
 	BodyID string
 
 	// Window is how old a request may be, as the vendor says; 0 if it says nothing, or signs
-	// no time.
+	// no time. It is for VerifierConfig.Tolerance, which is five minutes otherwise: some vendors
+	// sign a request once, and then send it again for longer. Schemes of other packages know
+	// their own.
 	Window time.Duration
 	// Retries and Success say what it does without an answer, and which answer it wants. ""
 	// is not known.
