@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -128,28 +129,51 @@ func TestStepped(t *testing.T) {
 	})
 }
 
-// A panicking transport ends the attempt: AttemptEnd is called for each AttemptStart.
+// A transport that panics, or ends its goroutine as t.FailNow does, ends the attempt:
+// AttemptEnd is called for each AttemptStart.
 func TestAttemptEndAfterPanic(t *testing.T) {
 	type key struct{}
+	for name, breaks := range map[string]func(){"panic": func() { panic("x") }, "end of the goroutine": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint/")
+			b.Publish("sub_a")
+			b.Publish("sub_a")
+			ended := 0
+			stats, err := b.Dispatcher(dispatch.Config{
+				UnguardedTransport: bedtest.TransportFunc(func(*http.Request) (*http.Response, error) {
+					breaks()
+					return nil, nil
+				}),
+				Hooks: dispatch.Hooks{
+					AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
+						return context.WithValue(ctx, key{}, 1)
+					},
+					AttemptEnd: func(ctx context.Context, _ *dispatch.Claimed, r *dispatch.Result) {
+						require.Equal(t, 1, ctx.Value(key{}))
+						require.Equal(t, sender.ClassProtocol, r.Class)
+						ended++
+					},
+				},
+			}).RunOnce(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 2, ended)
+			require.Equal(t, 2, stats.Failed)
+		})
+	}
+}
+
+// A hook that ends its goroutine holds up nothing.
+func TestAttemptEndEndsItsGoroutine(t *testing.T) {
 	b := bedtest.New(t)
 	b.Subscribe("sub_a", "http://endpoint/")
 	b.Publish("sub_a")
-	ended := 0
-	_, err := b.Dispatcher(dispatch.Config{
-		UnguardedTransport: bedtest.TransportFunc(func(*http.Request) (*http.Response, error) { panic("x") }),
-		Hooks: dispatch.Hooks{
-			AttemptStart: func(ctx context.Context, _ *dispatch.Claimed) context.Context {
-				return context.WithValue(ctx, key{}, 1)
-			},
-			AttemptEnd: func(ctx context.Context, _ *dispatch.Claimed, r *dispatch.Result) {
-				require.Equal(t, 1, ctx.Value(key{}))
-				require.Equal(t, sender.ClassProtocol, r.Class)
-				ended++
-			},
-		},
+	stats, err := b.Dispatcher(dispatch.Config{
+		UnguardedTransport: sendertest.NewRoundTripper(),
+		Hooks:              dispatch.Hooks{AttemptEnd: func(context.Context, *dispatch.Claimed, *dispatch.Result) { runtime.Goexit() }},
 	}).RunOnce(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 1, ended)
+	require.Equal(t, 1, stats.Attempted)
 }
 
 // If a start hook returns no context, the attempt keeps its own. The end of one that it

@@ -147,50 +147,74 @@ func (p *pump) scan(now time.Time) (found bool) {
 
 // work makes attempts until the run ends.
 func (p *pump) work(a *attempt) {
+	due, made := p.attempt(a)
+	p.goOn(a, due, made)
+}
+
+// goOn finishes an attempt, and makes others.
+func (p *pump) goOn(a *attempt, due time.Time, made bool) {
 	for {
-		due, made := p.attempt(a)
 		if !made && p.wire.Err() != nil {
 			return // a drain gave it up: its lease ends, or is taken over
 		}
-		if a = p.finish(a, due, made); a != nil {
-			continue
+		if a = p.finish(a, due, made); a == nil {
+			select {
+			case a = <-p.resting:
+			case <-p.drained:
+				return
+			}
 		}
-		select {
-		case a = <-p.resting:
-		case <-p.drained:
-			return
-		}
+		due, made = p.attempt(a)
 	}
 }
 
 // attempt makes one attempt, and leaves the result in a. If made is false, nothing was
-// sent, and the delivery must be given back, due at due.
+// sent, and the delivery must be given back, due at due. If a transport or a hook of the
+// program's ends the goroutine (runtime.Goexit), as t.FailNow of a test does, another one
+// goes on.
 func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 	d := p.d
 	ctx := p.wire
+	whole, panicked := false, false
 	defer func() {
-		if v := recover(); v != nil {
-			d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
-			a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
-				Class: sender.ClassProtocol, Error: "the attempt panicked"}
-			a.excused = true
-			made = p.made(ctx, a)
+		if !whole && !panicked {
+			due, made := due, made // so that nothing is allocated otherwise
+			p.workers.Go(func() { p.goOn(a, due, made) })
 		}
 	}()
+	defer func() {
+		if whole {
+			return
+		}
+		v := recover() // nil: the goroutine ends
+		panicked = v != nil
+		d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
+		a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
+			Class: sender.ClassProtocol, Error: "the attempt panicked"}
+		a.excused, made = true, true // also if a hook ends the goroutine now
+		made = p.made(ctx, a)
+	}()
+	due, made = p.post(&ctx, a)
+	whole = true
+	return due, made
+}
+
+// post does what attempt says. It sets ctx to the attempt's own context.
+func (p *pump) post(ctx *context.Context, a *attempt) (due time.Time, made bool) {
 	if a.elsewhere {
 		return time.Time{}, p.refuse(a)
 	}
-	var x post.Exchange
-	var ok bool
-	if ctx, x, due, ok = p.prepare(a); !ok {
+	own, x, due, ok := p.prepare(a)
+	*ctx = own
+	if !ok {
 		return due, false
 	}
-	w := x.Send(ctx, nil)
+	w := x.Send(own, nil)
 	a.ended(w)
-	if d.cfg.Headers.keeps(w.Class) {
+	if p.d.cfg.Headers.keeps(w.Class) {
 		a.result.Headers = keptHeaders(x.Header(), w.Header)
 	}
-	return time.Time{}, p.made(ctx, a)
+	return time.Time{}, p.made(own, a)
 }
 
 // ended sets the attempt's result from the answer to its request.
