@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -89,6 +90,42 @@ func TestEndpointChangedMeanwhile(t *testing.T) {
 	v.done(save(was(p)), at, "Saved.")
 	require.Equal(t, "https://mine.example.com/", b.endpoint(b.ada.good).URL)
 	v.done(save(was(v.get(at))), at, "Saved.")
+}
+
+// While a form is being saved, as during the challenge of its URL, somebody else may save
+// another one: what each of them has changed stays.
+func TestTwoSaveAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	backend := b.backend()
+	backend.Registry = beforeUpdate{b.reg, func(id string) error {
+		theirs, filter := "Theirs", `{"data.a":1}`
+		_, err := b.reg.Update(t.Context(), id, sender.SubscriptionChange{Description: &theirs, Filter: &filter, EventTypes: []string{"invoice.paid", "invoice.sent"}})
+		return err
+	}}
+	other, err := portal.New(backend, [][]byte{portalKey}, b.config())
+	require.NoError(t, err)
+	*b.portal = *other
+	v := b.visit("sub_ada")
+	at := "/endpoints/" + b.ada.good
+	e := b.endpoint(b.ada.good)
+	v.done(v.post(at, "url", "https://mine.example.com/", "description", e.Description, "types", "payout.settled, invoice.*, payout.settled", "filter", ""), at, "Saved.")
+	e = b.endpoint(b.ada.good)
+	require.Equal(t, []string{"https://mine.example.com/", "Theirs", `{"data.a":1}`}, []string{e.URL, e.Description, e.Filter.String()})
+	require.Equal(t, []string{"invoice.paid", "invoice.sent"}, e.EventTypes)
+}
+
+// beforeUpdate is a registry in which others are faster.
+type beforeUpdate struct {
+	portal.Registry
+	others func(id string) error
+}
+
+func (r beforeUpdate) Update(ctx context.Context, id string, c sender.SubscriptionChange) (sender.Subscription, error) {
+	if err := r.others(id); err != nil {
+		return sender.Subscription{}, err
+	}
+	return r.Registry.Update(ctx, id, c)
 }
 
 // An endpoint of callback URLs keeps its URL and its types.

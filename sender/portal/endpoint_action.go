@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/surehook/surehook/sender"
 )
@@ -21,18 +22,7 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 		v, err := p.endpointPage(ctx, e, f)
 		return outcome{page: "endpoint", status: http.StatusConflict, view: v, unchanged: true}, err
 	}
-	c := sender.SubscriptionChange{Description: &typed.Description}
-	if !e.Implicit { // whose URL and types follow from what it is for
-		c.URL, c.EventTypes = &typed.URL, typed.Types
-		if r.PostForm.Has("filter") {
-			filter := compact(typed.Filter)
-			c.Filter = &filter
-		}
-	}
-	if settings, changed := settingsTyped(r.PostForm, &typed, e.Settings); changed {
-		c.Settings = &settings
-	}
-	_, err = p.b.Registry.Update(ctx, e.ID, c)
+	_, err = p.b.Registry.Update(ctx, e.ID, changeTyped(r.PostForm, &typed, &e))
 	if wrong, rest := refused(err); wrong != nil || rest != nil {
 		f := p.formOf(typed)
 		f.Wrong, f.WrongElse = wrong, rest
@@ -40,6 +30,31 @@ func (p *Portal) changeEndpoint(ctx context.Context, r *http.Request) (outcome, 
 		return outcome{page: "endpoint", status: http.StatusUnprocessableEntity, view: v}, err
 	}
 	return outcome{to: "endpoints/" + e.ID, said: "changed"}, err
+}
+
+// changeTyped is what a form changes of an endpoint, and no more: a challenge of the URL takes a
+// while, and what others save meanwhile stays.
+func changeTyped(form url.Values, typed *entries, e *sender.Subscription) (c sender.SubscriptionChange) {
+	if typed.Description != e.Description {
+		c.Description = &typed.Description
+	}
+	if !e.Implicit { // whose URL and types follow from what it is for
+		if typed.URL != e.URL {
+			c.URL = &typed.URL
+		}
+		types := slices.Sorted(slices.Values(typed.Types))
+		if len(types) == 0 || !slices.Equal(slices.Compact(types), e.EventTypes) {
+			c.EventTypes = typed.Types
+		}
+		filter := compact(typed.Filter)
+		if form.Has("filter") && (filter != e.Filter.String() || e.Filter.Unreadable() != nil) {
+			c.Filter = &filter
+		}
+	}
+	if settings, changed := settingsTyped(form, typed, e.Settings); changed {
+		c.Settings = &settings
+	}
+	return c
 }
 
 // settingsTyped are an endpoint's settings after the form, and whether that changes them.

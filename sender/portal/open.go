@@ -105,7 +105,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) {
 // session instead.
 func (p *Portal) entered(w http.ResponseWriter, r *http.Request, handle string) {
 	c, ok := p.openToken(r.PostForm.Get(tokenField))
-	if !ok || p.handle(c.Subscriber) != handle {
+	if !ok || !p.isHandle(c.Subscriber, handle) {
 		p.sessionOver(w, r, false)
 		return
 	}
@@ -114,7 +114,7 @@ func (p *Portal) entered(w http.ResponseWriter, r *http.Request, handle string) 
 		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
-	s := p.newSession(c)
+	s := p.newSession(c, handle)
 	p.write(w, r, http.StatusOK, "cookieless", view{title: "Opening", data: cookielessView{
 		Session: p.seal(forSessions, &s), Token: r.PostForm.Get(tokenField), Alone: r.Header.Get("Sec-Fetch-Dest") == "document",
 	}})

@@ -271,6 +271,44 @@ func TestKeysRotate(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.browser().send(prefix+"/open", fields("token", token)).status)
 }
 
+// While the processes are started again with a new key in front, the two requests that open a
+// session can come to two that do not have the same key in front.
+func TestOpenedByTwoProcesses(t *testing.T) {
+	t.Parallel()
+	for _, cookieless := range []bool{false, true} {
+		b := newBed(t)
+		fresh := []byte(strings.Repeat("n", 32))
+		before, err := portal.New(b.backend(), [][]byte{portalKey, fresh}, b.config())
+		require.NoError(t, err)
+		after, err := portal.New(b.backend(), [][]byte{fresh, portalKey}, b.config())
+		require.NoError(t, err)
+		*b.portal = *after
+		token := b.token("sub_ada")
+		v := b.browser()
+		v.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		p := v.send(prefix+"/open", fields("token", token))
+		require.Equal(t, http.StatusTemporaryRedirect, p.status)
+		root := prefix + "/" + strings.TrimSuffix(p.header.Get("Location"), "/open")
+		*b.portal = *before
+		b.mu.Lock()
+		b.cookieless = cookieless
+		b.mu.Unlock()
+		p = v.send(root+"/open", fields("token", token))
+		var headers []string
+		if cookieless {
+			require.Equal(t, http.StatusOK, p.status)
+			headers = []string{"Surehook-Session", regexp.MustCompile(`data-keep="([^"]+)"`).FindStringSubmatch(p.text)[1]}
+		} else {
+			require.Equal(t, http.StatusSeeOther, p.status)
+		}
+		for _, process := range []*portal.Portal{before, after} {
+			*b.portal = *process
+			require.Equal(t, http.StatusOK, v.ask(http.MethodGet, root+"/", nil, headers...).status)
+		}
+		require.Equal(t, http.StatusUnauthorized, v.send(root+"/open", fields("token", b.token("sub_bob"))).status, "it is not bob's")
+	}
+}
+
 // Two tabs of a browser, with two customers, are not taken for each other.
 func TestTwoSessionsInABrowser(t *testing.T) {
 	t.Parallel()

@@ -34,22 +34,30 @@ const (
 // handle is the part of the path that a subscriber's sessions have. It says which cookie
 // counts, so that two tabs with two customers are not taken for each other. It is no
 // secret, and gives no right.
-func (p *Portal) handle(subscriber string) string {
-	return b64.EncodeToString(p.keys[0].mac(forHandles, subscriber)[:9])
+func (p *Portal) handle(subscriber string) string { return p.keys[0].handle(subscriber) }
+
+func (d *derived) handle(subscriber string) string {
+	return b64.EncodeToString(d.mac(forHandles, subscriber)[:9])
+}
+
+// isHandle tells whether a subscriber's sessions have a handle here, or in a process that has
+// another of the keys in front.
+func (p *Portal) isHandle(subscriber, handle string) bool {
+	return slices.ContainsFunc(p.keys, func(d *derived) bool { return d.handle(subscriber) == handle })
 }
 
 // newSession makes a session of a token's claims.
-func (p *Portal) newSession(c *claims) claims {
+func (p *Portal) newSession(c *claims, handle string) claims {
 	return claims{
 		Subscriber: c.Subscriber, Name: c.Name, By: c.By,
-		Until: p.cfg.Now().Add(p.cfg.Session).Unix(), Handle: p.handle(c.Subscriber), Nonce: rand.Text(),
+		Until: p.cfg.Now().Add(p.cfg.Session).Unix(), Handle: handle, Nonce: rand.Text(),
 	}
 }
 
 // begin gives the browser a session. The one that it has of the same subscriber goes on, so
 // that forms in its other tabs stay good.
 func (p *Portal) begin(w http.ResponseWriter, r *http.Request, c *claims) (handle string) {
-	s := p.newSession(c)
+	s := p.newSession(c, p.handle(c.Subscriber))
 	if was, ok := p.fromCookie(r, s.Handle); ok {
 		s.Nonce = was.Nonce
 	}
