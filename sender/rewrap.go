@@ -22,8 +22,9 @@ const (
 // again. It disturbs neither deliveries nor rotations.
 //
 // A secret that cannot be opened stays as it is, and does not keep it from the rest: the
-// error then matches ErrSealed and says what. The settings of a subscription whose event
-// types cannot be read stay as they are, too, and the error says so. Any other error ends it.
+// error then matches ErrSealed and says what. Settings that cannot be read stay as they are,
+// too, and so do those of a subscription whose event types cannot be read. The error says so,
+// since they may still need an older key. Any other error ends it.
 func (r *Registry[Tx]) Rewrap(ctx context.Context) (rewrapped int, err error) {
 	names, err := r.store.SealingKeys(ctx)
 	if err != nil {
@@ -126,6 +127,9 @@ func (r *Registry[Tx]) rewrapSubscription(ctx context.Context, tx Tx, id string)
 // renewSettings seals what a subscription's settings hold, and returns how much was not
 // sealed with the current key, and what cannot be opened.
 func (k *Keys) renewSettings(subscription string, s *Settings) (done int, unopened []error) {
+	if err := s.Unreadable(); err != nil {
+		return 0, []error{fmt.Errorf("%w (subscription %q); what is sealed in them stays as it is", err, subscription)}
+	}
 	if key, _ := keyOf(s.SealedCertificate); len(s.SealedCertificate) > 0 && key != k.current {
 		renewed, err := k.renewFor(certificateOf(subscription), s.SealedCertificate)
 		if err != nil {

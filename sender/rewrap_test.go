@@ -3,6 +3,7 @@ package sender_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -299,6 +300,38 @@ func TestRewrapWhileOthersChangeSubscriptions(t *testing.T) {
 	got, err := reg.Subscription(t.Context(), ids[0])
 	require.NoError(t, err)
 	require.Equal(t, []any{url, 1, 0}, []any{got.URL, got.Settings.MaxInFlight, len(got.Settings.Headers)})
+}
+
+// What is sealed in settings that this release cannot read is not sealed anew. Rewrap says so,
+// since the older key must not be taken away yet, and does the rest.
+func TestRewrapOfUnreadableSettings(t *testing.T) {
+	b := bedtest.New(t)
+	s, _ := b.Subscribe("sub_a", "http://endpoint/")
+	headers := map[string]string{"X-Token": "token"}
+	sub, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: headers}})
+	require.NoError(t, err)
+	other, _ := b.Subscribe("sub_b", "http://endpoint/")
+	_, err = b.Registry.Update(t.Context(), other.ID, sender.SubscriptionChange{Settings: &sender.Settings{Headers: headers}})
+	require.NoError(t, err)
+	readable, err := json.Marshal(sub.Settings)
+	require.NoError(t, err)
+	stored := func(text []byte) {
+		sub.Settings = sender.ReadSettings(text)
+		require.NoError(t, b.Store.InTx(t.Context(), func(tx *memory.Tx) error { return b.Store.UpdateSubscriptionTx(t.Context(), tx, sub) }))
+	}
+	stored(bytes.Replace(readable, []byte(`"Timeout":0`), []byte(`"Timeout":"of a later release"`), 1))
+	reg, err := sender.NewRegistry(b.Store, bedtest.NewKeys(t, "2", "1"), nil)
+	require.NoError(t, err)
+	for _, left := range []int{3, 0} {
+		done, err := reg.Rewrap(t.Context())
+		require.ErrorContains(t, err, "the stored settings cannot be read by this release")
+		require.ErrorContains(t, err, s.ID)
+		require.Equal(t, left, done)
+	}
+	stored(readable)
+	done, err := reg.Rewrap(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, done)
 }
 
 // verifies ends the test unless a keyring verifies signatures with a secret.
