@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -118,11 +119,12 @@ func (s *service) importSubscribers(ctx context.Context, run *jobs.Run[*sql.Tx])
 func (s *service) importRows(ctx context.Context, run *jobs.Run[*sql.Tx], rows []ImportedSubscriber, from importState, end int) (next importState, err error) {
 	err = run.InTx(ctx, func(tx *sql.Tx, step *jobs.Step) error {
 		next = from
-		for ; next.Next < end; next.Next++ {
-			created, err := s.importRow(ctx, tx, rows[next.Next])
+		next.Next = end
+		for _, i := range byID(rows, from.Next, end) {
+			created, err := s.importRow(ctx, tx, rows[i])
 			var bad *badRow
 			if errors.As(err, &bad) {
-				bad.index = next.Next
+				bad.index = i
 			}
 			if err != nil {
 				return err
@@ -137,6 +139,16 @@ func (s *service) importRows(ctx context.Context, run *jobs.Run[*sql.Tx], rows [
 		return save(step, next)
 	})
 	return next, err
+}
+
+// byID are the places of rows in the order of the rows' ids. Two imports of the same subscribers
+// that took them in different orders would wait for each other, again and again.
+func byID(rows []ImportedSubscriber, from, end int) (places []int) {
+	for i := from; i < end; i++ {
+		places = append(places, i)
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(rows[a].id(), rows[b].id()) })
+	return places
 }
 
 func (s *service) importFailed(ctx context.Context, run *jobs.Run[*sql.Tx], total int, from importState, bad *badRow, id string) (next importState, err error) {
