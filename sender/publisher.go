@@ -117,6 +117,9 @@ func (p *Publisher[Tx]) PublishTx(ctx context.Context, tx Tx, event Event) (Ref,
 // PublishManyTx is PublishTx for many events, in one round trip. All are
 // validated before the first is written; on every error but ErrInvalidEvent the caller
 // must roll back, since those before the one that was refused may be written.
+//
+// The objects are locked in the order of the events. Transactions that publish about the same
+// objects at a time should have them in the same order, or one may lose by a deadlock.
 func (p *Publisher[Tx]) PublishManyTx(ctx context.Context, tx Tx, events []Event) ([]Ref, error) {
 	return p.hooked(ctx, events, func(ctx context.Context, drafts []Draft) ([]Ref, error) {
 		return p.store.PublishTx(ctx, tx, drafts)
