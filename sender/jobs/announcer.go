@@ -12,8 +12,9 @@ type Announcer[Tx any] interface {
 
 	// CompletedTx announces a job with a callback URL, in the transaction that
 	// writes its completion. Exactly one such transaction commits for each job. j is
-	// without its input. An error keeps the job from being completed: the worker tries
-	// again while it has the job's lease, and after that the job is run again.
+	// without its input. An error keeps the job from being completed, and so does a panic in
+	// a worker: the worker tries again while it has the job's lease, and after that the job
+	// is run again.
 	CompletedTx(ctx context.Context, tx Tx, j Job) error
 
 	// InTx runs a transaction as Store.InTx does, on the same database. After the

@@ -187,11 +187,13 @@ func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, 
 		// A connection can be dead without a word. When the lease has ended there is still a
 		// chance, unless another worker has begun.
 		ctx, cancel := context.WithTimeout(hard, max(t.remaining(), t.j.cfg.Lease/3))
-		failed := t.locked(ctx, func(_ Tx, rec *Record) error {
-			due := rec.Due.Add(-t.j.cfg.Lease) // now
-			rec.end(t.kind.rules(), result, err, cause, due, chance)
-			r = *rec
-			return nil
+		failed := t.contained(hard, func() error {
+			return t.locked(ctx, func(_ Tx, rec *Record) error {
+				due := rec.Due.Add(-t.j.cfg.Lease) // now
+				rec.end(t.kind.rules(), result, err, cause, due, chance)
+				r = *rec
+				return nil
+			})
 		})
 		cancel()
 		if failed == nil || errors.Is(failed, errStored) && r.ID != "" {
@@ -211,6 +213,20 @@ func (t *attempt[Tx]) record(hard context.Context, result json.RawMessage, err, 
 			"kind", t.claimed.Kind, "job", t.claimed.ID, "error", failed)
 		sleep(hard, pause)
 	}
+}
+
+// contained makes an error of a panic. Code of the application runs in the transaction that
+// ends a job: the Announcer, a publisher's check, the kind's Schedule. A panic there would end
+// the process, and then each other one that takes the job over.
+func (t *attempt[Tx]) contained(ctx context.Context, store func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.j.cfg.Logger.ErrorContext(ctx, "storing the outcome of a job's try panicked",
+				"kind", t.claimed.Kind, "job", t.claimed.ID, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("jobs: storing the outcome panicked with a %T", v)
+		}
+	}()
+	return store()
 }
 
 // remaining is how long the lease lasts at least.

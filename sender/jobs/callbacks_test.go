@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,33 +181,45 @@ func TestCallbackURLsAreRefused(t *testing.T) {
 }
 
 // The completion and its event commit together: while the event cannot be published the
-// completion is not written, and the worker keeps the function's result.
+// completion is not written, and the worker keeps the function's result. So it is if a check
+// of the publisher panics: the process goes on.
 func TestCompletionAndEventCommitTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCallers(t, quiet)
-		a := &stubborn{Callbacks: c.callback, refusals: 3}
-		calls := 0
-		j := c.jobs(config{Announcer: a}, work(func(context.Context, *run) (json.RawMessage, error) {
-			calls++
-			return json.RawMessage(`7`), nil
-		}))
-		job := c.submit(j, jobs.Submission{Owner: "sub_a", CallbackURL: "https://example.com/"})
-		c.start(j)
-		synctest.Wait()
-		require.Equal(t, jobs.Running, c.get(j, job.ID).Status)
-		require.Empty(t, c.events(), "what was published before the error is rolled back")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, jobs.Succeeded, c.get(j, job.ID).Status)
-		require.Len(t, c.events(), 1)
-		require.Equal(t, 1, calls)
-	})
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("the disk is full") },
+		"panic": func() error { panic("of secrets") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log lockedLog
+				c := newCallers(t, quiet)
+				a := &stubborn{Callbacks: c.callback, refusals: 3, fail: fail}
+				calls := 0
+				j := c.jobs(config{Announcer: a, Logger: slog.New(slog.NewTextHandler(&log, nil))}, work(func(context.Context, *run) (json.RawMessage, error) {
+					calls++
+					return json.RawMessage(`7`), nil
+				}))
+				job := c.submit(j, jobs.Submission{Owner: "sub_a", CallbackURL: "https://example.com/"})
+				c.start(j)
+				synctest.Wait()
+				require.Equal(t, jobs.Running, c.get(j, job.ID).Status)
+				require.Empty(t, c.events(), "what was published before the error is rolled back")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, jobs.Succeeded, c.get(j, job.ID).Status)
+				require.Len(t, c.events(), 1)
+				require.Equal(t, 1, calls)
+				require.NotContains(t, log.String(), "of secrets")
+				require.Equal(t, name == "panic", strings.Contains(log.String(), "panicked with a string"))
+			})
+		})
+	}
 }
 
 // stubborn publishes and then fails, a given number of times.
 type stubborn struct {
 	*jobs.Callbacks[tx]
 	refusals int
+	fail     func() error
 }
 
 func (s *stubborn) CompletedTx(ctx context.Context, tx *memory.Tx, j jobs.Job) error {
@@ -214,7 +227,7 @@ func (s *stubborn) CompletedTx(ctx context.Context, tx *memory.Tx, j jobs.Job) e
 		return err
 	}
 	if s.refusals--; s.refusals >= 0 {
-		return errors.New("the disk is full")
+		return s.fail()
 	}
 	return nil
 }
