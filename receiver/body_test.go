@@ -46,33 +46,38 @@ func TestStalledBody(t *testing.T) {
 }
 
 // A request that is refused for its header alone is answered at once, however slow the
-// body, and does not keep the connection for longer than the body's time.
+// body, and does not keep the connection for longer than the body's time. So is a handshake,
+// which anybody can post.
 func TestStalledBodyOfARefusedRequest(t *testing.T) {
 	b, _ := onSQLite(t)
-	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: time.Hour}).Handler(receiver.State(b.effect)))
+	hands := &receiver.Handshake{ValidationToken: true}
+	srv := httptest.NewServer(b.receiver(t, &receiver.Config{Timeout: time.Hour, Handshake: hands}).Handler(receiver.State(b.effect)))
 	t.Cleanup(srv.Close)
 	require.Equal(t, 401, postStalling(t, srv.URL, newSender(t).Request(newEvent(1)).Skewed(time.Hour)).StatusCode)
+	require.Equal(t, 200, postStalling(t, srv.URL+"?validationToken=a", newSender(t).Request(newEvent(1))).StatusCode)
 
-	closed := make(chan struct{})
-	srv = httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond}).Handler(receiver.State(b.effect)))
-	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateClosed {
-			close(closed)
+	for target, status := range map[string]int{"/": 415, "/?validationToken=a": 200, "/?validationToken=%3C": 401} {
+		closed := make(chan struct{})
+		srv = httptest.NewUnstartedServer(b.receiver(t, &receiver.Config{Timeout: 50 * time.Millisecond, Handshake: hands}).Handler(receiver.State(b.effect)))
+		srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			if s == http.StateClosed {
+				close(closed)
+			}
 		}
+		srv.Start()
+		t.Cleanup(srv.Close)
+		// The request is written by hand, because an http.Client would close the connection
+		// itself.
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "POST "+target+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+		require.NoError(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.Equal(t, status, res.StatusCode)
+		<-closed
 	}
-	srv.Start()
-	t.Cleanup(srv.Close)
-	// The request is written by hand, because an http.Client would close the connection
-	// itself.
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
-	require.NoError(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	require.Equal(t, 415, res.StatusCode)
-	<-closed
 }
 
 // A request that is refused for its header is refused without reading the body.

@@ -29,23 +29,16 @@ func (r *Receiver[Tx]) handler(todo order[Tx]) http.Handler {
 // serve puts an HTTP request through the pipeline. It writes no answer. It makes sure
 // that one can be written without waiting for a body that nobody will read.
 func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo order[Tx]) (Result, *Error) {
-	start := time.Now()
-	deadline := start.Add(r.cfg.Timeout)
-	conn := connection{w: w, req: req, readBy: readDeadline(req.Context(), start, deadline), arrived: req.ContentLength == 0}
+	conn := connect(w, req, r.cfg.Timeout)
 	res, err := r.pass(req.Context(), incoming{
 		method:   req.Method,
 		url:      req.RequestURI,
 		header:   req.Header,
 		size:     req.ContentLength,
-		deadline: deadline,
+		deadline: conn.deadline,
 		conn:     &conn,
 	}, todo)
-	if !conn.arrived && req.ProtoMajor == 1 {
-		// On HTTP/1 the server would otherwise read on, without a limit of time, to
-		// keep the connection.
-		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(conn.readBy)
-	}
+	conn.leave()
 	if err != nil && aborted(err) {
 		panic(http.ErrAbortHandler)
 	}
@@ -54,10 +47,27 @@ func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo orde
 
 // connection is where the body of a request comes from.
 type connection struct {
-	w       http.ResponseWriter
-	req     *http.Request
-	readBy  time.Time
-	arrived bool // the body, whole
+	w        http.ResponseWriter
+	req      *http.Request
+	deadline time.Time // of the request as a whole
+	readBy   time.Time
+	arrived  bool // the body, whole
+}
+
+func connect(w http.ResponseWriter, req *http.Request, timeout time.Duration) connection {
+	start := time.Now()
+	deadline := start.Add(timeout)
+	return connection{w: w, req: req, deadline: deadline, readBy: readDeadline(req.Context(), start, deadline), arrived: req.ContentLength == 0}
+}
+
+// leave sees to it that the answer does not wait for a body that nobody will read. On HTTP/1
+// the server would otherwise read on, without a limit of time, to keep the connection.
+func (c *connection) leave() {
+	if c.arrived || c.req.ProtoMajor != 1 {
+		return
+	}
+	c.w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(c.w).SetReadDeadline(c.readBy)
 }
 
 func aborted(err error) bool {

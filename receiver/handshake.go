@@ -259,10 +259,13 @@ func (r *Receiver[Tx]) handshake(w http.ResponseWriter, req *http.Request) bool 
 		return false
 	}
 	ctx := req.Context()
+	conn := connect(w, req, r.cfg.Timeout)
 	a, is, err := r.cfg.Handshake.Answer(ctx, signing.Message{Method: req.Method, URL: req.RequestURI, Header: req.Header})
-	switch {
-	case !is:
+	if !is {
 		return false
+	}
+	conn.leave() // a handshake is in the query or the headers: nobody reads the body
+	switch {
 	case err != nil:
 		failure := fail(ReasonSignature, err)
 		r.rejected(r.begin(ctx, req.Header), failure)
