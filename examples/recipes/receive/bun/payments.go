@@ -21,7 +21,16 @@ func Receiver(db *bun.DB, secret string) (*receiver.Receiver[bun.Tx], error) {
 		return nil, err
 	}
 	inTx := func(ctx context.Context, fn func(bun.Tx) error) error {
-		return db.RunInTx(ctx, nil, func(_ context.Context, tx bun.Tx) error { return fn(tx) })
+		return db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+			if err := fn(tx); err != nil {
+				return err
+			}
+			// If fn has kept quiet about an error, or ended the transaction, the server answers
+			// the commit with a warning at most. bun's own driver, pgdriver, says nothing of
+			// that, and the event would be lost. A savepoint is refused then.
+			_, err := tx.ExecContext(ctx, "SAVEPOINT committing")
+			return err
+		})
 	}
 	inside := func(tx bun.Tx) *sql.Tx { return tx.Tx }
 	return surehook.NewReceiver(inTx, dedup.Adapt(store, inside), "billing", secret, nil)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
@@ -18,14 +19,20 @@ import (
 	"github.com/surehook/surehook/signing"
 )
 
-// DB is a database with the library's tables, and one of payments.
-func DB(t testing.TB) *sql.DB {
+// Pool leads to a database with the library's tables, and one of payments.
+func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool := postgrestest.Pool(t)
 	require.NoError(t, postgres.MigratePool(t.Context(), pool, nil))
 	_, err := pool.Exec(t.Context(), "CREATE TABLE payments (event text NOT NULL)")
 	require.NoError(t, err)
-	db := stdlib.OpenDBFromPool(pool)
+	return pool
+}
+
+// DB is Pool for database/sql.
+func DB(t *testing.T) *sql.DB {
+	t.Helper()
+	db := stdlib.OpenDBFromPool(Pool(t))
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }
