@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/sqlitetx"
 )
 
 // turnLimit is how long InTx waits for the transactions before it. It ends a call inside the
@@ -40,13 +41,13 @@ func InTx(db *sql.DB) func(ctx context.Context, fn func(*sql.Tx) error) error {
 			}
 		}
 		defer func() { <-turn }()
-		tx, err := db.BeginTx(ctx, nil)
+		tx, err := sqlitetx.Begin(ctx, db)
 		if err != nil {
 			return err
 		}
 		// Also when fn panics or ends the goroutine; after a commit it does nothing.
 		defer func() { _ = tx.Rollback() }()
-		if err := fn(tx); err != nil {
+		if err := fn(tx.Tx); err != nil {
 			return err
 		}
 		return tx.Commit()

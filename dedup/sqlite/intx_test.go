@@ -81,3 +81,23 @@ func TestInTxFails(t *testing.T) {
 	require.NoError(t, db.Close())
 	require.ErrorContains(t, inTx(t.Context(), func(*sql.Tx) error { return nil }), "closed")
 }
+
+// A commit that fails leaves no transaction in the pool, which would keep everybody from
+// writing.
+func TestInTxAfterACommitThatFailed(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "a.db"), immediate+"&_pragma=foreign_keys(1)")
+	_, err := db.Exec("CREATE TABLE orders (id INTEGER PRIMARY KEY); CREATE TABLE items (item INTEGER REFERENCES orders DEFERRABLE INITIALLY DEFERRED)")
+	require.NoError(t, err)
+	inTx := sqlite.InTx(db)
+	run := func(statement string) error {
+		return inTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.Exec(statement)
+			return err
+		})
+	}
+	require.ErrorContains(t, run("INSERT INTO items VALUES (1)"), "FOREIGN KEY")
+	require.NoError(t, run("INSERT INTO orders VALUES (2)"))
+	var items int
+	require.NoError(t, db.QueryRow("SELECT count(*) FROM items").Scan(&items))
+	require.Zero(t, items)
+}

@@ -1,4 +1,4 @@
-// Package sqlitetx tells whether a transaction of SQLite is still open.
+// Package sqlitetx begins transactions of SQLite, and tells whether one is still open.
 package sqlitetx
 
 import (

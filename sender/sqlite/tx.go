@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/internal/damage"
 	"github.com/surehook/surehook/sender/internal/inside"
@@ -84,7 +85,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 	committed, rollup := false, s.rollup
 	defer func() { // also if fn panics or ends the goroutine
 		if !committed {
-			_ = w.tx.Rollback()
+			_ = w.own.Rollback()
 			s.registryCache, s.rollup = registryCache{}, rollup // they may hold what was not committed
 		}
 	}()
@@ -94,7 +95,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 	if err := fn(w); err != nil {
 		return err
 	}
-	if err := w.tx.Commit(); err != nil {
+	if err := w.own.Commit(); err != nil {
 		rollup = nil // it may be committed or not, so it is read anew
 		return fail("committing", err)
 	}
@@ -108,9 +109,10 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 func (s *Store) begin(ctx context.Context, prepared map[string]*sql.Stmt) (*work, error) {
 	start := time.Now()
 	for wait := busyWaitMin; ; wait = min(2*wait, busyWaitMax) {
-		tx, err := s.db.BeginTx(ctx, nil)
+		tx, err := sqlitetx.Begin(ctx, s.db)
 		if err == nil {
-			w := s.inCallersTx(ctx, tx, prepared)
+			w := s.inCallersTx(ctx, tx.Tx, prepared)
+			w.own = tx
 			// A statement takes microseconds, and drivers pay for being able to
 			// interrupt it.
 			w.ctx = context.WithoutCancel(ctx)
@@ -156,6 +158,7 @@ type work struct {
 		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	}
 	tx       *sql.Tx
+	own      *sqlitetx.Tx         // is tx; nil: it is a caller's
 	prepared map[string]*sql.Stmt // on the database, by their text
 	bound    map[string]*sql.Stmt // the same on tx; nil: a text that was run once and is not prepared
 	damage   *damage.Log

@@ -328,3 +328,20 @@ func TestTransactionOfAnotherDatabase(t *testing.T) {
 		require.NoError(t, tx.Rollback())
 	}
 }
+
+// A commit that fails leaves no transaction in the pool, which would keep everybody from
+// writing.
+func TestInTxAfterACommitThatFailed(t *testing.T) {
+	db := open(t, path(t), fit+"&_pragma=foreign_keys(1)")
+	_, err := db.Exec("CREATE TABLE orders (id INTEGER PRIMARY KEY); CREATE TABLE items (item INTEGER REFERENCES orders DEFERRABLE INITIALLY DEFERRED)")
+	require.NoError(t, err)
+	s := newStore(t, db, time.Now)
+	run := func(statement string) error {
+		return s.InTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.Exec(statement)
+			return err
+		})
+	}
+	require.ErrorContains(t, run("INSERT INTO items VALUES (1)"), "FOREIGN KEY")
+	require.NoError(t, run("INSERT INTO orders VALUES (2)"))
+}

@@ -193,3 +193,22 @@ func TestIdleWorkersAreNoWriters(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ran)
 }
+
+// A commit that fails leaves no transaction in the pool, which would keep everybody from
+// writing.
+func TestInTxAfterACommitThatFailed(t *testing.T) {
+	db := open(t, path(t), fit+"&_pragma=foreign_keys(1)")
+	_, err := db.Exec("CREATE TABLE orders (id INTEGER PRIMARY KEY); CREATE TABLE items (item INTEGER REFERENCES orders DEFERRABLE INITIALLY DEFERRED)")
+	require.NoError(t, err)
+	s, err := sqlite.New(db, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(t.Context()))
+	run := func(statement string) error {
+		return s.InTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.Exec(statement)
+			return err
+		})
+	}
+	require.ErrorContains(t, run("INSERT INTO items VALUES (1)"), "FOREIGN KEY")
+	require.NoError(t, run("INSERT INTO orders VALUES (2)"))
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
 )
 
@@ -54,16 +55,16 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 		return fail("beginning a transaction", err)
 	}
 	defer func() { _ = tx.Rollback() }() // also if fn panics; after a commit it does nothing
-	if err := fn(tx); err != nil {
+	if err := fn(tx.Tx); err != nil {
 		return err
 	}
 	return fail("committing", tx.Commit())
 }
 
-func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
+func (s *Store) begin(ctx context.Context) (*sqlitetx.Tx, error) {
 	start := time.Now()
 	for wait := busyWaitMin; ; wait = min(2*wait, busyWaitMax) {
-		tx, err := s.db.BeginTx(ctx, nil)
+		tx, err := sqlitetx.Begin(ctx, s.db)
 		if err == nil {
 			if _, err = tx.ExecContext(ctx, lockQuery); err == nil {
 				return tx, nil
