@@ -81,6 +81,8 @@ func TestCanonicalRequests(t *testing.T) {
 		{"GET", "/a/?empty=", "", "GET&/a&empty="},
 		{"GET", "/a?b=%2A~%2B+c", "", "GET&/a&b=%2A~%2B%20c"},
 		{"GET", "/a?b=%21%27%28%29*", "", "GET&/a&b=%21%27%28%29%2A"},
+		{"POST", "/a?project1=x&project.id=1&project=b&project=a&project%20c=2", "", "POST&/a&project=a,b&project%20c=2&project.id=1&project1=x"},
+		{"POST", "/a?b=b:c&b=b1", "", "POST&/a&b=b1,b%3Ac"},
 	} {
 		got, err := jose.Canonical(c.method, c.target, c.base)
 		require.NoError(t, err)

@@ -8,9 +8,9 @@ import (
 )
 
 // canonical is the text of Atlassian's query string hash. It has the method, the path
-// without the base and without a slash at its end, and the parameters without jwt. They
-// are sorted and encoded, and those of one name are joined by commas. target is the
-// request's path and query.
+// without the base and without a slash at its end, and the parameters without jwt. These are
+// sorted by their encoded names, and those of one name are sorted and joined by commas. target
+// is the request's path and query.
 //
 // Source: https://developer.atlassian.com/cloud/jira/platform/understanding-jwt-for-connect-apps/#creating-the-canonical-request
 func canonical(method, target, base string) (string, error) {
@@ -30,16 +30,21 @@ func canonical(method, target, base string) (string, error) {
 		return "", errors.New("the request's query is not well-formed")
 	}
 	delete(values, "jwt")
-	var query []string
+	var names []string
+	joined := map[string]string{}
 	for name, all := range values {
-		encoded := make([]string, 0, len(all))
-		for _, value := range all {
-			encoded = append(encoded, encode(value))
+		slices.Sort(all)
+		for i := range all {
+			all[i] = encode(all[i])
 		}
-		slices.Sort(encoded)
-		query = append(query, encode(name)+"="+strings.Join(encoded, ","))
+		name = encode(name)
+		names, joined[name] = append(names, name), strings.Join(all, ",")
 	}
-	slices.Sort(query)
+	slices.Sort(names) // without the values: in "a1=" and "a=", the 1 would stand before the =
+	var query []string
+	for _, name := range names {
+		query = append(query, name+"="+joined[name])
+	}
 	return strings.ToUpper(method) + "&" + path + "&" + strings.Join(query, "&"), nil
 }
 
