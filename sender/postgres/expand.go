@@ -67,6 +67,9 @@ type unexpanded struct {
 	wanted       []bool         // which of its matches with filters get it, by these
 }
 
+// forEveryone tells whether subscriptions of all subscribers may get it.
+func (ev unexpanded) forEveryone() bool { return ev.subscriber == 0 && ev.subscription == 0 }
+
 // made is a new delivery, with its event.
 type made struct {
 	dispatch.DeliveryKey
@@ -121,61 +124,87 @@ type expansion struct {
 // expand finds events that are not expanded, and decides who gets them. It returns nil if
 // there are none, or if somebody else expands. A later statement sends its decisions.
 // claimAll keeps the deliveries themselves, leased or pending.
-func (b *batch) expand(p dispatch.ExpandParams, from bound, f turnsFrom, seen *around) (*expansion, error) {
+//
+// Where it expects few events it locks the heads of those who may get them, on the same trip.
+// If others turn out to get some, or an event is begun, it leaves all to the next step, with
+// more set: heads are locked in their order.
+func (b *batch) expand(p dispatch.ExpandParams, from bound, l *loading) (_ *expansion, more bool, err error) {
 	if p.Events <= 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	e := &expansion{batch: b, p: p}
 	plan := fanout.New(p)
 	all := &matches{limit: plan.Look(), by: map[pattern][]*match{}, one: map[int64]*match{}, lists: map[pattern]matchList{}}
 	var state, snapshot string
-	e.pipeline.queue(e.query(b.of(&lockFeedHead), lookArgs(&b.Claim, f, b.shared, sender.Operator)...).rows(func(r rows) error {
-		err := r.Scan(append(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, seen.columns()...), &snapshot)...)
-		seen.now = b.now
+	e.pipeline.queue(e.query(b.of(&lockFeedHead), lookArgs(&b.Claim, l.from, b.shared, sender.Operator)...).rows(func(r rows) error {
+		err := r.Scan(append(append([]any{&b.now, &state, &e.position, &e.newest, &all.operator}, l.seen.columns()...), &snapshot)...)
+		l.seen.now = b.now
 		if err == nil {
 			e.open, err = openIn(snapshot)
 		}
 		return err
 	}))
-	events, few := b.scanFrom.eventsFor(p), b.scanFrom.fewer() && all.limit > fewOfOne
+	events := b.scanFrom.eventsFor(p)
+	few := b.scanFrom.fewer() && all.limit > fewOfOne && len(b.Results) <= fewDeliveries && !b.again
 	var found []unexpanded
-	var err error
 	if few {
 		events = min(events, fewEvents+1)
-		found, err = e.findFew(events, from, all)
-	}
-	if err == nil && (!few || state == somethingBegun) {
+		found, err = e.findFew(events, from, all, l)
+		more = state == somethingBegun
+	} else {
 		found, err = e.find(events, from)
 	}
-	if err != nil || len(found) == 0 {
-		return nil, err
+	if err == nil && len(found) > 0 {
+		err = e.findMatches(found, all)
+	}
+	if few && err == nil {
+		if more = more || !l.covers(found, all); more {
+			b.scanFrom.many()
+		}
+	}
+	if err != nil || len(found) == 0 || more {
+		return nil, more, err
 	}
 	e.found, e.all = found, all
-	if err := e.findMatches(found, all); err != nil {
-		return nil, err
-	}
 	e.x.More = len(found) >= events
 	if err := e.readFilters(found, all); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e.madeFor = map[int64]int{}
 	e.made, e.done = make([]made, 0, len(found)), make([]int64, 0, len(found))
 	e.fed, e.newests, e.begun = make([]*unexpanded, 0, len(found)), make([]timestamp, 0, len(found)), []int64{}
 	if err := e.decide(found, all, plan); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e.remember(found, plan.Waiting)
-	return e, nil
+	return e, false, nil
+}
+
+// covers tells whether the heads of all that may get events are locked.
+func (l *loading) covers(found []unexpanded, all *matches) bool {
+	for i := range found {
+		list, _ := all.of(&found[i])
+		for _, a := range list {
+			if _, known := slices.BinarySearch(l.known, a.subscription); !known {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // remember notes for the next expansions what this one found, once it is committed.
 func (e *expansion) remember(found []unexpanded, waiting int) {
 	least := slices.MinFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
-	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
+	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries && !slices.ContainsFunc(found, unexpanded.forEveryone)
+	var recent []int64
+	if few {
+		recent = distinct(e.recipients())
+	}
 	e.after(func(committed bool) {
 		if committed {
 			e.scanFrom.outbox.found(least, e.open, e.core.now())
-			e.scanFrom.expanded(e.whole, waiting, few)
+			e.scanFrom.expanded(e.whole, waiting, few, recent)
 		}
 	})
 }

@@ -9,34 +9,54 @@ import (
 )
 
 // At ordinary rates a step finds a few events for a few subscriptions. Then one statement
-// reads the events with their bodies and their matches, on one trip with the statement that
-// begins the step. Where there is more of anything, each is read by itself.
+// reads the events with their bodies and their matches, and those that lock the heads of
+// these, and of the results, follow it. All that is one trip, with the statement that begins
+// the step. Where there is more of anything, each is read by itself.
 const (
 	fewEvents     = 16
-	fewDeliveries = 16        // that the last step made
+	fewDeliveries = 16        // that the last step made, and results of this one
 	fewOfOne      = 64        // that one event makes
 	smallBody     = 16 * 1024 // bytes
 )
 
-// selectFew is selectUnexpanded for when no event is begun, with a row for each match.
+// selectFew is selectUnexpanded for when no event is begun, with a row for each match. It
+// leaves the subscriptions that may get an event, and those of $5, to the statements behind
+// it (see toLock), in their order.
 //
 // It is safe to read the bodies before the claim: whoever removes a body waits for the
 // expander before looking for what is in flight.
-var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
+var selectFew = `WITH f AS MATERIALIZED (SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid, o.created_at, o.notice, o.bytes, o.about,
+			coalesce(a.subscription, 0) AS matched, coalesce(a.subscriber, 0) AS by, coalesce(a.pattern, '') AS pattern, coalesce(a.plain, true) AS plain, coalesce(a.epoch, 0) AS epoch, coalesce(a.filtered, 0) AS filtered
+		FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= ` + fromBound("$2", "$4") + ` ORDER BY seq LIMIT $1) o
+		LEFT JOIN LATERAL (
+			SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
+			CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3), o.subscriber))) AS r(subscriber)
+			CROSS JOIN LATERAL (
+				SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered
+				FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+				WHERE (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
+				ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `) x
+			LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
+		ORDER BY o.seq),
+	k AS (SELECT matched AS no FROM f UNION ALL SELECT subscription FROM f UNION ALL SELECT unnest($5::bigint[]))
+	SELECT f.seq, f.event, f.patterns, f.subscriber, f.subscription, f.xid::text, f.created_at, f.notice, f.bytes, f.about,
 		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), coalesce(e.traceparent, ''), e.body,
-		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0), coalesce(a.filtered, 0)
-	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= ` + fromBound("$2", "$4") + ` ORDER BY seq LIMIT $1) o
-	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
-	LEFT JOIN LATERAL (
-		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
-		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3), o.subscriber))) AS r(subscriber)
-		CROSS JOIN LATERAL (
-			SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered
-			FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
-			WHERE (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
-			ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `) x
-		LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
-	ORDER BY o.seq`
+		f.matched, f.by, f.pattern, f.plain, f.epoch, f.filtered
+	FROM f LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = f.event AND f.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
+	WHERE (SELECT set_config('surehook.to_lock', coalesce(array_agg(DISTINCT no), '{}')::text, true) FROM k WHERE no > 0) IS NOT NULL`
+
+// toLock are the subscriptions that selectFew has left, in their order.
+const toLock = `current_setting('surehook.to_lock', true)::bigint[]`
+
+var (
+	// lockFew is lockHeadsAt of what selectFew has left, with where rows may be.
+	lockFew = `WITH found AS MATERIALIZED (
+			SELECT coalesce((SELECT h.ctid FROM surehook_heads h WHERE h.ctid = (SELECT k.at FROM unnest($1::bigint[], $2::tid[]) AS k(no, at) WHERE k.no = u.no) AND h.subscription = u.no),
+				(SELECT h.ctid FROM surehook_heads h WHERE h.subscription = u.no)) AS at
+			FROM unnest(` + toLock + `) AS u(no))
+		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`
+	selectFewTargets = strings.Replace(selectTargets, `ANY($1)`, `ANY(`+toLock+`)`, 1)
+)
 
 // few are events as they are read, with the matches of the last of them.
 type few struct {
@@ -46,19 +66,27 @@ type few struct {
 	resumed map[int64][]*match
 	read    *payloads
 
+	known    []int64 // subscriptions with results, or that may get an event
 	matches  []*match
 	patterns []pattern
 	plain    bool // no match needs more to be read than that it matches
 }
 
 // findFew is find for a few events, none of which is begun. It keeps their matches where
-// these are plain.
-func (e *expansion) findFew(events int, from bound, all *matches) ([]unexpanded, error) {
-	f := few{expansion: e, all: all, resumed: map[int64][]*match{}, read: newPayloads(events)}
+// these are plain, and locks the heads that they and the results need.
+func (e *expansion) findFew(events int, from bound, all *matches, l *loading) ([]unexpanded, error) {
+	f := few{expansion: e, all: all, resumed: map[int64][]*match{}, read: newPayloads(events), known: l.results()}
 	e.early = append(e.early, f.read)
-	err := e.each(func(r rows) (bool, error) { return true, f.scan(r) }, selectFew, events, from.seq, sender.Operator, from.xids())
+	recent := distinct(append(e.scanFrom.recent(), f.known...))
+	qs := []query{
+		e.query(selectFew, events, from.seq, sender.Operator, from.xids(), f.known).rows(f.scan),
+		l.headsOf(e.query(lockFew, recent, rowsAt(&e.rowAt, e.rowAt.heads, recent))),
+	}
+	qs = append(append(qs, l.takeLeases()...), l.targetsOf(e.query(selectFewTargets)))
+	err := e.send(qs...)
 	if err == nil {
 		f.keep()
+		l.known, l.locked = distinct(f.known), true
 		err = e.readSkips(f.resumed)
 	}
 	return f.found, err
@@ -93,6 +121,10 @@ func (f *few) scan(r rows) error {
 	f.plain = f.plain && plain
 	if a.subscription != 0 {
 		f.matches, f.patterns = append(f.matches, &a), append(f.patterns, q)
+		f.known = append(f.known, a.subscription)
+	}
+	if ev.subscription != 0 {
+		f.known = append(f.known, ev.subscription)
 	}
 	if epoch > 0 {
 		f.resumed[a.subscription] = append(f.resumed[a.subscription], &a)

@@ -76,22 +76,22 @@ type found struct {
 	due    [sender.Lanes][]dueSubscriber
 }
 
-// load locks the heads of subscriptions that have results or new deliveries. Then it takes
-// the leases, and locks heads that callers have woken, or that are due, if nobody else has
-// locked them. At last it reads the subscriptions. So a transaction waits for locks only
-// before it has others, and in their order.
-func (b *batch) load(from turnsFrom, recipients []int64, seen *around) (found, error) {
-	l := loading{
-		batch: b, from: from, seen: seen, least: turnsFrom{never, never, never},
-		out: found{leases: make(map[dispatch.DeliveryKey]*live, len(b.Results))},
+// load locks the heads of subscriptions that have results or new deliveries, unless they are
+// locked already. Then it takes the leases, and locks heads that callers have woken, or that
+// are due, if nobody else has locked them. At last it reads the subscriptions. So a
+// transaction waits for locks only before it has others, and in their order.
+func (l *loading) load(recipients []int64) (found, error) {
+	var qs []query
+	if !l.locked {
+		l.known = distinct(append(recipients, l.results()...))
+		qs = l.lockKnown()
 	}
-	results := column(b.Results, func(r dispatch.Result) int64 { return r.Key.Subscription })
-	l.known = distinct(append(recipients, results...))
-	qs := l.lockKnown(results)
 	qs = append(qs, l.lockOthers()...)
-	qs = append(qs, l.readKnown()...)
+	if !l.locked || l.wakes() { // a wake may have come after the subscriptions were read
+		qs = append(qs, l.readKnown()...)
+	}
 	if len(qs) > 0 {
-		if err := b.send(qs...); err != nil {
+		if err := l.send(qs...); err != nil {
 			return l.out, err
 		}
 	}
@@ -104,10 +104,23 @@ type loading struct {
 	from   turnsFrom
 	seen   *around
 	known  []int64 // subscriptions with results or new deliveries
+	locked bool    // the expansion has locked their heads, taken the leases and read the subscriptions
 	others []int64 // subscriptions whose heads are locked besides
 	woken  []int64 // subscriptions whose wakes were deleted
 	least  turnsFrom
 	out    found
+}
+
+func (b *batch) loading(from turnsFrom, seen *around) *loading {
+	return &loading{
+		batch: b, from: from, seen: seen, least: turnsFrom{never, never, never},
+		out: found{leases: make(map[dispatch.DeliveryKey]*live, len(b.Results))},
+	}
+}
+
+// results are the subscriptions that have some.
+func (l *loading) results() []int64 {
+	return column(l.Results, func(r dispatch.Result) int64 { return r.Key.Subscription })
 }
 
 // wakes tells whether callers changed subscriptions, as far as is known.
@@ -118,21 +131,35 @@ func (l *loading) looksAt(lane int) bool { return l.Claim.Lanes[lane].Slots > 0 
 
 // lockKnown locks the heads of the known subscriptions, and takes the leases of the
 // results.
-func (l *loading) lockKnown(results []int64) (qs []query) {
+func (l *loading) lockKnown() (qs []query) {
 	if len(l.known) > 0 {
-		qs = append(qs, l.lockQuery(l.known).rows(func(r rows) error {
-			h, err := scanHead(r)
-			l.heads.put(h)
-			return err
-		}))
+		qs = append(qs, l.headsOf(l.lockQuery(l.known)))
 	}
-	if len(results) == 0 {
-		return qs
+	return append(qs, l.takeLeases()...)
+}
+
+// headsOf reads the heads that a statement locks.
+func (l *loading) headsOf(q query) query {
+	return q.rows(func(r rows) error {
+		h, err := scanHead(r)
+		l.heads.put(h)
+		return err
+	})
+}
+
+// targetsOf reads the subscriptions that a statement finds.
+func (l *loading) targetsOf(q query) query {
+	return q.rows(func(r rows) error { return l.scanSubscription(r, l.subs) })
+}
+
+func (l *loading) takeLeases() (qs []query) {
+	if len(l.Results) == 0 {
+		return nil
 	}
 	var row live
 	columns := row.columns()
-	taken := make([]live, 0, len(results))
-	return append(qs, l.query(takeLeases.of(len(results)), given(results),
+	taken := make([]live, 0, len(l.Results))
+	return append(qs, l.query(takeLeases.of(len(l.Results)), given(l.results()),
 		field(l.Results, func(r dispatch.Result) int64 { return r.Key.Event }),
 		field(l.Results, func(r dispatch.Result) int64 { return r.Token }),
 	).rows(func(r rows) error {
@@ -188,7 +215,7 @@ func (l *loading) readKnown() (qs []query) {
 	if l.wakes() {
 		qs = append(qs, l.deleteWakesOf(l.known))
 	}
-	return append(qs, l.query(selectTargets, l.known).rows(func(r rows) error { return l.scanSubscription(r, l.subs) }))
+	return append(qs, l.targetsOf(l.query(selectTargets, l.known)))
 }
 
 // catchUp checks what was locked, and brings the heads up to their subscriptions.

@@ -34,7 +34,8 @@ type scanFrom struct {
 	mu      sync.Mutex
 	fanOut  float64 // deliveries per event lately, without large events
 	waiting int     // events that waited lately for others
-	few     bool    // a few events came lately, with a few deliveries
+	few     bool    // a few events came lately, with a few deliveries, none of them for everyone
+	got     []int64 // the subscriptions that got these
 }
 
 // outboxFrom is a lower bound of seq. A sequence is not in the order of the commits: below
@@ -136,12 +137,26 @@ func (f *scanFrom) fewer() bool {
 	return f.few && f.waiting == 0
 }
 
-// expanded notes how many deliveries were made of events that are not large, how many
-// events were found waiting, and whether all that was little.
-func (f *scanFrom) expanded(x dispatch.Expanded, waiting int, few bool) {
+// many notes that more than a few events, or deliveries, came.
+func (f *scanFrom) many() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.waiting, f.few = waiting, few
+	f.few = false
+}
+
+// recent returns the subscriptions that got the few events that came lately.
+func (f *scanFrom) recent() []int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.got)
+}
+
+// expanded notes how many deliveries were made of events that are not large, how many
+// events were found waiting, and whether all that was little, and who got it.
+func (f *scanFrom) expanded(x dispatch.Expanded, waiting int, few bool, got []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting, f.few, f.got = waiting, few, got
 	if x.Events > 0 {
 		f.fanOut = float64(x.Deliveries) / float64(x.Events)
 	}

@@ -19,7 +19,7 @@ func parameterStatements() map[string]string {
 		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "selectIdle": selectIdle.Alone, "selectIdle shared": selectIdle.Shared, "nextDue": selectNextDue.Alone, "nextDue shared": selectNextDue.Shared,
 		"selectDue": selectDue.Alone, "selectDue shared": selectDue.Shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
-		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectFiltered": selectFiltered, "selectBehind": selectBehind, "selectPayloads": selectPayloads,
+		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFew": lockFew, "selectFewTargets": selectFewTargets, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectFiltered": selectFiltered, "selectBehind": selectBehind, "selectPayloads": selectPayloads,
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed, "selectFilters": selectFilters,
 		"selectUnexpandedSkips": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,

@@ -12,9 +12,9 @@ var _ dispatch.LargeSteps = (*core)(nil)
 func (c *core) StepSize() int { return 1024 }
 
 // Step implements dispatch.Store. With nothing to do it only reads. It takes a few round
-// trips, however much is done: one finds new events; one finds who gets them, unless they
-// are few; one locks, and reads the subscriptions; one or two move deliveries; and the last
-// one commits.
+// trips, however much is done: one finds new events; one finds who gets them; one locks, and
+// reads the subscriptions; one or two move deliveries; and the last one commits. The first
+// three are one where events are few.
 func (c *core) Step(ctx context.Context, p dispatch.ExpandParams, in dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
 	f := c.turnsFrom()
 	var from bound
@@ -63,14 +63,15 @@ func (b *batch) run(p dispatch.ExpandParams, from bound, f turnsFrom, known *aro
 	if p.Events > 0 {
 		known = &around{} // what the transaction itself sees
 	}
-	e, err := b.expand(p, from, f, known)
+	l := b.loading(f, known)
+	e, more, err := b.expand(p, from, l)
 	if err != nil {
 		return x, err
 	}
-	if e != nil {
+	if x.More = more; e != nil {
 		x = e.x
 	}
-	found, err := b.load(f, e.recipients(), known)
+	found, err := l.load(e.recipients())
 	if err != nil {
 		return x, err
 	}

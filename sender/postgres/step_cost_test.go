@@ -87,8 +87,8 @@ func TestStatementsOfAStep(t *testing.T) {
 		events            int
 		statements, trips int64
 	}{
-		"events and results": {3, 8, 3},
-		"results":            {0, 8, 3},
+		"events and results": {3, 8, 2},
+		"results":            {0, 8, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if len(claimed) == 0 {
