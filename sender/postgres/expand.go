@@ -67,9 +67,6 @@ type unexpanded struct {
 	wanted       []bool         // which of its matches with filters get it, by these
 }
 
-// forEveryone tells whether subscriptions of all subscribers may get it.
-func (ev unexpanded) forEveryone() bool { return ev.subscriber == 0 && ev.subscription == 0 }
-
 // made is a new delivery, with its event.
 type made struct {
 	dispatch.DeliveryKey
@@ -196,7 +193,7 @@ func (l *loading) covers(found []unexpanded, all *matches) bool {
 // remember notes for the next expansions what this one found, once it is committed.
 func (e *expansion) remember(found []unexpanded, waiting int) {
 	least := slices.MinFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
-	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries && !slices.ContainsFunc(found, unexpanded.forEveryone)
+	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
 	var recent []int64
 	if few {
 		recent = distinct(e.recipients())

@@ -19,6 +19,9 @@ const (
 	smallBody     = 16 * 1024 // bytes
 )
 
+// fewColumns tell what a claim must read of a match besides.
+const fewColumns = `s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered`
+
 // selectFew is selectUnexpanded for when no event is begun, with a row for each match. It
 // leaves the subscriptions that may get an event, and those of $5, to the statements behind
 // it (see toLock), in their order.
@@ -32,10 +35,12 @@ var selectFew = `WITH f AS MATERIALIZED (SELECT o.seq, o.event, o.patterns, o.su
 			SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
 			CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3), o.subscriber))) AS r(subscriber)
 			CROSS JOIN LATERAL (
-				SELECT p.subscription, p.subscriber, p.pattern, s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered
-				FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
-				WHERE (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
-				ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `) x
+				(SELECT p.subscription, p.subscriber, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+					WHERE o.subscriber <> 0 AND (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
+					ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)
+				UNION ALL (SELECT p.subscription, 0, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+					WHERE r.subscriber = 0 AND (p.pattern, p.subscription) > (t.pattern, 0) AND p.pattern <= t.pattern
+					ORDER BY p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)) x
 			LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
 		ORDER BY o.seq),
 	k AS (SELECT matched AS no FROM f UNION ALL SELECT subscription FROM f UNION ALL SELECT unnest($5::bigint[]))
@@ -112,7 +117,7 @@ func (f *few) scan(r rows) error {
 		if ev.xid, err = parseXID(xid); err != nil {
 			return err
 		}
-		f.found, f.plain = append(f.found, ev), ev.subscription == 0 && ev.subscriber != 0
+		f.found, f.plain = append(f.found, ev), ev.subscription == 0
 		if read {
 			p.Event.CreatedAt, p.Event.Notice = ev.published.time(), ev.notice
 			f.read.add(ev.event, &p)

@@ -34,7 +34,7 @@ type scanFrom struct {
 	mu      sync.Mutex
 	fanOut  float64 // deliveries per event lately, without large events
 	waiting int     // events that waited lately for others
-	few     bool    // a few events came lately, with a few deliveries, none of them for everyone
+	few     bool    // a few events came lately, with a few deliveries
 	got     []int64 // the subscriptions that got these
 }
 

@@ -66,9 +66,10 @@ func TestStatementsOfAStep(t *testing.T) {
 	producer := p.store(t)
 	register(t, producer, 1, 1, sender.Settings{})
 	var claimed []dispatch.Claimed
+	subscriber := subscriberID(0)
 	step := func(events int) (statements, trips int64) {
-		if events > 0 {
-			publish(t, producer, events, 1)
+		for range events {
+			require.NoError(t, publishInTx(t.Context(), producer, draft(subscriber)))
 		}
 		statements, trips = sent.statements.Load(), sent.trips.Load()
 		_, c, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, batchOf(claimed, 100))
@@ -84,13 +85,16 @@ func TestStatementsOfAStep(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for name, c := range map[string]struct {
+		subscriber        string
 		events            int
 		statements, trips int64
 	}{
-		"events and results": {3, 8, 2},
-		"results":            {0, 8, 2},
+		"events and results":              {subscriberID(0), 3, 8, 2},
+		"events for everyone and results": {"", 3, 8, 2},
+		"results":                         {subscriberID(0), 0, 8, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
+			subscriber = c.subscriber
 			if len(claimed) == 0 {
 				step(3)
 			}
