@@ -23,43 +23,39 @@ const (
 const fewColumns = `s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered`
 
 // selectFew is selectUnexpanded for when no event is begun, with a row for each match. It
-// leaves the subscriptions that may get an event, and those of $5, to the statements behind
-// it (see toLock), in their order.
+// leaves the subscriptions that may get an event to the statements behind it: see toLock.
 //
 // It is safe to read the bodies before the claim: whoever removes a body waits for the
 // expander before looking for what is in flight.
-var selectFew = `WITH f AS MATERIALIZED (SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid, o.created_at, o.notice, o.bytes, o.about,
-			coalesce(a.subscription, 0) AS matched, coalesce(a.subscriber, 0) AS by, coalesce(a.pattern, '') AS pattern, coalesce(a.plain, true) AS plain, coalesce(a.epoch, 0) AS epoch, coalesce(a.filtered, 0) AS filtered
-		FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= ` + fromBound("$2", "$4") + ` ORDER BY seq LIMIT $1) o
-		LEFT JOIN LATERAL (
-			SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
-			CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3), o.subscriber))) AS r(subscriber)
-			CROSS JOIN LATERAL (
-				(SELECT p.subscription, p.subscriber, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
-					WHERE o.subscriber <> 0 AND (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
-					ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)
-				UNION ALL (SELECT p.subscription, 0, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
-					WHERE r.subscriber = 0 AND (p.pattern, p.subscription) > (t.pattern, 0) AND p.pattern <= t.pattern
-					ORDER BY p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)) x
-			LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
-		ORDER BY o.seq),
-	k AS (SELECT matched AS no FROM f UNION ALL SELECT subscription FROM f UNION ALL SELECT unnest($5::bigint[]))
-	SELECT f.seq, f.event, f.patterns, f.subscriber, f.subscription, f.xid::text, f.created_at, f.notice, f.bytes, f.about,
+var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
 		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), coalesce(e.traceparent, ''), e.body,
-		f.matched, f.by, f.pattern, f.plain, f.epoch, f.filtered
-	FROM f LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = f.event AND f.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
-	WHERE (SELECT set_config('surehook.to_lock', coalesce(array_agg(DISTINCT no), '{}')::text, true) FROM k WHERE no > 0) IS NOT NULL`
+		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0), coalesce(a.filtered, 0),
+		set_config('surehook.to_lock', concat(current_setting('surehook.to_lock', true), coalesce(a.subscription, 0), ',', o.subscription, ','), true)
+	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= ` + fromBound("$2", "$4") + ` ORDER BY seq LIMIT $1) o
+	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
+	LEFT JOIN LATERAL (
+		SELECT x.* FROM unnest(string_to_array(o.patterns, ' ')) AS t(pattern)
+		CROSS JOIN (VALUES (o.subscriber), (nullif((SELECT no FROM surehook_subscribers WHERE id = $3), o.subscriber))) AS r(subscriber)
+		CROSS JOIN LATERAL (
+			(SELECT p.subscription, p.subscriber, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+				WHERE o.subscriber <> 0 AND (p.subscriber, p.pattern, p.subscription) > (r.subscriber, t.pattern, 0) AND (p.subscriber, p.pattern) <= (r.subscriber, t.pattern)
+				ORDER BY p.subscriber, p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)
+			UNION ALL (SELECT p.subscription, 0, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
+				WHERE r.subscriber = 0 AND (p.pattern, p.subscription) > (t.pattern, 0) AND p.pattern <= t.pattern
+				ORDER BY p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)) x
+		LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
+	ORDER BY o.seq`
 
-// toLock are the subscriptions that selectFew has left, in their order.
-const toLock = `current_setting('surehook.to_lock', true)::bigint[]`
+// toLock are the subscriptions of $1, and those that selectFew has left. 0 is none.
+const toLock = `($1::bigint[] || concat('{', current_setting('surehook.to_lock', true), '0}')::bigint[])`
 
 var (
-	// lockFew is lockHeadsAt of what selectFew has left, with where rows may be.
-	lockFew = `WITH found AS MATERIALIZED (
-			SELECT coalesce((SELECT h.ctid FROM surehook_heads h WHERE h.ctid = (SELECT k.at FROM unnest($1::bigint[], $2::tid[]) AS k(no, at) WHERE k.no = u.no) AND h.subscription = u.no),
+	// lockFew is lockHeadsAt of what is to be locked, with where rows may be.
+	lockFew = overRows(`WITH found AS MATERIALIZED (
+			SELECT coalesce((SELECT h.ctid FROM surehook_heads h WHERE h.ctid = (SELECT k.at FROM unnest($2::bigint[], $3::tid[]) AS k(no, at) WHERE k.no = u.no) AND h.subscription = u.no),
 				(SELECT h.ctid FROM surehook_heads h WHERE h.subscription = u.no)) AS at
-			FROM unnest(` + toLock + `) AS u(no))
-		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`
+			FROM (SELECT DISTINCT no FROM unnest(` + toLock + `) AS l(no) WHERE no > 0 ORDER BY no) u)
+		SELECT h.* FROM found CROSS JOIN LATERAL (SELECT ` + headColumns + ` FROM surehook_heads WHERE ctid = found.at FOR UPDATE) h`)
 	selectFewTargets = strings.Replace(selectTargets, `ANY($1)`, `ANY(`+toLock+`)`, 1)
 )
 
@@ -84,10 +80,10 @@ func (e *expansion) findFew(events int, from bound, all *matches, l *loading) ([
 	e.early = append(e.early, f.read)
 	recent := distinct(append(e.scanFrom.recent(), f.known...))
 	qs := []query{
-		e.query(selectFew, events, from.seq, sender.Operator, from.xids(), f.known).rows(f.scan),
-		l.headsOf(e.query(lockFew, recent, rowsAt(&e.rowAt, e.rowAt.heads, recent))),
+		e.query(selectFew, events, from.seq, sender.Operator, from.xids()).rows(f.scan),
+		l.headsOf(e.query(lockFew.of(len(recent)), f.known, given(recent), given(rowsAt(&e.rowAt, e.rowAt.heads, recent)))),
 	}
-	qs = append(append(qs, l.takeLeases()...), l.targetsOf(e.query(selectFewTargets)))
+	qs = append(append(qs, l.takeLeases()...), l.targetsOf(e.query(selectFewTargets, f.known)))
 	err := e.send(qs...)
 	if err == nil {
 		f.keep()
@@ -107,7 +103,7 @@ func (f *few) scan(r rows) error {
 	var epoch int64
 	err := r.Scan(&ev.seq, &ev.event, &ev.patternText, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
 		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Event.Traceparent, &p.Body,
-		&a.subscription, &q.subscriber, &q.text, &plain, &epoch, &a.filtered)
+		&a.subscription, &q.subscriber, &q.text, &plain, &epoch, &a.filtered, nil)
 	if err != nil {
 		return err
 	}

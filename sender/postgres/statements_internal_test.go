@@ -19,7 +19,7 @@ func parameterStatements() map[string]string {
 		"lockWoken": lockWoken, "deleteWakes": deleteWakes, "selectIdle": selectIdle.Alone, "selectIdle shared": selectIdle.Shared, "nextDue": selectNextDue.Alone, "nextDue shared": selectNextDue.Shared,
 		"selectDue": selectDue.Alone, "selectDue shared": selectDue.Shared, "deleteLost": deleteLost, "selectLeasesEnd": selectLeasesEnd, "selectCandidates": selectCandidates,
 		"selectOldPending": selectOldPending, "selectLeastWaiting": selectLeastWaiting, "selectPending": selectPending, "removePending": removePending, "leaseWaiting": leaseWaiting,
-		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "lockFew": lockFew, "selectFewTargets": selectFewTargets, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectFiltered": selectFiltered, "selectBehind": selectBehind, "selectPayloads": selectPayloads,
+		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "selectFewTargets": selectFewTargets, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectFiltered": selectFiltered, "selectBehind": selectBehind, "selectPayloads": selectPayloads,
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed, "selectFilters": selectFilters,
 		"selectUnexpandedSkips": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
@@ -41,7 +41,7 @@ func parameterStatements() map[string]string {
 		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "redactAttempts": redactAttempts,
 	}
 	for name, s := range map[string]rowwise{
-		"lockHeadsAt": lockHeadsAt, "updateHeads": updateHeads, "updateWholeHeads": updateWholeHeads, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertPendingSince": insertPendingSince, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
+		"lockHeadsAt": lockHeadsAt, "lockFew": lockFew, "updateHeads": updateHeads, "updateWholeHeads": updateWholeHeads, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertPendingSince": insertPendingSince, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
 	} {
 		all[name], all[name+" of one"] = s.many, s.one
 	}
