@@ -116,6 +116,9 @@ func (c *core) CreateReplay(ctx context.Context, r replay.Replay, b replay.Bound
 			if err := w.pipeline.flush(ctx); err != nil { // as it is, so that recordings do not wait for another run
 				return err
 			}
+			if err := w.roomForReplay(r.Filter.Subscriber, b); err != nil { // now others of the same moment are seen
+				return err
+			}
 		}
 		return w.execs(insertReplay, r.ID, string(filter), string(r.Filter.Status), r.Filter.Subscriber, set.subscription,
 			r.Rate, r.By, r.Reason, set.boundary, set.at.no, set.at.subscription, timestampOf(b.NotBefore), c.turns.Add(1), r.Matched, r.More, w.now)

@@ -98,6 +98,30 @@ func (b *replaying) eventually(query string, args ...any) {
 	}, time.Minute, time.Millisecond)
 }
 
+// Replays of delivered deliveries cost all that is recorded, so a subscriber does not get more of
+// them by asking for several at the same moment.
+func TestReplaysOfOneMoment(t *testing.T) {
+	b := newReplaying(t)
+	b.claimed(1)
+	tx, err := b.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), `LOCK TABLE surehook_replay_late IN SHARE ROW EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	created := make(chan error, 2)
+	for _, store := range []*postgres.Store[pgx.Tx]{b.one, b.other} {
+		go func() {
+			_, err := store.CreateReplay(t.Context(), replay.Replay{Filter: replay.Filter{Status: sender.StatusDelivered, Subscriber: "sub_0"}}, replay.Bounds{Unfinished: 1})
+			created <- err
+		}()
+	}
+	b.eventually(`SELECT count(*) - 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND relation = 'surehook_replay_late'::regclass`)
+	require.NoError(t, tx.Rollback(t.Context()))
+	refused := errors.Join(<-created, <-created)
+	require.ErrorIs(t, refused, sender.ErrStatus)
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM surehook_replays`))
+}
+
 // claimed publishes an event to each of n subscribers, and claims all.
 func (b *replaying) claimed(n int) []dispatch.Claimed {
 	b.t.Helper()

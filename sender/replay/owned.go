@@ -22,7 +22,8 @@ func (r *Replays) ForSubscriber(id string) *Owned { return &Owned{all: r, subscr
 
 // MaxUnfinished is how many of a subscriber's replays may be running or paused. No other
 // one is created then: a replay of delivered deliveries adds a little to the cost of every
-// delivery, also of other subscribers.
+// delivery, also of other subscribers. Others cost nobody anything: on PostgreSQL, a few more of
+// them can be created at the same moment.
 const MaxUnfinished = 20
 
 // Create is [Replays.Create] for the subscriber's deliveries. Filter.Subscriber may be left

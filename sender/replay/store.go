@@ -50,7 +50,8 @@ type Store interface {
 	// Look, and none that was looked at is a member, that is a *RetentionError without
 	// Published;
 	// the error of Bounds.Room, and nothing is stored, if the subscriber that the filter names
-	// has Unfinished replays. If several are created at the same moment, more may be stored;
+	// has Unfinished replays. If several are created at the same moment, more may be stored,
+	// unless they are of delivered deliveries;
 	// ErrExists, and nothing is stored, if the ID that is given is a replay's.
 	CreateReplay(ctx context.Context, r Replay, b Bounds) (Replay, error)
 
