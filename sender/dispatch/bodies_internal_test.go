@@ -55,6 +55,32 @@ func TestSlotsBodiesOfSlowOnes(t *testing.T) {
 	require.NotZero(t, p.Lanes[sender.LaneProven].Slots)
 }
 
+// While memory is short, one claim in eight is for probation alone, unless its bodies take an
+// eighth of the memory.
+func TestSlotsBodiesLeaveRoomForProbation(t *testing.T) {
+	s := testSlots()
+	s.cfg.bodyBytes = 100
+	alone := func() (n int) {
+		for range 2 * probationTurn {
+			p := s.claim()
+			if p.Lanes[sender.LaneProven].Slots == 0 {
+				require.Zero(t, p.Lanes[sender.LaneNew].Slots)
+				require.NotZero(t, p.Lanes[sender.LaneProbation].Slots)
+				n++
+			}
+		}
+		return n
+	}
+	s.add(bodied(1, 1, sender.LaneProven, 49))
+	require.Zero(t, alone(), "there is room")
+	s.add(bodied(2, 2, sender.LaneProven, 1))
+	require.Equal(t, 2, alone())
+	s.add(bodied(3, 3, sender.LaneProbation, 11))
+	require.Equal(t, 2, alone())
+	s.add(bodied(4, 4, sender.LaneProbation, 1))
+	require.Zero(t, alone())
+}
+
 // A subscriber gets half of the room for bodies that the others leave, in however many
 // claims and subscriptions.
 func TestSlotsBodiesOfASubscriber(t *testing.T) {

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"math"
 	"net/http"
@@ -188,6 +189,51 @@ func TestBodiesAreBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While the bodies of busy endpoints take all of the memory, a delivery of a subscription on
+// probation is attempted all the same.
+func TestBodiesLeaveRoomForProbation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const subscribers, rounds = 30, 120
+		b := bedtest.New(t)
+		var busy, recovers, left atomic.Int64
+		endpoint := bedtest.TransportFunc(func(r *http.Request) (*http.Response, error) {
+			answer := &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody, Request: r}
+			switch {
+			case r.URL.Host == "busy":
+				time.Sleep(200 * time.Millisecond)
+				busy.Add(1)
+			case recovers.Add(1) == 1:
+				answer.StatusCode = 500
+			default:
+				left.Store(subscribers*rounds - busy.Load())
+			}
+			return answer, nil
+		})
+		publish := func(subscriber int) {
+			_, err := b.Publisher.Publish(t.Context(), sender.Event{
+				Type: "thing.changed", Object: sender.Object{Type: "thing", ID: rand.Text()}, Data: strings.Repeat("x", 9900), Subscriber: "sub_" + strconv.Itoa(subscriber),
+			})
+			require.NoError(t, err)
+		}
+		b.Start(b.DispatcherOn(b.Store, dispatch.Config{UnguardedTransport: endpoint, BodyBytes: 80_000}))
+		b.Subscribe("sub_0", "http://recovers/")
+		publish(0)
+		time.Sleep(time.Second)
+		for i := range subscribers {
+			b.Subscribe("sub_"+strconv.Itoa(i+1), "http://busy/")
+		}
+		for range rounds {
+			for i := range subscribers {
+				publish(i + 1)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		require.EqualValues(t, subscribers*rounds, busy.Load())
+		require.EqualValues(t, 2, recovers.Load())
+		require.Greater(t, left.Load(), int64(subscribers*rounds/10), "it was due after a minute, and did not wait for the others")
+	})
 }
 
 // Whatever a bound is, everything is delivered. A body that is larger than all that a

@@ -49,6 +49,8 @@ type slots struct {
 	held int
 	body bodies // of the held deliveries
 	age  int64  // counts the calls of trim
+	// short counts the claims while bodies took more than half of the memory.
+	short int
 
 	chains map[chain]*attempt // the first attempt of each; it is queued, or on the wire
 	seed   maphash.Seed       // of the chains' hashes
@@ -129,6 +131,10 @@ const mostProbes = 4
 // idleShare: one part in this many of the proven lane is for subscribers that use none of
 // it.
 const idleShare = 8
+
+// probationTurn: while memory is short, one claim in this many is for subscriptions on
+// probation alone, unless their bodies take this part of the memory.
+const probationTurn = 8
 
 // mostHolding is the largest number of subscribers with held deliveries for which share
 // still bars each of them from a claim.
@@ -423,6 +429,10 @@ func (s *slots) mostOf(settings *sender.Settings) int {
 // in the database. One claim gets half of the room that is left, because all of it may go to
 // one subscriber. A lane that is not proven may keep its bodies for long, so it claims
 // nothing while its bodies take more than half of the memory.
+//
+// A store claims for the lanes in their order, and the last one is that of probation. While
+// memory is short, the others could take all of it each time. So now and then a claim is for
+// that lane alone, as long as its bodies take little.
 func (s *slots) boundBytes(p *ClaimParams) {
 	if s.cfg.bodyBytes <= 0 {
 		return
@@ -433,6 +443,12 @@ func (s *slots) boundBytes(p *ClaimParams) {
 		if p.Bytes <= 0 || sender.Lane(l) != sender.LaneProven && s.lane[l].bytes > s.cfg.bodyBytes/2 {
 			p.Lanes[l].Slots = 0
 		}
+	}
+	if p.Bytes <= 0 || room > s.cfg.bodyBytes/2 {
+		return
+	}
+	if s.short++; s.short%probationTurn == 0 && p.Lanes[sender.LaneProbation].Slots > 0 && s.lane[sender.LaneProbation].bytes < s.cfg.bodyBytes/probationTurn {
+		p.Lanes[sender.LaneNew].Slots, p.Lanes[sender.LaneProven].Slots = 0, 0
 	}
 }
 

@@ -167,6 +167,11 @@ var ofWire = []Defect{
 		Old: "min(p.Lanes[l].Slots, most/4)", New: "min(p.Lanes[l].Slots, most-slots)",
 	},
 	{
+		Name: "bodies of busy endpoints take all memory from subscriptions on probation",
+		File: "sender/dispatch/slots.go", Tests: []string{"./sender/dispatch"}, Run: "TestBodiesLeaveRoomForProbation",
+		Old: "s.short%probationTurn == 0 &&", New: "s.short < 0 &&",
+	},
+	{
 		Name: "a run that ends cuts its step off in the commit",
 		File: "sender/dispatch/pump.go", Tests: []string{"./sender/dispatch"}, Run: "TestStop",
 		Old: "working, cancel := context.WithCancel(context.WithoutCancel(ctx))", New: "working, cancel := context.WithCancel(ctx)",
