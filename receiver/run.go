@@ -19,6 +19,9 @@ const (
 // tried again a minute later. It works in batches of dedup.DefaultPruneBatch, each in a
 // transaction of its own. Several processes may run.
 //
+// It goes by Config.Now, which is this process's clock. One that is far ahead removes markers
+// that are still needed, and what is sent again then is applied again.
+//
 // Without Run markers stay for ever, unless something else removes them. A receiver that
 // has taken events for more than an hour without Run says so in the log, once, unless it only
 // records them (RecordHandler): that makes no markers.
