@@ -92,19 +92,20 @@ func rowOf(r replay.Replay) replayRow { return replayRow{r, look.Replay(r.Status
 
 func (c *Console) replays(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	list, err := c.Replays.List(ctx, replay.Query{After: q.Get("after"), Limit: pageSize})
+	list, err := c.Replays.List(ctx, replay.Query{After: q.Get("after"), Limit: pageSize + 1})
 	if err != nil {
 		return view{}, err
+	}
+	next := ""
+	if len(list) > pageSize {
+		list = list[:pageSize]
+		next = list[pageSize-1].ID
 	}
 	v := replaysView{}
 	page := view{title: "Replays", nav: "replays", data: &v}
 	for _, one := range list {
 		v.List = append(v.List, rowOf(one))
 		page.owners = append(page.owners, one.Filter.Subscriber)
-	}
-	next := ""
-	if len(list) == pageSize {
-		next = list[pageSize-1].ID
 	}
 	v.Pages = pagesOf(q, "after", next, countOf(len(list), "replay", "replays")+" on this page")
 	return page, nil

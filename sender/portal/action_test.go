@@ -363,6 +363,18 @@ func TestLists(t *testing.T) {
 	next = regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(p.text)
 	require.NotNil(t, next)
 	require.Equal(t, 9, strings.Count(v.get("/"+next[1]).text, `class="card ep"`))
+	replays := func(n int) {
+		for range n {
+			_, err := b.replays.Create(t.Context(), replay.Request{Filter: replay.Filter{Subscriber: "sub_ada"}})
+			require.NoError(t, err)
+		}
+	}
+	replays(19)
+	require.NotContains(t, v.get("/replays").text, `rel="next"`, "there is no other than these twenty")
+	replays(1)
+	next = regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(v.get("/replays").text)
+	require.NotNil(t, next)
+	v.get("/replays"+next[1]).has(t, b.ada.replay)
 	p = v.get("/event-types?type=invoice.paid")
 	p.has(t, "50 types", "data.total.amount", "In cents", "string date-time", "whole state", "29 of your endpoints get it", "4200")
 	p.has(t, "2026-11-01", "Money is an object with its currency")

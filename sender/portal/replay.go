@@ -25,14 +25,16 @@ func (p *Portal) mine(ctx context.Context) *replay.Owned {
 
 func (p *Portal) replays(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	list, err := p.mine(ctx).List(ctx, replay.Query{After: q.Get("after"), Limit: replaysAPage})
+	list, err := p.mine(ctx).List(ctx, replay.Query{After: q.Get("after"), Limit: replaysAPage + 1})
 	if err != nil {
 		return view{}, err
 	}
-	v := replaysView{List: list}
-	if len(list) == replaysAPage {
+	var v replaysView
+	if len(list) > replaysAPage {
+		list = list[:replaysAPage]
 		v.Foot.Next = with(q, "after", list[replaysAPage-1].ID)
 	}
+	v.List = list
 	if q.Get("after") != "" {
 		v.Foot.First = with(q, "after", "")
 	}
