@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +107,44 @@ func TestNoticesOfARunThatEnds(t *testing.T) {
 		slices.Sort(ids)
 		require.Len(t, slices.Compact(ids), notices)
 		require.Len(t, told.List(), notices, "each was told once")
+	})
+}
+
+// unsettled is a store whose first call of SettleNotice fails.
+type unsettled struct {
+	dispatch.Store
+	calls atomic.Int64
+}
+
+func (s *unsettled) SettleNotice(ctx context.Context, id string, again time.Duration) error {
+	if s.calls.Add(1) == 1 {
+		return errAway
+	}
+	return s.Store.SettleNotice(ctx, id, again)
+}
+
+// A database that fails once has no notice told twice, and delays none.
+func TestNoticeThatCannotBeSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://dead/")
+		var told bedtest.Noted[string]
+		stop := b.Start(b.DispatcherOn(&unsettled{Store: b.Store}, dispatch.Config{
+			UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t),
+			Notifier: func(_ context.Context, n sender.Notice) error {
+				told.Add(n.ID)
+				return nil
+			},
+		}))
+		const notices = 3
+		for range notices {
+			b.Publish("sub_a")
+		}
+		time.Sleep(3 * time.Minute)
+		require.Len(t, told.List(), notices)
+		time.Sleep(time.Hour)
+		require.NoError(t, stop())
+		require.Len(t, told.List(), notices)
 	})
 }
 

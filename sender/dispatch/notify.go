@@ -93,11 +93,21 @@ func (d *Dispatcher) notify(ctx context.Context) (n int, refused time.Time, err 
 }
 
 // settleNotice also settles a notice when ctx has ended: the Notifier has it, or another
-// run is to give it to one now, and not after the lease.
+// run is to give it to one now, and not after the lease. So it tries again while there is
+// time: a connection that breaks once must not have the notice told twice, and the others of
+// its batch wait for the lease.
 func (d *Dispatcher) settleNotice(ctx context.Context, id string, again time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.Timeout)
 	defer cancel()
-	return d.store.SettleNotice(ctx, id, again)
+	for pause := longerPause(0); ; pause = longerPause(pause) {
+		err := d.store.SettleNotice(ctx, id, again)
+		if err == nil {
+			return nil
+		}
+		if sleep(ctx, pause); ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // tell gives a notice to the Notifier. It waits for it no longer than notifyTimeout and
