@@ -129,27 +129,24 @@ func (e *expansion) run() error {
 	return e.store()
 }
 
-// read adds events that are not expanded to the plan, as they are read.
+// read adds events that are not expanded to the plan, as they are read. Other statements run
+// meanwhile, so it scans no sql.RawBytes: rows with these cannot be closed when the context
+// ends. The rollback would wait for them, and the next statement for the rollback.
 func (e *expansion) read(stored bool, query string, args ...any) error {
 	var ev newEvent
-	var eventType, body sql.RawBytes
-	columns := []any{numberOf(&ev.seq), &eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&ev.size), numberOf(&ev.about)}
+	columns := []any{numberOf(&ev.seq), &ev.eventType, numberOf(&ev.subscriber), numberOf(&ev.subscription), numberOf(&ev.size), numberOf(&ev.about)}
 	var block []newEvent // one allocation for each event would cost more than reading it
 	switch {
 	case stored:
 		columns = append(columns, numberOf(&ev.after))
 	case query == selectNewBodies:
-		columns = append(columns, &body)
+		columns = append(columns, newBody{e, &ev.body})
 	}
 	ev.stored = stored
 	return e.each(func(rows *sql.Rows) (bool, error) {
 		if err := rows.Scan(columns...); err != nil {
 			return false, err
 		}
-		if string(eventType) != ev.eventType {
-			ev.eventType = string(eventType)
-		}
-		ev.body = e.copied(body)
 		if len(block) == cap(block) {
 			block = make([]newEvent, 0, min(2*cap(block)+8, 64))
 		}

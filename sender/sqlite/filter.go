@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -250,6 +251,27 @@ func (e *expansion) copied(body []byte) []byte {
 	all := append(e.batch.store.filtered, body...)
 	e.batch.store.filtered = all
 	return all[len(all)-len(body):]
+}
+
+// newBody scans a body, if it was read with its event.
+type newBody struct {
+	e  *expansion
+	to *[]byte
+}
+
+// Scan implements sql.Scanner.
+func (b newBody) Scan(v any) error {
+	switch body := v.(type) {
+	case nil:
+		*b.to = nil
+	case []byte:
+		*b.to = b.e.copied(body)
+	case string:
+		*b.to = b.e.copied([]byte(body))
+	default:
+		return fmt.Errorf("a column that must be a blob has a %T", v)
+	}
+	return nil
 }
 
 // readContent reads what filters are asked about, unless it is there.

@@ -1,10 +1,12 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	driver "modernc.org/sqlite"
 
+	"github.com/surehook/surehook/internal/proof/faultdriver"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -344,4 +347,48 @@ func TestInTxAfterACommitThatFailed(t *testing.T) {
 	}
 	require.ErrorContains(t, run("INSERT INTO items VALUES (1)"), "FOREIGN KEY")
 	require.NoError(t, run("INSERT INTO orders VALUES (2)"))
+}
+
+// A step whose context ends while it expands ends, too, and others can write. The statements that
+// run while events are still read must not wait for the rollback, which waits for these.
+func TestContextEndsDuringAnExpansion(t *testing.T) {
+	p := path(t)
+	db := open(t, p, fit)
+	s := newStore(t, db, time.Now)
+	subscribers := register(t, s, 3)
+	publish(t, s, 9, 10, subscribers)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	inRollback := func() bool {
+		stacks := make([]byte, 1<<20)
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sql.(*Tx).rollback"))
+	}
+	connector, err := faultdriver.Open(db.Driver(), "file:"+p+"?"+fit)
+	require.NoError(t, err)
+	cancelling := sql.OpenDB(faultdriver.Wrap(connector, func(_ context.Context, c faultdriver.Call, do func() error) error {
+		if strings.Contains(c.Text, "FROM surehook_patterns") && c.Kind == faultdriver.Query {
+			cancel()
+			for !inRollback() {
+				runtime.Gosched()
+			}
+		}
+		return do()
+	}))
+	defer cancelling.Close()
+	stopping, err := sqlite.New(cancelling, nil)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := stopping.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		require.Error(t, err)
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "the step waits for ever")
+	}
+	x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
+	require.NoError(t, err)
+	require.Equal(t, dispatch.Expanded{Events: 9, Deliveries: 9}, x)
 }
