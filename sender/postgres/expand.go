@@ -193,7 +193,7 @@ func (l *loading) covers(found []unexpanded, all *matches) bool {
 // remember notes for the next expansions what this one found, once it is committed.
 func (e *expansion) remember(found []unexpanded, waiting int) {
 	least := slices.MinFunc(found, func(x, y unexpanded) int { return cmp.Compare(x.seq, y.seq) }).seq
-	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries
+	few := len(found) <= fewEvents && e.x.Deliveries <= fewDeliveries && len(e.begun) == 0 && !slices.ContainsFunc(found, e.all.many)
 	var recent []int64
 	if few {
 		recent = distinct(e.recipients())

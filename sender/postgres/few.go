@@ -43,7 +43,7 @@ var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription
 			UNION ALL (SELECT p.subscription, 0, p.pattern, ` + fewColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
 				WHERE r.subscriber = 0 AND (p.pattern, p.subscription) > (t.pattern, 0) AND p.pattern <= t.pattern
 				ORDER BY p.pattern, p.subscription LIMIT ` + strconv.Itoa(fewOfOne) + `)) x
-		LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
+		WHERE o.subscription = 0 LIMIT ` + strconv.Itoa(fewOfOne) + `) a ON true
 	ORDER BY o.seq`
 
 // toLock are the subscriptions of $1, and those that selectFew has left. 0 is none.
@@ -144,4 +144,13 @@ func (f *few) keep() {
 		}
 	}
 	f.matches, f.patterns = nil, nil
+}
+
+// many tells whether an event has more matches than selectFew finds, whoever of them gets it.
+func (all *matches) many(ev unexpanded) bool {
+	n := 0
+	for _, q := range all.patternsOf(&ev) {
+		n += len(all.by[q])
+	}
+	return n >= fewOfOne
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -144,4 +145,60 @@ func TestFewEventsThatOthersGet(t *testing.T) {
 			p.consistent(t)
 		})
 	}
+}
+
+// An event that many ask for costs one step, also if their filters refuse it. To expect few
+// events, since few deliveries were made, would leave each one to a second step.
+func TestManyThatRefuseAnEvent(t *testing.T) {
+	const many = 70 // more than selectFew finds of one event
+	p := newPlace(t)
+	s := p.store(t)
+	register(t, s, 1, many, sender.Settings{})
+	p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '{"data":{"prefix":"x"}}'`)
+	for range 3 {
+		require.NoError(t, publishInTx(t.Context(), s, draft(subscriberID(0))))
+		x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, dispatch.Batch{})
+		require.NoError(t, err)
+		require.Equal(t, dispatch.Expanded{Events: 1}, x)
+	}
+
+	require.NoError(t, publishInTx(t.Context(), s, draft(subscriberID(0))))
+	steps := 0
+	for x := (dispatch.Expanded{More: true}); x.More; steps++ {
+		var err error
+		x, _, err = s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048, Whole: 1, Part: 10}, dispatch.Batch{})
+		require.NoError(t, err)
+		require.Zero(t, x.Deliveries)
+	}
+	require.LessOrEqual(t, steps, many/10+1, "and so does each part of a large event")
+}
+
+// An event that is addressed to a subscription waits for no other one that asks for its type.
+// After a wait the step would be made again.
+func TestAddressedEventWaitsForNobodyElse(t *testing.T) {
+	p := newPlace(t)
+	s, sent := p.countedStore(t)
+	register(t, s, 1, 2, sender.Settings{})
+	step := func() (trips int64) {
+		d := draft(subscriberID(0))
+		d.Subscription = subscriptionID(0, 0)
+		require.NoError(t, publishInTx(t.Context(), s, d))
+		before := sent.trips.Load()
+		x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, dispatch.Batch{})
+		require.NoError(t, err)
+		require.Equal(t, dispatch.Expanded{Events: 1, Deliveries: 1}, x)
+		return sent.trips.Load() - before
+	}
+	for range 3 {
+		step()
+	}
+	trips := step()
+
+	other, err := p.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = other.Rollback(context.Background()) }()
+	_, err = other.Exec(t.Context(), `SELECT 1 FROM `+pgx.Identifier{p.schema, "surehook_heads"}.Sanitize()+` WHERE subscription =
+		(SELECT no FROM `+pgx.Identifier{p.schema, "surehook_subscriptions"}.Sanitize()+` WHERE id = $1) FOR UPDATE`, subscriptionID(0, 1))
+	require.NoError(t, err)
+	require.Equal(t, trips, step())
 }

@@ -15,15 +15,16 @@ import (
 )
 
 // Filters are asked about bodies that an expansion has before it locks what claims and
-// results wait for. If there are few events, they come with their bodies. If there are
-// more, and subscriptions with filters may get them, another trip reads their bodies, and
-// the filters that are not remembered. That trip holds the expander's lock. So it reads no
-// more than fits into the buffers of a connection, since a process can stop reading. The
-// bodies of later events are read for the next step, once this one has committed. If
-// filters ask for most bodies and there are more events, so are those of the events that
-// the next step finds. Older payload versions, for subscriptions that are pinned to them,
-// are made under the expander's lock too, and out of a bounded number of bytes. The next
-// step decides the events behind those.
+// results wait for. If there are few events, these come with their bodies, unless they are
+// large, and the heads of those who may get them are locked by then. If there are more, and
+// subscriptions with filters may get them, another trip reads their bodies, and the filters
+// that are not remembered. That trip holds the expander's lock. So it reads no more than fits
+// into the buffers of a connection, since a process can stop reading. The bodies of later
+// events are read for the next step, once this one has committed. If filters ask for most
+// bodies and there are more events, so are those of the events that the next step finds.
+// Older payload versions, for subscriptions that are pinned to them, are made under the
+// expander's lock too, and out of a bounded number of bytes. The next step decides the events
+// behind those.
 
 const (
 	// filteredNow bounds the bodies that one expansion reads for filters.
