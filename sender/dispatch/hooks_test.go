@@ -163,17 +163,26 @@ func TestAttemptEndAfterPanic(t *testing.T) {
 	}
 }
 
-// A hook that ends its goroutine holds up nothing.
+// A hook that ends its goroutine holds up nothing, also after a transport that panics.
 func TestAttemptEndEndsItsGoroutine(t *testing.T) {
-	b := bedtest.New(t)
-	b.Subscribe("sub_a", "http://endpoint/")
-	b.Publish("sub_a")
-	stats, err := b.Dispatcher(dispatch.Config{
-		UnguardedTransport: sendertest.NewRoundTripper(),
-		Hooks:              dispatch.Hooks{AttemptEnd: func(context.Context, *dispatch.Claimed, *dispatch.Result) { runtime.Goexit() }},
-	}).RunOnce(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 1, stats.Attempted)
+	for name, transport := range map[string]http.RoundTripper{
+		"after an answer": sendertest.NewRoundTripper(),
+		"after a panic":   bedtest.TransportFunc(func(*http.Request) (*http.Response, error) { panic("x") }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bedtest.New(t)
+			b.Subscribe("sub_a", "http://endpoint/")
+			b.Publish("sub_a")
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			stats, err := b.Dispatcher(dispatch.Config{
+				UnguardedTransport: transport,
+				Hooks:              dispatch.Hooks{AttemptEnd: func(context.Context, *dispatch.Claimed, *dispatch.Result) { runtime.Goexit() }},
+			}).RunOnce(ctx)
+			require.NoError(t, err)
+			require.Equal(t, 1, stats.Attempted)
+		})
+	}
 }
 
 // If a start hook returns no context, the attempt keeps its own. The end of one that it

@@ -187,12 +187,12 @@ func (p *pump) attempt(a *attempt) (due time.Time, made bool) {
 			return
 		}
 		v := recover() // nil: the goroutine ends
-		panicked = v != nil
 		d.cfg.Logger.ErrorContext(p.wire, "an attempt panicked", "event_id", a.Event.ID, "panic", panicText(v), "stack", string(debug.Stack()))
 		a.result = Result{Key: a.Key, Token: a.Token, Number: a.Number, StartedAt: a.timeAt(a.started), Duration: d.now().Sub(a.started),
 			Class: sender.ClassProtocol, Error: "the attempt panicked"}
 		a.excused, made = true, true // also if a hook ends the goroutine now
 		made = p.made(ctx, a)
+		panicked = v != nil // and no hook ends the goroutine
 	}()
 	due, made = p.post(&ctx, a)
 	whole = true
