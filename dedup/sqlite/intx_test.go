@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/internal/proof/faultdriver"
 )
 
 // Transactions begin in the order of the calls. One whose context ends while it waits keeps
@@ -100,4 +102,33 @@ func TestInTxAfterACommitThatFailed(t *testing.T) {
 	var items int
 	require.NoError(t, db.QueryRow("SELECT count(*) FROM items").Scan(&items))
 	require.Zero(t, items)
+}
+
+// If the context ends before the commit, the rollback is left to database/sql, which may close the
+// connection at that moment.
+func TestInTxWhoseContextEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	connector, err := faultdriver.Open(open(t, path, immediate).Driver(), "file:"+path+"?"+immediate)
+	require.NoError(t, err)
+	var rollbacks atomic.Int64
+	db := sql.OpenDB(faultdriver.Wrap(connector, func(_ context.Context, c faultdriver.Call, do func() error) error {
+		if c.Kind == faultdriver.Exec && c.Text == "ROLLBACK" {
+			rollbacks.Add(1)
+		}
+		return do()
+	}))
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	inTx := sqlite.InTx(db)
+	require.Error(t, inTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.Exec("CREATE TABLE left_behind (n INTEGER)")
+		cancel()
+		return err
+	}))
+	require.Zero(t, rollbacks.Load())
+	require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec("CREATE TABLE left_behind (n INTEGER)")
+		return err
+	}))
 }

@@ -3,6 +3,7 @@ package sqlitetx
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
 // Tx is a transaction on a connection that nobody else has before it is ended.
@@ -34,7 +35,8 @@ func Begin(ctx context.Context, db *sql.DB) (*Tx, error) {
 // Commit commits, or ends the transaction all the same.
 func (t *Tx) Commit() error {
 	err := t.Tx.Commit()
-	if err != nil {
+	// If the context has ended, database/sql rolls back by itself, and may close the connection.
+	if err != nil && !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		// It is refused if there is no transaction.
 		_, _ = t.conn.ExecContext(context.Background(), "ROLLBACK")
 	}
