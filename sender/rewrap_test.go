@@ -302,8 +302,8 @@ func TestRewrapWhileOthersChangeSubscriptions(t *testing.T) {
 	require.Equal(t, []any{url, 1, 0}, []any{got.URL, got.Settings.MaxInFlight, len(got.Settings.Headers)})
 }
 
-// What is sealed in settings that this release cannot read is not sealed anew. Rewrap says so,
-// since the older key must not be taken away yet, and does the rest.
+// Rewrap leaves settings that this release cannot read as they are sealed. It says so, since
+// the older key must not be taken away yet, and does the rest.
 func TestRewrapOfUnreadableSettings(t *testing.T) {
 	b := bedtest.New(t)
 	s, _ := b.Subscribe("sub_a", "http://endpoint/")

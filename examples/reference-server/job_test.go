@@ -259,34 +259,31 @@ func TestImportsOfTheSame(t *testing.T) {
 }
 
 // Two imports of the same subscribers do not wait for each other, whatever order they have them
-// in: each waits for the first of them before it takes another.
+// in: each waits for the first of them before it takes another. On SQLite a transaction that
+// writes has no other beside it.
 func TestImportsInOtherOrders(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, p place) {
-		if p.driver != "pgx" {
-			t.Skip("on SQLite a transaction that writes has no other beside it")
-		}
-		s := start(t, p)
-		rows := []object{{"id": "sub_b", "name": "b"}, {"id": "sub_a", "name": "a"}}
-		s.finished(operatorToken, s.submit(operatorToken, "import_subscribers", object{"subscribers": rows}))
-		tx, err := p.open(t).BeginTx(t.Context(), nil)
+	p := onPostgres(t)
+	s := start(t, p)
+	rows := []object{{"id": "sub_b", "name": "b"}, {"id": "sub_a", "name": "a"}}
+	s.finished(operatorToken, s.submit(operatorToken, "import_subscribers", object{"subscribers": rows}))
+	tx, err := p.open(t).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	hold := func(id string) {
+		_, err := tx.ExecContext(t.Context(), "SELECT 1 FROM server_subscribers WHERE id = $1 FOR UPDATE NOWAIT", id)
 		require.NoError(t, err)
-		hold := func(id string) {
-			_, err := tx.ExecContext(t.Context(), "SELECT 1 FROM server_subscribers WHERE id = $1 FOR UPDATE NOWAIT", id)
-			require.NoError(t, err)
-		}
-		hold("sub_a")
-		again := s.submit(operatorToken, "import_subscribers", object{"subscribers": rows})
-		eventually(t, "one who waits", func() (n int) {
-			_, err := tx.ExecContext(t.Context(), "SELECT pg_stat_clear_snapshot()")
-			require.NoError(t, err)
-			require.NoError(t, tx.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))").Scan(&n))
-			return n
-		}, func(n int) bool { return n > 0 })
-		hold("sub_b")
-		require.NoError(t, tx.Rollback())
-		require.InDelta(t, 2, s.finished(operatorToken, again)["result"].(object)["updated"], 0)
-	})
+	}
+	hold("sub_a")
+	again := s.submit(operatorToken, "import_subscribers", object{"subscribers": rows})
+	eventually(t, "one who waits", func() (n int) {
+		_, err := tx.ExecContext(t.Context(), "SELECT pg_stat_clear_snapshot()")
+		require.NoError(t, err)
+		require.NoError(t, tx.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))").Scan(&n))
+		return n
+	}, func(n int) bool { return n > 0 })
+	hold("sub_b")
+	require.NoError(t, tx.Rollback())
+	require.InDelta(t, 2, s.finished(operatorToken, again)["result"].(object)["updated"], 0)
 }
 
 // twoWait waits until two others wait for a transaction, or one for it and one for the other.

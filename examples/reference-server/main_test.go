@@ -97,15 +97,20 @@ func onEach(t *testing.T, test func(t *testing.T, p place)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		dsn := pgtest.DSN(t)
-		db, err := sql.Open("pgx", dsn)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = db.Close() })
-		url := pgtest.With(dsn, "search_path", pgtest.Schema(t, db))
-		// The program waits for 5 s by itself, and then answers 503. A machine that is busy
-		// with other tests can take longer to make a connection.
-		test(t, place{driver: "pgx", url: url, flag: pgtest.With(url, "connect_timeout", "60")})
+		test(t, onPostgres(t))
 	})
+}
+
+func onPostgres(t *testing.T) place {
+	t.Helper()
+	dsn := pgtest.DSN(t)
+	db, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	url := pgtest.With(dsn, "search_path", pgtest.Schema(t, db))
+	// The program waits for 5 s by itself, and then answers 503. A machine that is busy
+	// with other tests can take longer to make a connection.
+	return place{driver: "pgx", url: url, flag: pgtest.With(url, "connect_timeout", "60")}
 }
 
 func (p place) open(t *testing.T) *sql.DB {

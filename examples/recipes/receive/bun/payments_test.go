@@ -29,7 +29,8 @@ func TestReceives(t *testing.T) {
 	})
 }
 
-// What is not committed is not answered as applied, with bun's own driver either.
+// An event is not answered as applied if its transaction was not committed, with bun's own
+// driver either.
 func TestNothingIsCommitted(t *testing.T) {
 	for name, statement := range map[string]string{"keeps quiet about an error": "SELECT 1/0", "ends the transaction": "ROLLBACK"} {
 		for driver, open := range map[string]func(t *testing.T) *sql.DB{"pgx": receivetest.DB, "pgdriver": pgDriver} {
