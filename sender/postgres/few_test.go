@@ -178,11 +178,12 @@ func TestManyThatRefuseAnEvent(t *testing.T) {
 func TestAddressedEventWaitsForNobodyElse(t *testing.T) {
 	p := newPlace(t)
 	s, sent := p.countedStore(t)
-	register(t, s, 1, 2, sender.Settings{})
+	producer := p.store(t) // it tells other processes of its events, on a trip of its own
+	register(t, producer, 1, 2, sender.Settings{})
 	step := func() (trips int64) {
 		d := draft(subscriberID(0))
 		d.Subscription = subscriptionID(0, 0)
-		require.NoError(t, publishInTx(t.Context(), s, d))
+		require.NoError(t, publishInTx(t.Context(), producer, d))
 		before := sent.trips.Load()
 		x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 1024, Deliveries: 2048}, dispatch.Batch{})
 		require.NoError(t, err)

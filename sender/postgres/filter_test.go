@@ -57,9 +57,10 @@ func TestFiltersInABacklogCostNoTrip(t *testing.T) {
 	for _, filter := range []string{"", `{"data":{"prefix":"x"}}`} {
 		p := newPlace(t)
 		s, sent := p.countedStore(t)
-		register(t, s, 1, 1, sender.Settings{})
+		producer := p.store(t) // it tells other processes of its events, on a trip of its own
+		register(t, producer, 1, 1, sender.Settings{})
 		p.exec(t, `UPDATE {}.surehook_subscriptions SET filter = '`+filter+`'`)
-		publishLarge(t, s, 300, 10)
+		publishLarge(t, producer, 300, 10)
 		for n := range 3 {
 			before := sent.trips.Load()
 			x, _, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
