@@ -83,8 +83,10 @@ type Config struct {
 	// at most this long for a step, beside the time of the step itself. After a rest the
 	// step is made at once. Each step costs the database about the same, however many
 	// events are in it, so a longer delay saves CPU: at 50 events a second, 100 ms cost
-	// little more than half of the default, the producer's transactions included. A backlog
-	// does not wait. The default is 12 ms; MaxDelay is at most MaxIdle.
+	// little more than half of the default, the producer's transactions included. If it is
+	// longer than the default, events that come less than twice the delay after the one
+	// before wait for others all that time. A backlog does not wait. The default is 12 ms;
+	// MaxDelay is at most MaxIdle.
 	MaxDelay time.Duration
 
 	// Schemes sign every delivery. The default is signing.DefaultSchemes.

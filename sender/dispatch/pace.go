@@ -138,7 +138,10 @@ func (p *pump) rest(ctx context.Context, most time.Duration) {
 
 // hint is when to make a step that was planned for until, because something may be due now.
 func (p *pump) hint(until time.Time) time.Time {
-	now := p.d.now()
+	now, from := p.d.now(), p.lastStep
+	if p.gathers(now) {
+		from = now
+	}
 	p.pace.hinted, p.pace.lastHint = true, now
 	if now.Sub(p.pace.early) < hintLate {
 		if p.pace.unhinted.Equal(p.pace.early) {
@@ -146,10 +149,18 @@ func (p *pump) hint(until time.Time) time.Time {
 		}
 		p.pace.early = time.Time{}
 	}
-	if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {
+	if at := from.Add(p.d.cfg.MaxDelay); at.Before(until) {
 		return at
 	}
 	return until
+}
+
+// gathers reports whether what was just hinted at waits for others, although the last step
+// is long ago. If steps only kept their distance, events that come about MaxDelay apart would
+// each make a step, and wait for it. It pays if others are likely to come in time.
+func (p *pump) gathers(now time.Time) bool {
+	most := p.d.cfg.MaxDelay
+	return most > defaultMaxDelay && now.Sub(p.pace.lastHint) < 2*most
 }
 
 // recordAt is when to make a step that was planned for until, if there is something to

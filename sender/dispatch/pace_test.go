@@ -223,19 +223,44 @@ func TestHangingAttemptsAreSeenDuringARest(t *testing.T) {
 	})
 }
 
-// Hints that come in a burst make one step for each MaxDelay, the first of them at once.
+// Hints that come in a burst make one step for each MaxDelay, the first of them at once. Once
+// a second, a step with several events is followed by a look MaxDelay later, which may find
+// others that nobody hinted at.
 func TestMaxDelay(t *testing.T) {
-	paced(t, dispatch.Config{MaxDelay: 50 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
-		b.Subscribe("sub_a", "http://endpoint/")
-		b.Publish("sub_a") // this makes it proven
-		time.Sleep(10 * time.Second)
-		s.begin()
-		for range 85 {
-			b.Publish("sub_a")
-			time.Sleep(2200 * time.Microsecond)
+	ms := func(of ...float64) (all []time.Duration) {
+		for _, n := range of {
+			all = append(all, time.Duration(n*float64(time.Millisecond)))
 		}
-		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond}, s.steps())
-	})
+		return all
+	}
+	for name, c := range map[string]struct {
+		maxDelay time.Duration
+		n        int
+		apart    time.Duration
+		want     []time.Duration // the last one records
+	}{
+		"a burst":        {n: 16, apart: 2200 * time.Microsecond, want: ms(0, 12, 24, 36, 236)},
+		"too far apart":  {n: 3, apart: 20 * time.Millisecond, want: ms(0, 20, 40, 240)},
+		"a longer delay": {maxDelay: 50 * time.Millisecond, n: 69, apart: 2200 * time.Microsecond, want: ms(0, 52.2, 102.2, 153.4, 353.4)},
+		// If steps kept their distance alone, each of these events would wait for its own one.
+		"about as far apart as it":    {maxDelay: 100 * time.Millisecond, n: 6, apart: 90 * time.Millisecond, want: ms(0, 190, 290, 460, 660)},
+		"further apart than it twice": {maxDelay: 100 * time.Millisecond, n: 3, apart: 320 * time.Millisecond, want: ms(0, 200, 320, 520, 640, 840)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			paced(t, dispatch.Config{MaxDelay: c.maxDelay}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
+				b.Subscribe("sub_a", "http://endpoint/")
+				b.Publish("sub_a")                               // this makes it proven
+				time.Sleep(10*time.Second + 17*time.Millisecond) // between two looks
+				s.begin()
+				for range c.n {
+					b.Publish("sub_a")
+					time.Sleep(c.apart)
+				}
+				time.Sleep(time.Second)
+				require.Equal(t, c.want, s.steps())
+			})
+		})
+	}
 }
 
 // A result of a subscription with a cap of its own makes room for its other deliveries, and

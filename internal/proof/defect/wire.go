@@ -179,7 +179,12 @@ var ofWire = []Defect{
 	{
 		Name: "steps that new events cause keep no distance",
 		File: "sender/dispatch/pace.go", Tests: []string{"./sender/dispatch"}, Run: "TestMaxDelay",
-		Old: "if at := p.lastStep.Add(p.d.cfg.MaxDelay); at.Before(until) {", New: "if at := p.lastStep; at.Before(until) {",
+		Old: "if at := from.Add(p.d.cfg.MaxDelay); at.Before(until) {", New: "if at := from; at.Before(until) {",
+	},
+	{
+		Name: "events that come about a long delay apart each make a step",
+		File: "sender/dispatch/pace.go", Tests: []string{"./sender/dispatch"}, Run: "TestMaxDelay",
+		Old: "return most > defaultMaxDelay && now", New: "return most < defaultMaxDelay && now",
 	},
 	{
 		Name: "results are recorded at once though everything due was claimed",
