@@ -32,7 +32,7 @@ func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo orde
 	conn := connect(w, req, r.cfg.Timeout)
 	res, err := r.pass(req.Context(), incoming{
 		method:   req.Method,
-		url:      req.RequestURI,
+		url:      targetOf(req),
 		header:   req.Header,
 		size:     req.ContentLength,
 		deadline: conn.deadline,
@@ -43,6 +43,15 @@ func (r *Receiver[Tx]) serve(w http.ResponseWriter, req *http.Request, todo orde
 		panic(http.ErrAbortHandler)
 	}
 	return res, err
+}
+
+// targetOf is what the client asked for, which middleware may have changed in the URL. A server
+// sets it. A test or an adapter that has made its request by http.NewRequest does not.
+func targetOf(req *http.Request) string {
+	if req.RequestURI == "" && req.URL != nil {
+		return req.URL.RequestURI()
+	}
+	return req.RequestURI
 }
 
 // connection is where the body of a request comes from.

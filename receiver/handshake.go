@@ -260,7 +260,7 @@ func (r *Receiver[Tx]) handshake(w http.ResponseWriter, req *http.Request) bool 
 	}
 	ctx := req.Context()
 	conn := connect(w, req, r.cfg.Timeout)
-	a, is, err := r.cfg.Handshake.Answer(ctx, signing.Message{Method: req.Method, URL: req.RequestURI, Header: req.Header})
+	a, is, err := r.cfg.Handshake.Answer(ctx, signing.Message{Method: req.Method, URL: targetOf(req), Header: req.Header})
 	if !is {
 		return false
 	}

@@ -36,6 +36,9 @@
 //
 //	file:app.db?_txlock=immediate&_journal_mode=WAL&_busy_timeout=5000&_synchronous=FULL
 //
+// If a sender of this module works in the same file, leave _txlock=immediate out with mattn's
+// driver, which takes the write lock for the sender's reads, too: see package sender/sqlite.
+//
 // SQLite has one writer at a time. The transactions of [InTx] take turns. For others, and
 // those of other processes, a transaction waits with _txlock=immediate when it begins, for
 // up to busy_timeout. Without it, a transaction that reads before it writes may find that

@@ -230,7 +230,7 @@ func judgeWork(c *history.Counts, again int64, found *findings) {
 		if c.Notices >= history.MaxCountedNotices {
 			number = fmt.Sprintf("%d or more are not acknowledged", c.Notices)
 		}
-		found.add("notices", warn, number, "read them in the console, or by History.Notices")
+		found.add("notices", warn, number, "surehook notices lists them, and so does the console; surehook acknowledge takes them off the list")
 	}
 }
 

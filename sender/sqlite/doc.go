@@ -15,7 +15,9 @@
 //
 // There _txlock=immediate is left out, because that driver takes the write lock for
 // transactions that only read, too: reads of the registry and the history would wait for
-// every writer.
+// every writer. So begin a transaction that reads before it writes by [Store.InTx]. One that
+// BeginTx has begun fails at its first write with "database is locked" if a dispatcher has
+// written since its first read.
 //
 // In WAL mode a commit survives a loss of power only with synchronous(full);
 // anything less is refused with [sender.ErrUnfit], by PublishTx too. With
