@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/surehook/surehook"
+	"github.com/surehook/surehook/backoff"
 	dedup "github.com/surehook/surehook/dedup/postgres"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/catalogue"
