@@ -44,6 +44,7 @@ func examine(ctx context.Context, t *terminal, b *stored, o *doctorOptions, foun
 	}
 	checkKey(ctx, d, keys, found)
 	checkWork(ctx, b, found)
+	checkTwins(ctx, b, found)
 	return nil
 }
 

@@ -2,14 +2,17 @@ package main
 
 import (
 	"database/sql"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook"
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
+	"github.com/surehook/surehook/sender/memory"
 	"github.com/surehook/surehook/sender/replay"
 )
 
@@ -86,4 +89,40 @@ func TestJudgeConnections(t *testing.T) {
 		judgeConnections(c.used, c.most, found)
 		require.Equal(t, c.status, found.all[0].Status, "%v", c)
 	}
+}
+
+// A subscription is a twin if it would get the same events at the same URL as an older one.
+func TestTwins(t *testing.T) {
+	t.Parallel()
+	store, err := memory.New(nil)
+	require.NoError(t, err)
+	hooks, err := surehook.NewSender(store, sender.SealingKey{ID: "1", Key: make([]byte, 32)}, nil)
+	require.NoError(t, err)
+	for _, id := range []string{"acme", "umbrella"} {
+		_, _, err = hooks.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: id})
+		require.NoError(t, err)
+	}
+	const url, other = "https://customer.example/webhooks", "https://customer.example/other"
+	for i, n := range []sender.NewSubscription{
+		{Subscriber: "acme", URL: url, EventTypes: []string{"a.*", "b"}},
+		{Subscriber: "acme", URL: url, EventTypes: []string{"b"}},
+		{Subscriber: "acme", URL: other, EventTypes: []string{"a.*", "b"}},
+		{Subscriber: "umbrella", URL: url, EventTypes: []string{"a.*", "b"}},
+		{Subscriber: "acme", URL: url, EventTypes: []string{"a.*", "b"}, Filter: `{"data.paid": true}`},
+		{Subscriber: "acme", URL: url, EventTypes: []string{"b", "a.*"}}, // the twin
+	} {
+		n.ID = fmt.Sprint("wsub_", i)
+		_, err := hooks.Registry.Subscribe(t.Context(), n)
+		require.NoError(t, err)
+	}
+	list, _, err := hooks.History.Subscriptions(t.Context(), sender.SubscriptionQuery{})
+	require.NoError(t, err)
+	first := map[string]string{}
+	pairs := append(pair(first, list[:3]), pair(first, list[3:])...) // of two pages
+	require.Equal(t, []twins{{"wsub_0", "wsub_5"}}, pairs)
+	found := &findings{}
+	judgeTwins(pairs, found)
+	require.Equal(t, "1 subscription asks for the same as an older one of its subscriber, and gets each event once more, such as wsub_5 beside wsub_0", found.all[0].Detail)
+	judgeTwins(nil, found)
+	require.Len(t, found.all, 1)
 }
