@@ -43,7 +43,8 @@ type Config struct {
 	// Policy says when a failed attempt is repeated, and when the event is given up. An
 	// event whose failures are the database's own is not given up for its age. Its
 	// Schedule defaults to delays of 1 s, doubled up to 1 h; the rest to what package
-	// backoff has: varied by a fifth, given up after 72 h.
+	// backoff has: varied by a fifth, given up after 72 h. A Schedule of your own that panics
+	// is logged, and the default one has its say.
 	Policy backoff.Policy
 
 	// MaxAttempts is after how many attempts an event is given up, at any age and for any
@@ -93,7 +94,7 @@ func (c *Config) withDefaults() Config {
 	out.Poll = cmp.Or(out.Poll, defaultPoll)
 	out.MaxAttempts = cmp.Or(out.MaxAttempts, defaultMaxAttempts)
 	if out.Policy.Schedule == nil {
-		out.Policy.Schedule = backoff.Exponential{Base: retryBase, Max: retryMax}
+		out.Policy.Schedule = defaultSchedule
 	}
 	return out
 }

@@ -58,6 +58,9 @@ func New[Tx any](rcv *receiver.Receiver[Tx], inTx receiver.InTx[Tx], store Store
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	in.cfg.Policy.Schedule = guarded{in.cfg.Policy.Schedule, func(v any) {
+		in.panicked(context.Background(), "inbox: the Policy's Schedule panicked; the default one is used", v)
+	}}
 	return in, nil
 }
 

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/inbox"
@@ -75,6 +77,38 @@ func TestReadThatPanicsIsGivenUp(t *testing.T) {
 		require.Equal(t, "pushed", b.letter("evt_1").Type)
 		require.Zero(t, b.status().Events)
 	}
+}
+
+// moody is a schedule that panics after the first attempt.
+type moody struct{ backoff.Schedule }
+
+func (m moody) Delay(attempt int) time.Duration {
+	if attempt == 1 {
+		panic("no")
+	}
+	return m.Schedule.Delay(attempt)
+}
+
+// A panic in the application's own Schedule would end the process, and then each other one
+// that takes the event over.
+func TestScheduleThatPanics(t *testing.T) {
+	t.Parallel()
+	open := onSQLite(t)
+	var log bytes.Buffer
+	policy := at1ms
+	policy.Schedule = moody{policy.Schedule}
+	var failed atomic.Int64
+	b := newBed(t, open, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		if failed.Add(1) <= 2 {
+			return errors.New("not now")
+		}
+		return open.effect(ctx, tx, ev)
+	}, inbox.Config{Policy: policy, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	require.Equal(t, 200, b.post(ev).Status)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+	require.Contains(t, log.String(), "the Policy's Schedule panicked")
 }
 
 // alone is a store that keeps no dead letters.

@@ -113,12 +113,17 @@ func (in *Inbox[Tx]) leaseLost(ctx context.Context, c Claim) {
 // hook contains a panic in a hook: it must neither end the process nor keep a worker's slot.
 func (in *Inbox[Tx]) hook(ctx context.Context, call func()) {
 	defer func() {
-		if v := recover(); v != nil { // of the value only the type: it may hold an event
-			in.log().LogAttrs(ctx, slog.LevelError, "inbox: a hook panicked",
-				slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+		if v := recover(); v != nil {
+			in.panicked(ctx, "inbox: a hook panicked", v)
 		}
 	}()
 	call()
+}
+
+// panicked logs a panic. Of its value it logs only the type: the value may hold an event.
+func (in *Inbox[Tx]) panicked(ctx context.Context, text string, v any) {
+	in.log().LogAttrs(ctx, slog.LevelError, text,
+		slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
 }
 
 func attrs(c Claim) []slog.Attr {
