@@ -154,10 +154,27 @@ func (c *Catchup[Tx]) log() *slog.Logger {
 // hook contains a panic in a hook: it must not end the reading, nor the process.
 func (c *Catchup[Tx]) hook(ctx context.Context, call func()) {
 	defer func() {
-		if v := recover(); v != nil { // of the value only the type: it may hold an event
-			c.log().LogAttrs(ctx, slog.LevelError, "catchup: a hook panicked",
-				slog.String("feed", c.cfg.Name), slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+		if v := recover(); v != nil {
+			c.panicked(ctx, "catchup: a hook panicked", v)
 		}
 	}()
 	call()
+}
+
+// ask contains a panic in the source, which may be the application's own, as may a Token and
+// a Transport of a Client.
+func (c *Catchup[Tx]) ask(ctx context.Context, after string, limit int, wait time.Duration) (page Page, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.panicked(ctx, "catchup: the source panicked", v)
+			page, err = Page{}, fmt.Errorf("catchup: the source panicked with a %T", v)
+		}
+	}()
+	return c.source.Page(ctx, after, limit, wait)
+}
+
+// panicked logs a panic. Of its value it logs only the type: the value may hold an event.
+func (c *Catchup[Tx]) panicked(ctx context.Context, text string, v any) {
+	c.log().LogAttrs(ctx, slog.LevelError, text,
+		slog.String("feed", c.cfg.Name), slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
 }

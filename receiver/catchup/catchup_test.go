@@ -382,6 +382,27 @@ func TestHooksThatPanic(t *testing.T) {
 }
 
 // The feeds of two senders have a cursor each, without a name being given.
+// A panic in a Source of the application's own, or in a Token or a Transport of a Client, would
+// end the process.
+func TestSourceThatPanics(t *testing.T) {
+	b := newBed(t)
+	ids := b.feed.add(2)
+	asked := 0
+	b.feed.onAsked(func(string) {
+		if asked++; asked == 1 {
+			panic("no")
+		}
+	})
+	var failures []error
+	c := b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(_ context.Context, _ string, err error, _ time.Duration) { failures = append(failures, err) }}})
+	report, err := c.Reconcile(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Applied)
+	require.Equal(t, ids, b.effects())
+	require.Len(t, failures, 1)
+	require.ErrorContains(t, failures[0], "panicked with a string")
+}
+
 func TestFeedsOfTwoSenders(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -73,6 +73,7 @@ func TestCursorStores(t *testing.T) {
 		other := sql.OpenDB(pgtest.Opaque(stdlib.GetPoolConnector(pool)))
 		t.Cleanup(func() { require.NoError(t, other.Close()) })
 		keepsCursors(t, store, receiver.SQL(other, nil))
+		keepsOutOfEnded(t, store, receiver.SQL(other, nil), execSQL)
 	})
 	_, err = postgres.New(&postgres.Config{Schema: strings.Repeat("x", 64)})
 	require.ErrorIs(t, err, catchup.ErrInvalid)

@@ -34,10 +34,11 @@ func (p *pass[Tx]) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	last := p.isLast(page)
 	if err := p.take(ctx, page); err != nil {
 		return err
 	}
-	if len(page.Events) == 0 && time.Since(asked) < askEvery {
+	if last && time.Since(asked) < askEvery {
 		sleep(ctx, askEvery/2+rand.N(askEvery))
 	}
 	return nil
@@ -49,15 +50,19 @@ func (p *pass[Tx]) follow(ctx context.Context) error {
 func (p *pass[Tx]) toEnd(ctx context.Context) error {
 	for end := time.Now().Add(beyondPresent); ; {
 		page, err := p.page(ctx, 0)
+		last := p.isLast(page)
 		if err == nil {
 			err = p.take(ctx, page)
 		}
 		p.report.Next = p.at
-		if err != nil || len(page.Events) == 0 || p.oldest.After(end) {
+		if err != nil || last || p.oldest.After(end) {
 			return err
 		}
 	}
 }
+
+// isLast tells whether nothing follows a page now: it is empty, or it leads to itself.
+func (p *pass[Tx]) isLast(page Page) bool { return len(page.Events) == 0 || page.Next == p.at }
 
 func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -82,7 +87,7 @@ func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 	limit := p.cfg.Limit
 	for try := 0; ; try++ {
-		page, err := p.source.Page(ctx, p.at, limit, wait)
+		page, err := p.ask(ctx, p.at, limit, wait)
 		var expired *ExpiredError
 		if err == nil {
 			err = CheckCursor(page.Next)

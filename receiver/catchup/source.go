@@ -15,7 +15,7 @@ type Source interface {
 	// kept events. If there are none it waits for some, for about wait. An *ExpiredError
 	// says that some events after the cursor are gone. An error that matches
 	// ErrPageTooLarge says that fewer events must be asked for. Any other error counts as
-	// temporary.
+	// temporary, and so does a panic.
 	Page(ctx context.Context, after string, limit int, wait time.Duration) (Page, error)
 }
 
@@ -24,7 +24,9 @@ type Page struct {
 	// Events are the events as they would have been posted. Without any, there were
 	// none after the cursor.
 	Events []json.RawMessage
-	// Next is the cursor to go on with; never empty.
+	// Next is the cursor to go on with; never empty. Behind events it is another one than the
+	// page was asked for with. If it is the same, it counts as the end of the feed, and the
+	// page is asked for again as often as an empty one.
 	Next string
 }
 

@@ -108,6 +108,35 @@ func TestPauses(t *testing.T) {
 	})
 }
 
+// standing is a feed whose last page leads to itself, as of a sender that takes a cursor for
+// the first event that is to follow.
+type standing struct{ *fakeFeed }
+
+func (s standing) Page(ctx context.Context, after string, limit int, wait time.Duration) (catchup.Page, error) {
+	page, err := s.fakeFeed.Page(ctx, "", limit, wait)
+	page.Next = "here"
+	return page, err
+}
+
+// A page that leads to itself is not asked for without a pause, and is the end of a
+// reconciliation.
+func TestPageThatLeadsToItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newInMemory(t)
+		b.feed.add(2)
+		c := b.catchup(t, standing{b.feed}, catchup.Config{})
+		report, err := c.Reconcile(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, catchup.Report{Seen: 4, Applied: 2, Duplicates: 2, Missed: report.Missed, Next: "here"}, report)
+		b.feed.asks = nil
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, c.Run(ctx))
+		require.InDelta(t, 60, len(b.feed.asks), 30)
+	})
+}
+
 // A sender that answers every request at once is not asked all the time.
 func TestEmptyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
