@@ -84,6 +84,12 @@ func unended(ctx context.Context, conn *sql.Conn, tx *sql.Tx) error {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, "SAVEPOINT surehook_open") // which can only be set in a transaction
+	return EndedIf(err)
+}
+
+// EndedIf adds ErrEnded to an error of the server which says that a statement stands in no
+// transaction.
+func EndedIf(err error) error {
 	if dberr.SQLState(err) == notInTransaction {
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}

@@ -31,6 +31,7 @@ type Config struct {
 // safe for concurrent use and holds nothing but its statements' text.
 type Store[Tx any] struct {
 	get, set string
+	within   string           // empty: not needed
 	in       func(Tx) pgtx.Tx // nil for nil
 }
 
@@ -48,7 +49,11 @@ func New(cfg *Config) (*Store[pgx.Tx], error) {
 // NewSQL is New for the transactions of a *sql.DB of any driver. The InTxSQL of dedup/postgres
 // runs them.
 func NewSQL(cfg *Config) (*Store[*sql.Tx], error) {
-	return newStore(cfg, pgtx.SQL)
+	s, err := newStore(cfg, pgtx.SQL)
+	if err == nil {
+		s.within = pgtx.InSchema(cfg.schema(), within)
+	}
+	return s, err
 }
 
 var errNoTx = fmt.Errorf("%w: the transaction is nil", catchup.ErrInvalid)
@@ -59,16 +64,25 @@ const (
 	// again from an older cursor.
 	set = `INSERT INTO surehook_catchup_cursors (name, cursor) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`
+	// within fails outside of a transaction, and takes the lock that set takes anyway. Only pgx
+	// and its driver know without a trip that a function has ended the transaction by a
+	// statement: with others the cursor would stand behind an effect that is gone.
+	within = `LOCK TABLE surehook_catchup_cursors IN ROW EXCLUSIVE MODE`
 )
 
 func newStore[Tx any](cfg *Config, in func(Tx) pgtx.Tx) (*Store[Tx], error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	if err := ident.Schema(cfg.Schema); err != nil {
+	schema := cfg.schema()
+	if err := ident.Schema(schema); err != nil {
 		return nil, fmt.Errorf("%w: %w", catchup.ErrInvalid, err)
 	}
-	return &Store[Tx]{get: pgtx.InSchema(cfg.Schema, get), set: pgtx.InSchema(cfg.Schema, set), in: in}, nil
+	return &Store[Tx]{get: pgtx.InSchema(schema, get), set: pgtx.InSchema(schema, set), in: in}, nil
+}
+
+func (c *Config) schema() string {
+	if c == nil {
+		return ""
+	}
+	return c.Schema
 }
 
 func (s *Store[Tx]) session(tx Tx) (pgtx.Tx, error) {
@@ -100,7 +114,14 @@ func (s *Store[Tx]) SetCursor(ctx context.Context, tx Tx, name, cursor string) e
 	if err = errors.Join(err, catchup.CheckName(name), catchup.CheckCursor(cursor)); err != nil {
 		return err
 	}
-	if _, err := in.Exec(ctx, s.set, name, cursor); err != nil {
+	if s.within != "" {
+		_, err = in.Exec(ctx, s.within)
+		err = pgtx.EndedIf(err)
+	}
+	if err == nil {
+		_, err = in.Exec(ctx, s.set, name, cursor)
+	}
+	if err != nil {
 		return fmt.Errorf("postgres: storing a cursor: %w", dberr.Unmigrated("surehook_catchup_", err))
 	}
 	return nil
@@ -117,10 +138,7 @@ var files embed.FS
 // Tables that a newer release has migrated are left as they are. It is an error if they
 // say that this release cannot work with them.
 func Migrate(ctx context.Context, db *sql.DB, cfg *Config) error {
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	return migrate.Postgres(ctx, db, cfg.Schema, "catchup", Migrations())
+	return migrate.Postgres(ctx, db, cfg.schema(), "catchup", Migrations())
 }
 
 // MigratePool is [Migrate] with a connection of a pool of pgx.
