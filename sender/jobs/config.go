@@ -64,7 +64,9 @@ type Config[Tx any] struct {
 	// Hooks are called by the workers: see Hooks.
 	Hooks Hooks
 
-	// Logger gets errors and failed tries. The default is slog.Default.
+	// Logger gets errors and failed tries. Of a function's own error it gets the type alone,
+	// since its text may have the owner's data: Job.Error has it, and Hooks.Ended gets it. The
+	// default is slog.Default.
 	Logger *slog.Logger
 
 	// Now is the clock for the times in ids, and for the end of a lease while the

@@ -21,6 +21,17 @@ func (j *Jobs[Tx]) started(ctx context.Context, job Job) context.Context {
 	return ctx
 }
 
+// innermost is the error that others were wrapped around, whose type says most.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
 func (j *Jobs[Tx]) ended(ctx context.Context, t Try) {
 	if t.Err != nil {
 		level, message := slog.LevelWarn, "a job's try failed"
@@ -28,9 +39,9 @@ func (j *Jobs[Tx]) ended(ctx context.Context, t Try) {
 			level, message = slog.LevelInfo, "a job's try was stopped"
 		}
 		// The error's text comes from the kind. It may contain the owner's
-		// data, so it is not logged.
+		// data, so it is not logged: Config.Logger says where it is.
 		j.cfg.Logger.Log(ctx, level, message, "kind", t.Job.Kind, "job", t.Job.ID, "status", t.Job.Status,
-			"tries", t.Job.Tries, "lost", t.Lost, "error", fmt.Sprintf("%T", t.Err))
+			"tries", t.Job.Tries, "lost", t.Lost, "error_type", fmt.Sprintf("%T", innermost(t.Err)))
 	}
 	if hook := j.cfg.Hooks.Ended; hook != nil {
 		j.guarded(ctx, "Ended", func() { hook(ctx, t) })
