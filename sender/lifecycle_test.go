@@ -80,11 +80,18 @@ func TestUpdateClientCertificate(t *testing.T) {
 	one := sealed(sender.SubscriptionChange{ClientCertificate: first})
 	require.NotEmpty(t, one)
 	require.Equal(t, one, sealed(sender.SubscriptionChange{Settings: &sender.Settings{Timeout: 2 * time.Second}}), "other settings leave it")
+	asIs, err := b.Registry.Subscription(t.Context(), s.ID)
+	require.NoError(t, err)
+	asIs.Settings.Rate = 5
+	require.Equal(t, one, sealed(sender.SubscriptionChange{Settings: &asIs.Settings}), "its own settings, of which one was changed")
+	require.Equal(t, one, sealed(sender.SubscriptionChange{Settings: &asIs.Settings}), "again")
 	require.NotEqual(t, one, sealed(sender.SubscriptionChange{ClientCertificate: second}))
 
 	plain := "http://endpoint/"
-	_, err := b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
+	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &plain})
 	require.ErrorIs(t, err, sender.ErrInvalid, "it would not be used")
+	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &asIs.Settings})
+	require.ErrorContains(t, err, "give ClientCertificate", "the certificate was replaced meanwhile")
 	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{ClientCertificate: first, RemoveClientCertificate: true})
 	require.ErrorIs(t, err, sender.ErrInvalid)
 	require.Empty(t, sealed(sender.SubscriptionChange{RemoveClientCertificate: true}))

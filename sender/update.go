@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,11 @@ type SubscriptionChange struct {
 	EventTypes  []string // as in NewSubscription: a list that is not nil has one or more
 	Filter      *string  // as in NewSubscription: "" removes it
 	Description *string
-	Settings    *Settings // all of them, except the certificate, which has fields of its own
+
+	// Settings are all of them, except the certificate, which has fields of its own. To change
+	// one, change it in the Settings that Subscription returns, and give these: what is left
+	// out is gone.
+	Settings *Settings
 
 	ClientCertificate       *ClientCertificate
 	RemoveClientCertificate bool
@@ -95,6 +100,9 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 	if c.Settings != nil {
 		n.Settings = *c.Settings
 		n.Settings.unknown, n.Settings.unread, n.Settings.unreadable = s.Settings.unknown, nil, nil
+		if bytes.Equal(n.Settings.SealedCertificate, s.Settings.SealedCertificate) { // its own settings, changed
+			n.Settings.SealedCertificate = nil
+		}
 	}
 	if s.Implicit && (n.URL != s.URL || c.EventTypes != nil) {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q is implicit: its URL and its event types follow from what it is for", ErrInvalid, s.ID)
