@@ -33,11 +33,14 @@ func testReceiver(t *testing.T, s server) {
 	for name, c := range map[string]struct {
 		opts     *sql.TxOptions
 		settings []string
-		grouped  bool
+		group    *receiver.GroupConfig
 	}{
 		"read committed":  {},
 		"repeatable read": {opts: repeatableRead},
-		"group":           {settings: []string{"multiStatements=true"}, grouped: true},
+		"group":           {settings: []string{"multiStatements=true"}, group: &receiver.GroupConfig{}},
+		"group, repeatable read, several at a time": {
+			opts: repeatableRead, settings: []string{"multiStatements=true"}, group: &receiver.GroupConfig{Transactions: 4, Size: 3},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,8 +48,8 @@ func testReceiver(t *testing.T, s server) {
 			_, err := db.ExecContext(t.Context(), effects)
 			require.NoError(t, err)
 			inTx := receiver.InTx[*sql.Tx](mysql.InTx(db, c.opts))
-			if c.grouped {
-				group, err := receiver.NewGroup(inTx, receiver.SQLExec, nil)
+			if c.group != nil {
+				group, err := receiver.NewGroup(inTx, receiver.SQLExec, c.group)
 				require.NoError(t, err)
 				inTx = group.InTx
 			}
