@@ -131,7 +131,12 @@ func (c *Catchup[Tx]) load(ctx context.Context) (at string, err error) {
 func (c *Catchup[Tx]) transact(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.rcv.Timeout())
 	defer cancel()
-	return c.inTx(ctx, func(tx Tx) error { return fn(ctx, tx) })
+	return c.contained(ctx, "a transaction", func() error {
+		return c.inTx(ctx, func(tx Tx) error {
+			// Here, too, so that even an InTx that does not expect panics rolls back.
+			return c.contained(ctx, "a cursor's store", func() error { return fn(ctx, tx) })
+		})
+	})
 }
 
 // refuseFormer keeps a feed that is there from starting over, and another one from going on
@@ -164,13 +169,23 @@ func (c *Catchup[Tx]) hook(ctx context.Context, call func()) {
 // ask contains a panic in the source, which may be the application's own, as may a Token and
 // a Transport of a Client.
 func (c *Catchup[Tx]) ask(ctx context.Context, after string, limit int, wait time.Duration) (page Page, err error) {
+	err = c.contained(ctx, "the source", func() (err error) {
+		page, err = c.source.Page(ctx, after, limit, wait)
+		return err
+	})
+	return page, err
+}
+
+// contained makes an error of a panic in code that may be the application's own: the failure
+// is tried again, and does not end the process.
+func (c *Catchup[Tx]) contained(ctx context.Context, what string, call func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.panicked(ctx, "catchup: the source panicked", v)
-			page, err = Page{}, fmt.Errorf("catchup: the source panicked with a %T", v)
+			c.panicked(ctx, "catchup: "+what+" panicked", v)
+			err = fmt.Errorf("catchup: %s panicked with a %T", what, v)
 		}
 	}()
-	return c.source.Page(ctx, after, limit, wait)
+	return call()
 }
 
 // panicked logs a panic. Of its value it logs only the type: the value may hold an event.

@@ -28,6 +28,7 @@ type inMemory struct {
 	cursor  string
 	stored  int // how often a cursor was stored
 	silent  int // how often the connection is dead without a word
+	panics  int // how often the store panics
 	applied map[string]time.Time
 }
 
@@ -67,6 +68,9 @@ func (b *inMemory) SetCursor(ctx context.Context, _ *memory.Tx, _, cursor string
 func (b *inMemory) dead() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.panics--; b.panics >= 0 {
+		panic("no")
+	}
 	b.silent--
 	return b.silent >= 0
 }
@@ -175,16 +179,20 @@ func TestCursorMovesWithoutEvents(t *testing.T) {
 	})
 }
 
-// A connection that is dead without a word keeps no cursor from being read or stored.
+// A connection that is dead without a word keeps no cursor from being read or stored, and
+// neither does a panic in the store.
 func TestCursorOnADeadConnection(t *testing.T) {
 	t.Parallel()
-	for _, first := range []bool{true, false} { // the connection that reads, or that stores
+	for i := range 4 {
+		first, panics := i&1 == 0, i&2 == 0 // the connection that reads, or that stores
 		synctest.Test(t, func(t *testing.T) {
 			b := newInMemory(t)
 			dies := func() {
 				b.mu.Lock()
 				defer b.mu.Unlock()
-				b.silent = 1
+				if b.silent = 1; panics {
+					b.silent, b.panics = 0, 1
+				}
 			}
 			if first {
 				dies()

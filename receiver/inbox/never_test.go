@@ -111,6 +111,47 @@ func TestScheduleThatPanics(t *testing.T) {
 	require.Contains(t, log.String(), "the Policy's Schedule panicked")
 }
 
+// shaky is a store that panics as it claims first, and as it puts the first event back.
+type shaky[Tx any] struct {
+	inbox.Store[Tx]
+	claimed, putBack *atomic.Bool
+}
+
+func (s shaky[Tx]) ClaimTx(ctx context.Context, tx Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+	if !s.claimed.Swap(true) {
+		panic("no")
+	}
+	return s.Store.ClaimTx(ctx, tx, scope, limit, lease)
+}
+
+func (s shaky[Tx]) RetryTx(ctx context.Context, tx Tx, c inbox.Claim, after time.Duration, reason string) error {
+	if !s.putBack.Swap(true) {
+		panic("no")
+	}
+	return s.Store.RetryTx(ctx, tx, c, after, reason)
+}
+
+// A panic in the application's own InTx, or in a store, is a failure that is tried again, as it
+// is in a receiver.
+func TestTransactionThatPanics(t *testing.T) {
+	t.Parallel()
+	open := onSQLite(t)
+	store := shaky[*sql.Tx]{open.store, new(atomic.Bool), new(atomic.Bool)}
+	open.store = store
+	var failed atomic.Bool
+	b := newBed(t, open, func(ctx context.Context, tx *sql.Tx, ev receiver.Event) error {
+		if !failed.Swap(true) {
+			return errors.New("not now")
+		}
+		return open.effect(ctx, tx, ev)
+	}, inbox.Config{Timeout: time.Second, Lease: time.Second + time.Millisecond})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	require.Equal(t, 200, b.post(ev).Status)
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+	require.True(t, store.claimed.Load() && store.putBack.Load())
+}
+
 // alone is a store that keeps no dead letters.
 type alone[Tx any] struct{ dedup.Store[Tx] }
 

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -133,12 +134,30 @@ func (in *Inbox[Tx]) lookAround(ctx context.Context) {
 func (in *Inbox[Tx]) transact(ctx context.Context, fn func(Tx) error) (err error) {
 	const runs = 4
 	for run := range runs {
-		if err = in.inTx(ctx, fn); err == nil || dberr.Classify(err) != dberr.Retry {
+		err = in.contained(ctx, func() error {
+			return in.inTx(ctx, func(tx Tx) error {
+				// Here, too, so that even an InTx that does not expect panics rolls back.
+				return in.contained(ctx, func() error { return fn(tx) })
+			})
+		})
+		if err == nil || dberr.Classify(err) != dberr.Retry {
 			return err
 		}
 		sleep(ctx, rand.N(5*time.Millisecond<<run))
 	}
 	return err
+}
+
+// contained makes an error of a panic in an InTx or a store of the application's own: the
+// failure is tried again, and does not end the process.
+func (in *Inbox[Tx]) contained(ctx context.Context, call func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			in.panicked(ctx, "inbox: a transaction panicked", v)
+			err = fmt.Errorf("inbox: a transaction panicked with a %T", v)
+		}
+	}()
+	return call()
 }
 
 // idle waits until something may be due.
