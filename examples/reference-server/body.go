@@ -66,8 +66,9 @@ func bounded(next http.Handler, within time.Duration, large *largeBodies) http.H
 	})
 }
 
-// inTime reads a body under a deadline. If that fails, the deadline stays and the connection
-// ends: net/http would read on before it answers, without a limit of time.
+// inTime reads a body under a deadline. If that fails, or something else has decided that the
+// connection ends, the deadline stays: net/http would read what is left of the body, without a
+// limit of time.
 func inTime(w http.ResponseWriter, within time.Duration, read func() error) error {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(within))
@@ -76,8 +77,17 @@ func inTime(w http.ResponseWriter, within time.Duration, read func() error) erro
 		w.Header().Set("Connection", "close")
 		return err
 	}
-	_ = control.SetReadDeadline(time.Time{})
+	if w.Header().Get("Connection") != "close" {
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	return nil
+}
+
+// unasked has the connection end if its request has a body that nobody reads.
+func unasked(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 var errTooLarge = errors.New("the body is too large")

@@ -55,6 +55,7 @@ var open = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": t
 func (s *service) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if open[r.URL.Path] {
+			unasked(w, r)
 			r.Body, r.ContentLength = http.NoBody, 0 // nobody asks for one, and anybody could send it
 			next.ServeHTTP(w, r)
 			return

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"mime"
 	"net/http"
 	"strings"
 
@@ -60,6 +61,9 @@ func (s *server) formed(next http.Handler) http.Handler {
 			s.sorry(w, r, p)
 			return
 		}
+		if !hasForm(r) {
+			unasked(w, r)
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := inTime(w, bodyTimeout, r.ParseForm); err != nil {
 			s.sorry(w, r, problem(http.StatusUnprocessableEntity, "the form cannot be read: it must be that of the page, and have at most 64 KiB"))
@@ -75,6 +79,12 @@ func (s *server) formed(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// hasForm tells whether ParseForm reads a request's body to its end.
+func hasForm(r *http.Request) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return kind == "application/x-www-form-urlencoded" && (r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch)
 }
 
 // admitted lets in who has signed in, and programs with the operator's token. All

@@ -184,11 +184,19 @@ func (s *service) recovered(next http.Handler) http.Handler {
 	})
 }
 
+// maxPath is longer than all paths that lead somewhere. An answer is kept by the path of its
+// request, and PostgreSQL's indexes take 2,704 bytes.
+const maxPath = 1024
+
 // routed answers with a problem what no operation has: 404, or 405 with Allow. The mux would
 // redirect a path such as //events, and a client that does not follow would take its event for
 // published.
 func routed(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.URL.Path) > maxPath {
+			notFound("path").write(w)
+			return
+		}
 		if asked := r.URL.EscapedPath(); asked != cleaned(asked) {
 			problem(http.StatusNotFound, "there is no such path: write "+cleaned(asked)+" in place of "+asked).write(w)
 			return
