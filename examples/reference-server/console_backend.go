@@ -77,7 +77,7 @@ func (c consoleCustomers) NameOf(ctx context.Context, ids []string) (map[string]
 // Customers implements console.Customers. The cursor is the id of the last one that was
 // looked at.
 func (c consoleCustomers) Customers(ctx context.Context, q console.CustomerQuery) (page []console.Customer, next string, err error) {
-	limit := q.Limit
+	limit := q.Limit + 1
 	if q.Text != "" {
 		limit = maxSubscribersLooked
 	}
@@ -93,13 +93,14 @@ func (c consoleCustomers) Customers(ctx context.Context, q console.CustomerQuery
 		if err := rows.Scan(&one.ID, &one.Name, &created); err != nil {
 			return nil, "", err
 		}
-		looked, last = looked+1, one.ID
-		if one.CreatedAt = time.UnixMicro(created).UTC(); strings.Contains(strings.ToLower(one.Name+" "+one.ID), strings.ToLower(q.Text)) {
+		if strings.Contains(strings.ToLower(one.Name+" "+one.ID), strings.ToLower(q.Text)) {
+			if len(page) == q.Limit {
+				return page, last, rows.Err()
+			}
+			one.CreatedAt = time.UnixMicro(created).UTC()
 			page = append(page, one)
 		}
-		if len(page) == q.Limit {
-			return page, last, rows.Err()
-		}
+		looked, last = looked+1, one.ID
 	}
 	if looked == limit {
 		next = last

@@ -55,4 +55,16 @@ func TestPagesOfANameAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Equal(t, fmt.Sprintf("sub_%05d", maxSubscribersLooked-1), cursor)
+
+	// The last page leads to no other one.
+	for _, q := range []console.CustomerQuery{{Cursor: fmt.Sprintf("sub_%05d", many-3), Limit: 2}, {Text: "acme", Cursor: fmt.Sprintf("sub_%05d", many-3), Limit: 1}} {
+		found, cursor, err = consoleCustomers{s}.Customers(t.Context(), q)
+		require.NoError(t, err)
+		require.Len(t, found, q.Limit)
+		require.Empty(t, cursor)
+	}
+	found, cursor, err = consoleCustomers{s}.Customers(t.Context(), console.CustomerQuery{Cursor: fmt.Sprintf("sub_%05d", many-4), Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	require.Equal(t, fmt.Sprintf("sub_%05d", many-2), cursor)
 }
