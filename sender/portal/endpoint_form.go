@@ -39,10 +39,15 @@ func entriesIn(e *sender.Subscription) entries {
 	return entries{e.URL, e.Description, e.EventTypes, e.Settings.Order, indented(e.Filter.String()), e.Settings.PayloadVersion}
 }
 
-// indented is a filter as it is edited; what is no JSON stays as it is.
+// maxIndented is how many bytes a filter may have with its blanks. A browser sends up to three
+// for each, and maxForm bounds them.
+const maxIndented = 16 << 10
+
+// indented is a filter as it is edited. One that is no JSON, or has many short lines, stays as
+// it is.
 func indented(filter string) string {
 	var b bytes.Buffer
-	if json.Indent(&b, []byte(filter), "", "  ") != nil {
+	if json.Indent(&b, []byte(filter), "", "  ") != nil || b.Len() > maxIndented {
 		return filter
 	}
 	return b.String()
