@@ -70,7 +70,7 @@ failing come first, then those with the largest backlog.`,
 				}
 				printSubscriptions(t, shown)
 				if more {
-					t.say("there are more than %d: only the newest were looked at", len(all))
+					t.say("there are more than %d: only the oldest were looked at", len(all))
 				} else if len(all) > limit {
 					t.say("there are %d in all: -limit lists more", len(all))
 				}
