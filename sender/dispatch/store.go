@@ -127,7 +127,8 @@ type Store interface {
 	// closing and have nothing left. It erases the Settings of deleted subscriptions that
 	// have nothing left, and what is sealed in them. In lines that halt it ends deliveries
 	// that newer ones have overtaken, as far as the limit allows. It lets a line go on once
-	// none of these is left in it.
+	// none of these is left in it. While lines wait for it, p.Cancels bounds how many of the
+	// deliveries that read as cancelled it ends: these hold up no line.
 	//
 	// It also lets deliveries go on that a dead letter does not hold back any more, because
 	// it was pruned, or because its subscription is closing or has other settings. Of these,

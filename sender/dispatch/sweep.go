@@ -29,6 +29,16 @@ type SweepParams struct {
 	Announce func(n sender.Notice) (sender.Draft, bool)
 }
 
+// Cancels is how many deliveries a Sweep ends at most that read as cancelled. lines tells
+// that some lines wait for the sweep too. Then a part of the limit is left to them: a
+// subscription that is deleted with a large backlog must not hold others up until it is gone.
+func (p SweepParams) Cancels(lines bool) int {
+	if lines {
+		return p.Limit - p.Limit/4
+	}
+	return p.Limit
+}
+
 // Swept tells what a Sweep did.
 type Swept struct {
 	Ended   int             // deliveries
@@ -40,9 +50,8 @@ type Swept struct {
 func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
 	began := u.p.d.now()
 	bounded, end := u.p.d.within(ctx)
-	done, err := u.p.d.store.Sweep(bounded, SweepParams{
-		Limit: sweepBatch, NotBefore: u.p.d.cfg.Retention.NotBefore(u.p.databaseTime(began)), Announce: sender.Notice.Draft,
-	})
+	p := SweepParams{Limit: sweepBatch, NotBefore: u.p.d.cfg.Retention.NotBefore(u.p.databaseTime(began)), Announce: sender.Notice.Draft}
+	done, err := u.p.d.store.Sweep(bounded, p)
 	end()
 	for _, n := range done.Notices { // also beside an error
 		u.p.notice(ctx, n)
@@ -52,7 +61,7 @@ func (u *upkeep) sweep(ctx context.Context) (busy bool, err error) {
 	}
 	now := u.p.d.now()
 	u.sweeps.at = now.Add(u.every())
-	if done.Ended >= sweepBatch {
+	if done.Ended >= p.Cancels(true) { // there may be more
 		u.sweeps.at = now.Add(sweepPause * now.Sub(began))
 	}
 	return done.Ended+done.Freed > 0, nil

@@ -19,7 +19,7 @@ func (s *Store) Sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch
 	err = s.inTx(ctx, func(tx *Tx) error {
 		w := &batch{Batch: &dispatch.Batch{Announce: p.Announce}, tx: tx, now: s.now(), targets: map[int64]*dispatch.Target{}}
 		tx.beginMinute(w.now)
-		over := w.cancelled(p.Limit)
+		over := w.cancelled(p.Cancels(len(s.halted) > 0 || slices.ContainsFunc(s.stopped, s.freeable)))
 		tx.superseding = rules.SupersedingInSweep(p.Limit - len(over))
 		for _, d := range over {
 			if err := w.cancel(d); err != nil {

@@ -113,7 +113,7 @@ func (p *pruning) rollups(before timestamp) (more bool, err error) {
 func (p *pruning) hours(before timestamp) (more bool, err error) {
 	var subscriptions, shards []int64
 	var hours []timestamp
-	err = p.read(p.ctx, func(w *work) error {
+	err = p.dispatching().read(p.ctx, func(w *work) error {
 		return w.each(func(r rows) (bool, error) {
 			var subscription, shard int64
 			var hour timestamp

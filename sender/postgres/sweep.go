@@ -121,7 +121,7 @@ func (c *core) sweep(ctx context.Context, f *sweepable, p dispatch.SweepParams) 
 	err = c.dispatching().batch(ctx, dispatch.Batch{Announce: p.Announce}, func(b *batch) (err error) {
 		b.superseding = rules.SupersedingInSweep(p.Limit)
 		freed := 0
-		if err = b.sweep(f, p.Limit); err == nil {
+		if err = b.sweep(f, p.Cancels(len(freeable)+len(f.halted) > 0)); err == nil {
 			freed, err = b.freeAll(freeable, p.NotBefore)
 		}
 		if err == nil {
@@ -129,6 +129,12 @@ func (c *core) sweep(ctx context.Context, f *sweepable, p dispatch.SweepParams) 
 		}
 		if err == nil {
 			err = b.advance()
+		}
+		if err == nil {
+			err = b.endSwept(f.ending)
+		}
+		if err == nil {
+			err = b.execs(forgetSubscribers)
 		}
 		out = dispatch.Swept{Ended: b.superseding.Ended(), Freed: freed, Notices: b.out.Notices}
 		return fail("sweeping", err)
@@ -147,37 +153,18 @@ func (f *sweepable) haltedFirsts() (all []dispatch.DeliveryKey) {
 }
 
 func (b *batch) sweep(f *sweepable, limit int) error {
-	// An expander at work may not see a deletion, and may add to a head that has nothing.
-	// So no subscription is at its end until it is done.
-	alone := false
-	if len(f.ending) > 0 {
-		err := b.each(func(rows) (bool, error) {
-			alone = true
-			return false, nil
-		}, expanding)
-		if err != nil {
-			return err
-		}
-	}
 	swept, err := b.cancelGone(slices.Concat(f.ending, f.skipped), limit)
 	if err != nil {
 		return err
 	}
 	b.superseding.Add(swept)
-	if alone {
-		if err := b.endSwept(f.ending); err != nil {
-			return err
-		}
-	}
 	if err := b.clearSkipped(f); err != nil {
 		return err
 	}
 	if f.clearBelow != nil {
-		if err := b.execs(clearSnapshotMarks, *f.clearBelow); err != nil {
-			return err
-		}
+		return b.execs(clearSnapshotMarks, *f.clearBelow)
 	}
-	return b.execs(forgetSubscribers)
+	return nil
 }
 
 // cancelGone ends deliveries that read as cancelled, except those in flight. It skips heads
@@ -350,7 +337,9 @@ func (b *batch) endLost(g *gone, limit int) (n int, err error) {
 	}, selectFirstLeaseEnd, g.leased.of)
 }
 
-// endSwept ends subscriptions that have no live deliveries.
+// endSwept ends subscriptions that have no live deliveries. An expander at work may not see
+// a deletion, and may add to a head that has nothing: then they are ended later. Nobody
+// expands from here to the commit, so all that takes long is done before.
 func (b *batch) endSwept(ending []int64) error {
 	var over []int64
 	for _, no := range ending {
@@ -360,6 +349,17 @@ func (b *batch) endSwept(ending []int64) error {
 	}
 	if len(over) == 0 {
 		return nil
+	}
+	if err := b.flush(); err != nil {
+		return err
+	}
+	alone := false
+	err := b.each(func(rows) (bool, error) {
+		alone = true
+		return false, nil
+	}, expanding)
+	if err != nil || !alone {
+		return err
 	}
 	swept, err := b.numbers(markSwept, over)
 	if err != nil {

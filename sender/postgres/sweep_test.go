@@ -37,6 +37,30 @@ func TestSweepBesideExpansion(t *testing.T) {
 	f.headsRight()
 }
 
+// While a sweep ends the deliveries of a deleted subscription, others expand.
+func TestExpansionBesideSweep(t *testing.T) {
+	f := newForgetting(t)
+	owners, subs := f.subscribe(2)
+	require.NoError(t, f.publish(eventTo(owners[0]), eventTo(owners[0])))
+	f.expand()
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error { return f.DeleteSubscriptionTx(ctx, tx, subs[0]) })
+	release := f.hold("surehook_ended")
+	swept := f.begun(func(ctx context.Context) error {
+		_, err := f.Sweep(ctx, dispatch.SweepParams{Limit: 1})
+		return err
+	})
+	f.waits(1)
+	require.NoError(t, f.publish(eventTo(owners[1])))
+	x, _, err := f.Step(t.Context(), dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
+	require.NoError(t, err)
+	require.Equal(t, 1, x.Events)
+	release()
+	swept()
+	f.sweep()
+	require.Equal(t, 3, f.count(statusOf))
+	f.headsRight()
+}
+
 // A sweep does not wait for rows that callers or other dispatchers have locked. A later
 // sweep takes them.
 func TestSweepWaitsForNobody(t *testing.T) {

@@ -20,7 +20,10 @@ const (
 	// redactRows is how many rows of deliveries one transaction changes.
 	redactRows = 500
 
-	selectEventsOf = `SELECT seq FROM surehook_events WHERE seq > ?1 AND seq <= ?2
+	// selectEventFrom is the first event behind a number. Restored leaves a wide gap between two
+	// numbers, and batches must not look into it.
+	selectEventFrom = `SELECT min(seq) FROM surehook_events WHERE seq > ?`
+	selectEventsOf  = `SELECT seq FROM surehook_events WHERE seq > ?1 AND seq <= ?2
 		AND CASE WHEN ?3 <> 0 THEN subscriber = ?3 ELSE object_type = ?4 AND object_id = ?5 END ORDER BY seq LIMIT ?6 + 0`
 	removeBodies   = `UPDATE surehook_events SET body = x'' WHERE seq IN (SELECT value FROM json_each(?)) AND length(body) > 0`
 	selectExposing = `SELECT DISTINCT event, subscription FROM surehook_attempts
@@ -58,11 +61,12 @@ func (s *Store) Redact(ctx context.Context, p history.RedactParams) (out history
 			if err := w.row(lastEvent).Scan(&upTo); err != nil {
 				return err
 			}
-			// Events that were pruned need not be looked at.
-			if err := w.row(`SELECT coalesce(min(seq), 1) - 1 FROM surehook_events`).Scan(&from); err != nil {
-				return err
-			}
 		}
+		first, err := w.least(selectEventFrom, from)
+		if err != nil {
+			return err
+		}
+		from = min(max(from, first-1), upTo)
 		to = min(from+redactLook, upTo)
 		if events, err = w.numbers(selectEventsOf, from, to, owner, p.Object.Type, p.Object.ID, p.Limit); len(events) == p.Limit {
 			to = events[p.Limit-1]

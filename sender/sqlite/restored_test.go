@@ -11,6 +11,7 @@ import (
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/rules"
 	"github.com/surehook/surehook/sender/sqlite"
 )
@@ -89,4 +90,24 @@ func TestRestoredCopyOfNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, c.Claimed, 1)
 	require.Equal(t, int64(rules.LostPositions+1), c.Claimed[0].Key.Event)
+}
+
+// A redaction does not look into the gap that Restored leaves between two events.
+func TestRedactBeyondAGap(t *testing.T) {
+	db := open(t, path(t), fit)
+	s := newStore(t, db, time.Now)
+	owners := register(t, s, 1)
+	publish(t, s, 1, 0, owners)
+	_, err := s.Restored(t.Context(), nil)
+	require.NoError(t, err)
+	publish(t, s, 1, 0, owners)
+	p := history.RedactParams{Subscriber: owners[0], Limit: 10}
+	events := 0
+	for range 2 {
+		done, err := s.Redact(t.Context(), p)
+		require.NoError(t, err)
+		events, p.Cursor = events+done.Events, done.Cursor
+	}
+	require.Equal(t, 2, events)
+	require.Empty(t, p.Cursor)
 }

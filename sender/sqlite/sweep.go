@@ -19,7 +19,19 @@ const (
 			WHEN 'deleted' THEN h.pending + h.waiting + h.behind > 0 OR h.leased = 0 OR h.leases_end <= ?1
 			ELSE h.pending + h.waiting + h.leased + h.behind = 0 AND s.until <= (SELECT event FROM surehook_expanded) END
 		ORDER BY s.no LIMIT 100`
-	selectSkippedOf = `SELECT DISTINCT subscription FROM surehook_left LIMIT 100`
+	// selectSkippedOf finds subscriptions with a resume that skipped something, of which some
+	// is live and not in flight, or of which nothing can come any more. Others may stay for
+	// long, and must not be among the hundred. The + keeps an index out that leads to all that
+	// a resume has taken.
+	selectSkippedOf = `SELECT DISTINCT s.subscription FROM surehook_left s CROSS JOIN surehook_heads h ON h.subscription = s.subscription
+		WHERE h.pending > 0 AND EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = s.subscription AND x.event <= s.event)
+			OR h.waiting > 0 AND EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = s.subscription AND x.event <= s.event AND +x.epoch < s.epoch)
+			OR h.behind > 0 AND EXISTS (SELECT 1 FROM surehook_lines l WHERE l.subscription = s.subscription AND l.event <= s.event
+				AND (l.place = 1 OR l.place = 2 AND l.epoch < s.epoch) AND ` + isBehind + `)
+			OR h.leased > 0 AND EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = s.subscription AND x.event <= s.event AND x.epoch < s.epoch AND x.until <= ?1)
+			OR s.event <= (SELECT event FROM surehook_expanded)
+				AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = s.subscription AND x.epoch < s.epoch)
+		ORDER BY s.subscription LIMIT 100`
 
 	selectGonePending = `SELECT event, 0, 0, 0 FROM surehook_pending WHERE subscription = ?1 AND event <= ?2 AND ?3 IS NOT NULL ORDER BY event LIMIT ?4 + 0`
 	selectGoneWaiting = `SELECT event, number, single, epoch FROM surehook_waiting w WHERE subscription = ?1 AND event <= ?2
@@ -75,7 +87,7 @@ func (s *Store) sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch
 		if ending, err = w.numbers(selectEnding, s.now()); err != nil {
 			return err
 		}
-		if skipped, err = w.sweepable(s.now(), p.Limit); err != nil {
+		if skipped, err = w.numbers(selectSkippedOf, s.now()); err != nil {
 			return err
 		}
 		if freeable, err = s.freeable(w); err != nil {
@@ -92,7 +104,7 @@ func (s *Store) sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch
 	}
 	err = s.write(ctx, func(w *work) error {
 		b := batch{work: w, Batch: dispatch.Batch{Announce: p.Announce}, store: s, now: s.now(), heads: newHeads(w), superseding: rules.SupersedingInSweep(p.Limit)}
-		err := b.sweep(ending, skipped)
+		err := b.sweep(ending, skipped, p.Cancels(len(freeable)+len(halted) > 0))
 		if err == nil {
 			freeable, err = b.expire(freeable, p.NotBefore)
 		}
@@ -112,46 +124,8 @@ func (s *Store) sweep(ctx context.Context, p dispatch.SweepParams) (out dispatch
 	return out, nil
 }
 
-// sweepable finds subscriptions whose resumes have skipped deliveries. Some of these are
-// not in flight and can be swept, or none can come any more.
-func (w *work) sweepable(now int64, limit int) (found []int64, err error) {
-	all, err := w.numbers(selectSkippedOf)
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	b := batch{work: w, now: now, heads: newHeads(w)}
-	if err := b.heads.load(all); err != nil {
-		return nil, err
-	}
-	for _, no := range all {
-		h := b.heads.by[no]
-		if h.missing {
-			continue
-		}
-		gone, err := b.gone(h, h.skippedTo, false, limit)
-		if err != nil {
-			return nil, err
-		}
-		lost, err := b.goneLeases(h, false, 1)
-		if err != nil {
-			return nil, err
-		}
-		ready := len(gone)+len(lost) > 0
-		if !ready {
-			err = w.row(`SELECT EXISTS (`+`SELECT 1 FROM surehook_left WHERE subscription = ?1 AND event <= (SELECT event FROM surehook_expanded)
-				AND NOT EXISTS (SELECT 1 FROM surehook_leases l WHERE l.subscription = ?1 AND l.epoch < surehook_left.epoch))`, no).Scan(&ready)
-			if err != nil {
-				return nil, err
-			}
-		}
-		if ready {
-			found = append(found, no)
-		}
-	}
-	return found, nil
-}
-
-func (b *batch) sweep(ending, skipped []int64) (err error) {
+// sweep ends up to limit deliveries that read as cancelled.
+func (b *batch) sweep(ending, skipped []int64, limit int) (err error) {
 	if b.registry, err = b.store.registry(b.work); err != nil {
 		return err
 	}
@@ -160,11 +134,7 @@ func (b *batch) sweep(ending, skipped []int64) (err error) {
 		sweep func(no int64, limit int) error
 	}{{ending, b.sweepEnding}, {skipped, b.sweepSkipped}} {
 		for _, no := range part.of {
-			_, limit := b.superseding.Grants()
-			if limit == 0 {
-				return nil
-			}
-			if err := part.sweep(no, limit); err != nil {
+			if err := part.sweep(no, max(0, limit-b.superseding.Ended())); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ func cancelRules[Tx any]() []rule[Tx] {
 		{"in flight and fails", "An attempt that was in flight at the deletion and fails leaves its delivery cancelled, whatever Decide says, and is stored.", cancelInFlightFails[Tx]},
 		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept, also if it was delivered before, and a resume has skipped its single attempt.", cancelInFlightLost[Tx]},
 		{"sweep is bounded", "Sweep ends up to limit deliveries and returns how many, until none is left.", cancelSweep[Tx]},
+		{"sweep beside resumes", "Many resumes of which nothing can be swept yet keep no other one from being swept.", cancelSweepBesideResumes[Tx]},
 	}
 }
 
@@ -174,4 +176,44 @@ func cancelSweep[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(subs[2]), map[sender.Status]int{sender.StatusPending: 5}, "statuses of a subscription that is not deleted")
 	w.unsubscribe(subs[2])
 	w.equal(w.sweep(4), 5, "deliveries ended of a subscription that was deleted later")
+}
+
+// cancelSweepBesideResumes has many subscriptions paused again after a resume, while an
+// attempt of before it is lost that it has not skipped.
+func cancelSweepBesideResumes[Tx any](w *world[Tx]) {
+	owner := w.subscriber()
+	w.publish(w.draft("nobody.asks"))
+	w.Advance(time.Second)
+	since := w.now()
+	var subs []string
+	var drafts []sender.Draft
+	w.inTx(func(tx Tx) error {
+		for range 100 {
+			sub := w.subscription(owner, "only.addressed")
+			subs, drafts = append(subs, sub.ID), append(drafts, w.addressed(owner, sub.ID))
+			if err := w.Store.CreateSubscriptionTx(w.ctx, tx, sub); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.publish(drafts...)
+	w.expand()
+	w.equal(len(w.claim(plenty)), len(subs), "deliveries claimed")
+	hold := func(tx Tx, sub string) error {
+		return w.Store.HoldSubscriptionTx(w.ctx, tx, sub, sender.SubscriptionPaused, "")
+	}
+	w.inTx(func(tx Tx) (err error) {
+		for _, sub := range subs {
+			err = errors.Join(err, hold(tx, sub), w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, sender.Resume{Since: since}), hold(tx, sub))
+		}
+		return err
+	})
+	w.Advance(lease + time.Second)
+	sub := w.subscribe(owner, "only.addressed")
+	w.backlog(owner, sub, 3)
+	w.pause(sub)
+	w.resume(sub, takeNone)
+	w.endsSwept()
+	w.equal(w.read(sub).Backlog, int64(0), "Backlog of one that was resumed without what was held")
 }

@@ -16,6 +16,7 @@ func lineExpireRules[Tx any]() []rule[Tx] {
 		{"too old to go on, delivered before", "What is too old behind a dead letter, and was delivered before, stays delivered, and no notice tells of it.", lineTooOldSingle[Tx]},
 		{"too old to go on, held", "A sweep ends nothing for its age while the subscription is paused.", lineTooOldHeld[Tx]},
 		{"too old to go on, of several dead letters", "What is too old behind several dead letters ends once none of them holds back any more; what another one still holds back stays.", lineTooOldBehindSeveral[Tx]},
+		{"too old to go on, beside a deletion", "A subscription that is deleted with more than a sweep may end does not hold up those whose lines wait for a sweep.", lineTooOldBesideDeletion[Tx]},
 	}
 }
 
@@ -161,4 +162,22 @@ func lineTooOldBehindSeveral[Tx any](w *world[Tx]) {
 		w.status(e[2], sub, sender.StatusDeadLettered, "after the sweep, "+name)
 		w.claimNothing("of what is too old, %s", name)
 	}
+}
+
+func lineTooOldBesideDeletion[Tx any](w *world[Tx]) {
+	owner, sub, e := w.heldBack(1)
+	w.Advance(time.Second)
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.set(sub, byObject)
+	deleted := w.subscribe(owner, "only.addressed")
+	w.backlog(owner, deleted, 20)
+	w.unsubscribe(deleted)
+	p := dispatch.SweepParams{Limit: 8, NotBefore: w.delivery(e[2], sub).CreatedAt}
+	swept, err := w.Store.Sweep(w.ctx, p)
+	w.noError(err, "sweeping")
+	w.check(swept.Ended <= p.Limit, "a sweep of up to %d ended %d", p.Limit, swept.Ended)
+	w.status(e[1], sub, sender.StatusDeadLettered, "after one sweep")
+	w.record(result(w.claims("after one sweep", e[2])[0], sender.ClassNone))
+	w.sweepBy(p)
+	w.equal(w.statuses(deleted), map[sender.Status]int{sender.StatusCancelled: 20}, "statuses of the deleted one at the end")
 }

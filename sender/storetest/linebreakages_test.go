@@ -43,6 +43,7 @@ var lineBreakages = []breakage{
 
 	{"what is too old goes on", onSweep(func(p *dispatch.SweepParams) { p.NotBefore = time.Time{} }), checks{"line/too old to go on", "line/too old to go on, of several dead letters"}},
 	{"what is too old goes on once some has ended", func(s store) store { return sweepsOnce{s, new(atomic.Int64)} }, checks{"line/too old to go on, in parts"}},
+	{"a deletion takes all of a sweep", onSweep(func(p *dispatch.SweepParams) { p.Limit = min(p.Limit, 3) }), checks{"line/too old to go on, beside a deletion"}},
 	{"what is too old ends in silence", onSwept(func(out *dispatch.Swept) { out.Notices = nil }), checks{"line/too old to go on", "line/too old to go on, in parts"}},
 	{"what is too old is dead-lettered whatever the order", func(s store) store { return sweepsOrdered{s} }, checks{"line/too old to go on, of the latest order"}},
 	{"what was delivered before is told of", onSwept(func(out *dispatch.Swept) {
