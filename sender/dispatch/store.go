@@ -170,8 +170,9 @@ type Store interface {
 	//   - A dead-lettered or superseded delivery starts its schedule anew, while its attempt
 	//     numbers go on. A delivered delivery gets a single attempt (Live.Single).
 	//   - An admitted delivery is due at once. Within its subscription it is claimed after
-	//     everything else that is due, until it was claimed once. It is held while its
-	//     subscription is paused or disabled.
+	//     everything else that is due, until it was claimed once. One for which a later
+	//     version of its object waits in a line, that no replay has admitted, takes its turn
+	//     with the others. It is held while its subscription is paused or disabled.
 	//
 	// No replay is given more than rules.TakeRate grants under its Rate, nor any more while
 	// about 1,000 of its admitted deliveries, not counting held ones and those behind others

@@ -56,12 +56,29 @@ func (tx *Tx) enter(d *delivery, row *live) {
 			tx.displace(sub, object)
 		}
 		row.behind = e.Behind
+		tx.rank(sub, object, d, row)
 		all := slices.Clone(sub.lines[object])
 		at, _ := slices.BinarySearchFunc(all, d, byEvent)
 		setKey(tx, sub.lines, object, slices.Insert(all, at, d))
 	}
 	tx.setLive(d, row)
 	tx.advance(sub, object)
+}
+
+// rank takes away the rank of what a replay has admitted while something else waits for it
+// in its line. row is of d, which comes into the line or comes out.
+func (tx *Tx) rank(sub *subscription, object sender.Object, d *delivery, row *live) {
+	for _, other := range sub.lines[object] {
+		switch {
+		case other == d || other.live == nil:
+		case row.replay == 0 && other.live.replay != 0 && other.event.no < d.event.no:
+			first := *other.live
+			first.replay = 0
+			tx.setLive(other, &first)
+		case row.replay != 0 && !row.behind && other.live.replay == 0 && other.event.no > d.event.no:
+			row.replay = 0
+		}
+	}
 }
 
 func byEvent(a, b *delivery) int { return int(a.event.no - b.event.no) }
@@ -136,6 +153,7 @@ func (tx *Tx) advance(sub *subscription, object sender.Object) {
 	first := sub.lines[object][0]
 	row := *first.live
 	row.behind = false
+	tx.rank(sub, object, first, &row)
 	tx.setLive(first, &row)
 }
 

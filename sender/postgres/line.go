@@ -49,7 +49,13 @@ var (
 			CROSS JOIN LATERAL (` + firstOfLine(`ctid AS at, event`, `0`, `true`) + `) x WHERE x.event < u.newer)) RETURNING l.subscription, l.object`
 )
 
+// newestIsFresh tells whether the newest of a line u is behind an event of it, and no replay has
+// admitted it.
+const newestIsFresh = `EXISTS (SELECT 1 FROM (SELECT event, place, rank FROM surehook_lines WHERE subscription = u.subscription AND object BETWEEN u.object AND u.object AND place < 3
+		ORDER BY object DESC, event DESC LIMIT 1) n WHERE n.event > u.event AND (n.place < 2 OR n.rank = 0))`
+
 const (
+	holdsFresh  = `SELECT ` + newestIsFresh + ` FROM (SELECT $1::bigint AS subscription, $2::text AS object, $3::bigint AS event) u`
 	objectOf    = `object_type || ' ' || object_id`
 	selectNames = `SELECT no, ` + objectOf + ` FROM surehook_events WHERE no = ANY($1)`
 
@@ -71,6 +77,9 @@ const (
 	inLines = `l.ctid = ANY(ARRAY(SELECT x.at FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
 			CROSS JOIN LATERAL (SELECT ctid AS at FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x))`
 	precede = `UPDATE surehook_lines l SET preceded = true WHERE ` + inLines + ` AND NOT l.preceded`
+	// raiseRanks is for what replays have admitted, when something else comes to wait for it.
+	raiseRanks = `UPDATE surehook_waiting w SET rank = 0 FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event)
+		WHERE w.subscription = u.subscription AND w.event = u.event AND w.rank = 1`
 	// changeLines puts behind what was out.
 	changeLines = `UPDATE surehook_lines l SET place = 2, preceded = false, due = u.due, first_at = u.first_at, number = u.number, tries = u.tries, stood = u.stood, epoch = u.epoch, replay = u.replay,
 			rank = u.rank, single = u.single, spared = u.spared, notice = u.notice, bytes = u.bytes
@@ -312,6 +321,15 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, w waits) er
 		if err != nil {
 			return err
 		}
+		if w.rank == rankReplay && line.First != 0 && !e.Behind {
+			var fresh bool
+			if err := b.row(holdsFresh, k.subscription, k.object, w.event).Scan(&fresh); err != nil {
+				return err
+			}
+			if fresh { // it does not wait for the deliveries of other objects
+				w.rank = rankFresh
+			}
+		}
 		row := lineRow{waits: w, object: object, place: placeAgain, behind: e.Behind, before: line.Out}
 		if err := b.putInLines([]lineRow{row}); err != nil || e.Behind {
 			return err
@@ -334,7 +352,7 @@ func (b *batch) putInLines(all []lineRow) error {
 	if len(all) == 0 {
 		return nil
 	}
-	var preceded []dispatch.DeliveryKey
+	var preceded, raised []dispatch.DeliveryKey
 	for i := range all {
 		row := &all[i]
 		h := b.heads.by[row.subscription]
@@ -344,8 +362,16 @@ func (b *batch) putInLines(all []lineRow) error {
 			continue
 		}
 		h.behind++
-		if row.event < row.before {
-			preceded = append(preceded, dispatch.DeliveryKey{Event: row.before, Subscription: row.subscription})
+		switch out := (dispatch.DeliveryKey{Event: row.before, Subscription: row.subscription}); {
+		case row.event < row.before:
+			preceded = append(preceded, out)
+		case row.before != 0 && row.rank == rankFresh && h.waiting > 0:
+			raised = append(raised, out)
+		}
+	}
+	if len(raised) > 0 {
+		if err := b.execs(raiseRanks, subscriptionsOf(raised), eventsOf(raised)); err != nil {
+			return err
 		}
 	}
 	if len(preceded) > 0 {

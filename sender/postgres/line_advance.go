@@ -21,9 +21,11 @@ var (
 )
 
 // selectAgain reads what waits again. It is rare, so it does not widen the rows of all.
-const selectAgain = `SELECT x.* FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, event) CROSS JOIN LATERAL (
-		SELECT subscription, event, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared
-		FROM surehook_lines WHERE subscription = u.subscription AND event = u.event OFFSET 0) x`
+const selectAgain = `SELECT u.subscription, u.event, u.notice, u.bytes, u.due, u.first_at, u.number, u.tries, u.stood, u.epoch, u.replay,
+		CASE WHEN u.rank = 1 AND ` + newestIsFresh + ` THEN 0::smallint ELSE u.rank END, u.single, u.spared
+		FROM unnest($1::bigint[], $2::bigint[]) AS k(subscription, event) CROSS JOIN LATERAL (
+		SELECT subscription, object, event, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared
+		FROM surehook_lines WHERE subscription = k.subscription AND event = k.event OFFSET 0) u`
 
 // leaving is a delivery that has ended.
 type leaving struct {

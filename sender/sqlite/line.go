@@ -49,7 +49,13 @@ const (
 	haltLine = `UPDATE surehook_lines SET halts = 1 WHERE subscription = ?1 AND event < ?3
 		AND event = (SELECT min(event) FROM surehook_lines INDEXED BY surehook_lines_object WHERE subscription = ?1 AND object = ?2)`
 	takePending = `DELETE FROM surehook_pending WHERE subscription = ? AND event = ? RETURNING due`
-	goBehind    = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
+	// raiseRank is for what a replay has admitted, when something else comes to wait for it.
+	raiseRank = `UPDATE surehook_waiting SET rank = 0 WHERE subscription = ? AND event = ? AND rank = 1`
+	// holdsFresh tells whether the newest of a line is behind an event, and no replay has
+	// admitted it.
+	holdsFresh = `SELECT EXISTS (SELECT 1 FROM (SELECT event, place, rank FROM surehook_lines INDEXED BY surehook_lines_object
+		WHERE subscription = ?1 AND object = ?2 AND place < 3 ORDER BY event DESC LIMIT 1) WHERE event > ?3 AND (place < 2 OR rank = 0))`
+	goBehind = `UPDATE surehook_lines SET place = 2, due = ?, number = ?, tries = ?, first_at = ?, stood = ?, single = ?, epoch = ?, rank = ?, replay = ?, spared = ?
 		WHERE subscription = ? AND event = ?`
 	takeWaiting = `DELETE FROM surehook_waiting WHERE subscription = ? AND event = ? RETURNING due, number, tries, first_at, stood, single, epoch, rank, replay, spared`
 	insertAgain = `INSERT INTO surehook_waiting (subscription, event, due, number, tries, first_at, stood, single, spared, epoch, rank, replay)
@@ -146,23 +152,47 @@ func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out
 	if err != nil {
 		return false, err
 	}
-	if e.Behind {
-		if err := b.stay(h, &line, d.event); err != nil {
-			return false, err
-		}
+	switch {
+	case e.Behind:
+		err = b.stay(h, &line, d.event, d.rank)
+	case line.First != 0:
+		err = b.rank(k, d)
+	}
+	if err != nil {
+		return false, err
 	}
 	h.lined++
 	return !e.Behind, b.execs(insertLine, h.subscription, object, d.event, placeAgain, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, h.epoch, d.rank, d.replay, d.spared)
 }
 
 // stay counts a delivery that comes into a line and is behind there. The one that is out is
-// marked as soon as it is not the first.
-func (b *batch) stay(h *head, line *rules.Line, event int64) error {
+// marked as soon as it is not the first. If a replay has admitted it, it does not wait any
+// more for the deliveries of other objects.
+func (b *batch) stay(h *head, line *rules.Line, event, rank int64) error {
 	h.behind++
+	if rank == rankFresh && h.waiting > 0 && line.Out != 0 && line.Out < event && !line.Leased {
+		if err := b.execs(raiseRank, h.subscription, line.Out); err != nil {
+			return err
+		}
+	}
 	if event < line.Out {
 		return b.execs(markAhead, h.subscription, line.Out)
 	}
 	return nil
+}
+
+// rank takes away the rank of what a replay has admitted, and comes out of a line in which
+// something else waits for it.
+func (b *batch) rank(k lineKey, d *waits) error {
+	if d.rank != rankReplay {
+		return nil
+	}
+	var fresh bool
+	err := b.row(holdsFresh, k.subscription, k.object, d.event).Scan(&fresh)
+	if fresh {
+		d.rank = rankFresh
+	}
+	return err
 }
 
 // supersede ends what a newer delivery has overtaken in a line, and tells whether the line

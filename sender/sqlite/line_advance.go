@@ -203,6 +203,15 @@ func (b *batch) waitAgain(h *head, event int64) error {
 	if err != nil {
 		return err
 	}
+	if d.rank == rankReplay {
+		k := lineKey{subscription: h.subscription}
+		if err := b.row(selectInLine, h.subscription, event).Scan(&k.object); err != nil {
+			return err
+		}
+		if err := b.rank(k, &d); err != nil {
+			return err
+		}
+	}
 	if h.waiting++; d.epoch < h.epoch {
 		d.due = b.now
 		if h.resumedTo < 0 || h.resumedTo >= d.event {

@@ -130,7 +130,7 @@ func (l *lining) one(h *head, key lineKey, event int64) (err error) {
 		if !e.Behind {
 			l.made = append(l.made, key.subscription, event)
 			l.fresh[key.subscription]++
-		} else if err = l.stay(h, &line, event); err != nil {
+		} else if err = l.stay(h, &line, event, rankFresh); err != nil {
 			return err
 		}
 	} else {

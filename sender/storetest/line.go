@@ -18,6 +18,7 @@ func lineRules[Tx any]() []rule[Tx] {
 		{"a dead letter that holds no more", "A dead letter holds nothing back once a sweep has found it pruned, or its subscription closing, or without HoldDead.", lineHoldsNoMore[Tx]},
 		{"sent again", "A version that is sent again goes before later ones that are not in flight, and waits for those that are.", lineSentAgain[Tx]},
 		{"replayed", "What a replay admits in one step keeps the order of its objects, and lets go on what it has held back as dead letters.", lineReplayed[Tx]},
+		{"replayed, with a fresh one behind", "What a replay has admitted goes after all else only while nothing waits for it: a later version of its object does not wait for the deliveries of other objects.", lineRank[Tx]},
 		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost[Tx]},
 		{"resumed", "A resume skips what waits behind others as it skips the rest, and what it takes stays in order.", lineResumed[Tx]},
 		{"ended otherwise", "A redaction, or the end of the subscription, ends what waits behind others.", lineEnded[Tx]},
