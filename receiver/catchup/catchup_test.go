@@ -381,7 +381,6 @@ func TestHooksThatPanic(t *testing.T) {
 	require.Equal(t, ids, b.effects())
 }
 
-// The feeds of two senders have a cursor each, without a name being given.
 // A panic in a Source of the application's own, or in a Token or a Transport of a Client, would
 // end the process.
 func TestSourceThatPanics(t *testing.T) {
@@ -403,6 +402,7 @@ func TestSourceThatPanics(t *testing.T) {
 	require.ErrorContains(t, failures[0], "panicked with a string")
 }
 
+// The feeds of two senders have a cursor each, without a name being given.
 func TestFeedsOfTwoSenders(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
