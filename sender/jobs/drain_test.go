@@ -150,7 +150,7 @@ func TestDatabaseAway(t *testing.T) {
 }
 
 // silent is a store whose connections die without a word while they store what tries have
-// brought, as often as left says, and before the next transaction, if gone says so.
+// brought, as often as left says, and while they store the next step, if gone says so.
 type silent struct {
 	jobs.Store[tx]
 	left atomic.Int64
@@ -158,17 +158,15 @@ type silent struct {
 }
 
 func (s *silent) UpdateTx(ctx context.Context, tx tx, r jobs.Record) error {
-	if r.Status != jobs.Running && s.left.Add(-1) >= 0 {
+	step := r.Status == jobs.Running && r.State != nil
+	if step && s.gone.Swap(false) || r.Status != jobs.Running && s.left.Add(-1) >= 0 {
 		return errAway
 	}
 	return s.Store.UpdateTx(ctx, tx, r)
 }
 
 func (s *silent) InTx(ctx context.Context, fn func(tx) error) error {
-	err := errAway
-	if !s.gone.Swap(false) {
-		err = s.Store.InTx(ctx, fn)
-	}
+	err := s.Store.InTx(ctx, fn)
 	if errors.Is(err, errAway) {
 		<-ctx.Done()
 		return ctx.Err()
