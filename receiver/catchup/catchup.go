@@ -188,7 +188,7 @@ func (c *Catchup[Tx]) contained(ctx context.Context, what string, call func() er
 	return call()
 }
 
-// panicked logs a panic. Of its value it logs only the type: the value may hold an event.
+// panicked logs a panic, and only the type of its value, which may hold an event.
 func (c *Catchup[Tx]) panicked(ctx context.Context, text string, v any) {
 	c.log().LogAttrs(ctx, slog.LevelError, text,
 		slog.String("feed", c.cfg.Name), slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))

@@ -120,7 +120,7 @@ func (in *Inbox[Tx]) hook(ctx context.Context, call func()) {
 	call()
 }
 
-// panicked logs a panic. Of its value it logs only the type: the value may hold an event.
+// panicked logs a panic, and only the type of its value, which may hold an event.
 func (in *Inbox[Tx]) panicked(ctx context.Context, text string, v any) {
 	in.log().LogAttrs(ctx, slog.LevelError, text,
 		slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))

@@ -64,8 +64,8 @@ type Config[Tx any] struct {
 	// Hooks are called by the workers: see Hooks.
 	Hooks Hooks
 
-	// Logger gets errors and failed tries. Of a function's own error it gets the type alone,
-	// since its text may have the owner's data: Job.Error has it, and Hooks.Ended gets it. The
+	// Logger gets errors and failed tries. It gets only the type of a function's own error,
+	// since the text may have the owner's data: Job.Error has it, and Hooks.Ended gets it. The
 	// default is slog.Default.
 	Logger *slog.Logger
 
