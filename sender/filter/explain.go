@@ -27,7 +27,8 @@ const (
 
 // Explain says why a body does not match: of clauses that all must hold the first that does
 // not, of "or" each of the first few. It returns none if the body matches. It shows parts of
-// the body: they are for those who may read it.
+// the body: they are for those who may read it. It reads to the end where Match has seen
+// enough, so the two may say different things of bytes that are no JSON.
 func (f *Filter) Explain(body []byte) []Reason {
 	switch {
 	case f == nil:
