@@ -10,7 +10,7 @@ import (
 // whichever processes attempt them.
 type order struct {
 	last     map[line]*first
-	excluded map[string]bool // events that were redelivered, put off, or claimed by a process that did not learn of it
+	excluded map[string]bool // events that were redelivered, put off, interrupted, or claimed by a process that did not learn of it
 }
 
 type line struct {

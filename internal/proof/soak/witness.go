@@ -174,6 +174,9 @@ func (w *witness) note(p *post, change func(p *post)) {
 func (w *witness) recorded(r *dispatch.Recorded) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if r.Result.Class == sender.ClassInterrupted { // no process may have learned of its claim
+		w.order.excluded[r.Event.ID] = true
+	}
 	e := w.ids[r.Event.ID]
 	if e == nil || r.Target == nil {
 		return // nothing of it came over the wire, so far

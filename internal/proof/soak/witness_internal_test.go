@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -162,6 +163,32 @@ func TestJobsThatAreGone(t *testing.T) {
 			j.id = "job_1"
 		}
 		c.lose(&j)
+		require.Len(t, c.texts(), x.want, name)
+	}
+}
+
+// A first attempt must not be made after that of a later version of its object. It may if
+// its delivery was interrupted before, since perhaps no process has learned of the claim.
+func TestOvertaken(t *testing.T) {
+	for name, x := range map[string]struct {
+		interrupted string
+		first       int64 // the version that is attempted first
+		want        int
+	}{
+		"in order":                         {"", 1, 0},
+		"overtaken":                        {"", 2, 1},
+		"the earlier version, interrupted": {"evt_1", 2, 0},
+		"the later version, interrupted":   {"evt_2", 2, 0},
+		"another event, interrupted":       {"evt_3", 2, 1},
+	} {
+		c := witnessed(t)
+		if x.interrupted != "" {
+			c.w.recorded(&dispatch.Recorded{Event: sender.EventInfo{ID: x.interrupted}, Result: dispatch.Result{Class: sender.ClassInterrupted}})
+		}
+		for i, version := range []int64{x.first, 3 - x.first} {
+			about := content{ID: fmt.Sprint("evt_", version), Object: sender.Object{Type: "thing", ID: "1"}, Version: version}
+			c.w.attempted("slot", &about, int64(i))
+		}
 		require.Len(t, c.texts(), x.want, name)
 	}
 }
