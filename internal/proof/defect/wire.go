@@ -97,6 +97,11 @@ var ofWire = []Defect{
 		Old: "\tif cn.reader.Buffered() != 0 {\n\t\treturn false\n\t}", New: "\tif cn.made.Unix() != 0 {\n\t\treturn true\n\t}",
 	},
 	{
+		Name: "a connection is used again after a 204 that announces a body",
+		File: "sender/internal/http1/exchange.go", Tests: []string{"./sender/internal/http1"},
+		Old: " && !announcesBody(answer)", New: "",
+	},
+	{
 		Name: "of a kept connection the socket alone is looked at, and not what TLS has read ahead",
 		File: "sender/internal/http1/conn.go", Tests: []string{"./sender/internal/http1"},
 		Old: "\tcase !cn.layers:\n", New: "\tdefault:\n",

@@ -42,6 +42,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 		"trailer":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfine\r\n0\r\nX-Sum: 1\r\n\r\n",
 		"nothing":    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
 		"no content": "HTTP/1.1 204 No Content\r\n\r\n",
+		"no length":  "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
 		"failure":    "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\nfine",
 		"interim":    "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok,
 		"old":        "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\nfine",
@@ -74,6 +75,9 @@ func TestConnectionIsNotUsedAgain(t *testing.T) {
 		"length of characters":  "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n\xc3" + then + "\xa9",
 		"beyond the last chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + then + "\r\n",
 		"switch":                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+		"no content of 2 bytes": "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n",
+		"no content, in chunks": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"not modified":          "HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n",
 		"kept for no time":      "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=0\r\nContent-Length: 4\r\n\r\nfine",
 	} {
 		inClearAndOverTLS(t, name, func(t *testing.T, version uint16) {

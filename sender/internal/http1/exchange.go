@@ -77,7 +77,7 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 		return nil, fmt.Errorf("%w: it answered %d", ErrClosedIdle, answer.StatusCode)
 	}
 	x.conn.promised = promise(answer.Header)
-	x.keep = failed == nil && !answer.Close && !r.Close && answer.StatusCode != http.StatusSwitchingProtocols
+	x.keep = failed == nil && !answer.Close && !r.Close && answer.StatusCode != http.StatusSwitchingProtocols && !announcesBody(answer)
 	x.wanted = x.wrote != nil && answer.StatusCode/100 == 2
 	if answer.Body == http.NoBody && !x.wanted {
 		x.end(io.EOF)
@@ -85,6 +85,17 @@ func (x *exchange) make(r *http.Request, trace *httptrace.ClientTrace) (*http.Re
 	}
 	x.body, answer.Body = answer.Body, x
 	return answer, nil
+}
+
+// announcesBody reports whether an answer that cannot have a body announces one. Some servers
+// send it all the same, a moment after the headers. It would be taken for the beginning of
+// the next request's answer.
+func announcesBody(answer *http.Response) bool {
+	if answer.StatusCode != http.StatusNoContent && answer.StatusCode != http.StatusNotModified {
+		return false
+	}
+	length := answer.Header["Content-Length"]
+	return len(answer.TransferEncoding) > 0 || len(length) > 0 && length[0] != "0"
 }
 
 // Read implements io.Reader.
