@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/post"
 )
 
 // An operator is not notified of the failures of one proxy more often than this.
@@ -25,7 +26,7 @@ func (p *pump) reportProxies(ctx context.Context) {
 		switch {
 		case x.Failing && state.since.IsZero():
 			state.since = x.Since
-			detail := proxyDetail(x.Name, x.Since, x.Why)
+			detail := proxyDetail(&x)
 			if now.Sub(state.noticed) >= proxyNoticeEvery {
 				state.noticed = now
 				p.mu.Lock()
@@ -52,7 +53,11 @@ func (p *pump) turned(ctx context.Context, name string, hook func(ctx context.Co
 	}
 }
 
-func proxyDetail(name string, since time.Time, why string) string {
-	return fmt.Sprintf("the proxy %q has been failing since %s: %s. Its failures are not charged to the endpoints, and few attempts go through it, until it connects one again",
-		name, since.UTC().Format(time.RFC3339), why)
+func proxyDetail(x *post.ProxyState) string {
+	meanwhile := "few attempts go through it"
+	if x.OneHost {
+		meanwhile = "attempts at other hosts go on, because it may forbid this host alone"
+	}
+	return fmt.Sprintf("the proxy %q has been failing since %s: %s. Its failures are not charged to the endpoints, and %s, until it connects one again",
+		x.Name, x.Since.UTC().Format(time.RFC3339), x.Why, meanwhile)
 }

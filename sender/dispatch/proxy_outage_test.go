@@ -247,6 +247,65 @@ func TestFailingProxyIsTold(t *testing.T) {
 	})
 }
 
+// A proxy may forbid a host, such as for its port. That is told, and nobody waits for it. Few
+// attempts go through a proxy that refuses several hosts.
+func TestForbiddenHostHoldsUpNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused []string
+		putOff  int
+		says    string
+	}{
+		"one host":  {[]string{"127.0.0.2:9", "127.0.0.2:9"}, 0, "attempts at other hosts go on"},
+		"two hosts": {[]string{"127.0.0.2:9", "127.0.0.3:9"}, 6, "few attempts go through it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := bedtest.New(t)
+				var putOff bedtest.Noted[dispatch.PutOffReason]
+				cfg := proxied("eu")
+				cfg.Hooks.PutOff = func(_ context.Context, p dispatch.PutOff) { putOff.Add(p.Reason) }
+				d := b.Dispatcher(cfg)
+				var eu far
+				defer eu.serving.Wait()
+				defer d.CloseIdle()
+				d.Connect("eu", eu.dial)
+				eu.set(func(r *bufio.Reader, conn net.Conn) {
+					request, err := http.ReadRequest(r)
+					switch {
+					case err != nil:
+					case slices.Contains(c.refused, request.Host):
+						after(0, 403)(conn)
+					default:
+						after(time.Second, 200)(conn)
+						answering(byMethod{http.MethodPost: after(0, 204)})(r, conn)
+					}
+				})
+				for i, host := range c.refused {
+					subscribeThrough(b, "eu", fmt.Sprintf("sub_refused_%d", i), "http://"+host+"/")
+				}
+				for i := range 10 {
+					subscribeThrough(b, "eu", fmt.Sprintf("sub_%d", i), "http://127.0.0.1:9/")
+				}
+				b.Start(d)
+				for i := range c.refused {
+					b.Publish(fmt.Sprintf("sub_refused_%d", i))
+				}
+				time.Sleep(time.Second)
+				list, _, err := b.History.Notices(t.Context(), history.NoticeQuery{})
+				require.NoError(t, err)
+				require.Len(t, list, 1)
+				require.Contains(t, list[0].Detail, "403")
+				require.Contains(t, list[0].Detail, c.says)
+				for i := range 10 {
+					b.Publish(fmt.Sprintf("sub_%d", i))
+				}
+				time.Sleep(5 * time.Second)
+				require.Len(t, putOff.List(), c.putOff)
+			})
+		})
+	}
+}
+
 // trim cuts the duration of a poll from the times.
 func trim(times []time.Time) []time.Time {
 	for i := range times {

@@ -102,6 +102,11 @@ var ofWire = []Defect{
 		Old: " && !announcesBody(answer)", New: "",
 	},
 	{
+		Name: "a host that the proxy forbids holds up others",
+		File: "sender/internal/post/proxy_watch.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
+		Old: "return w.failing(now) && w.host == \"\"", New: "return w.failing(now)",
+	},
+	{
 		Name: "of a kept connection the socket alone is looked at, and not what TLS has read ahead",
 		File: "sender/internal/http1/conn.go", Tests: []string{"./sender/internal/http1"},
 		Old: "\tcase !cn.layers:\n", New: "\tdefault:\n",

@@ -26,7 +26,7 @@ func (o *dedicatedTransport) through(r *http.Request, by http.RoundTripper) (*ht
 		o.proxy.heard.Add(1)
 		o.proxy.worked() // also through a tunnel that was made long ago
 	}
-	return answer, o.proxy.judge(r.Context(), err, silent())
+	return answer, o.proxy.judge(r, err, silent())
 }
 
 // doubt begins to watch an attempt. If half of its time passes, the proxy is asked whether
@@ -80,8 +80,9 @@ func (p *proxy) question(ctx context.Context) {
 }
 
 // judge finds out whether the proxy is to blame for an attempt's error, and remembers
-// it if so. ctx is the attempt's.
-func (p *proxy) judge(ctx context.Context, err error, silent bool) error {
+// it if so.
+func (p *proxy) judge(r *http.Request, err error, silent bool) error {
+	ctx := r.Context()
 	var failure *proxyError
 	var dns *net.DNSError
 	deadline, _ := ctx.Deadline()
@@ -103,7 +104,11 @@ func (p *proxy) judge(ctx context.Context, err error, silent bool) error {
 		return err
 	}
 	if failure.failed {
-		p.failed(failure.text)
+		host := ""
+		if failure.next {
+			host = r.URL.Host
+		}
+		p.failed(failure.text, host)
 	}
 	return failure
 }

@@ -31,12 +31,18 @@ type proxyWatch struct {
 	first    time.Time // of them
 	last     time.Time
 	why      string // the last one
+	host     string // if all were for one host, which the proxy may forbid: that; else ""
 }
 
-func (w *proxyWatch) failed(why string, now time.Time) {
+// failed notes an attempt that failed by the proxy's fault. host is the one that it was for,
+// if it may be that the proxy only forbids that one; else "".
+func (w *proxyWatch) failed(why, host string, now time.Time) {
 	w.expire(now)
-	if w.failures == 0 {
-		w.first = now
+	switch {
+	case w.failures == 0:
+		w.first, w.host = now, host
+	case w.host != host:
+		w.host = ""
 	}
 	w.failures++
 	w.last, w.why = now, why
@@ -50,16 +56,20 @@ func (w *proxyWatch) failing(now time.Time) bool {
 	return w.failures >= proxyFailures
 }
 
+// holds reports whether few attempts are made for now. Other hosts do not wait because the
+// proxy may forbid a single one.
+func (w *proxyWatch) holds(now time.Time) bool { return w.failing(now) && w.host == "" }
+
 func (w *proxyWatch) expire(now time.Time) {
 	if now.Sub(w.last) > proxyForget {
 		*w = proxyWatch{}
 	}
 }
 
-func (p *proxy) failed(why string) {
+func (p *proxy) failed(why, host string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watch.failed(why, time.Now())
+	p.watch.failed(why, host, time.Now())
 }
 
 func (p *proxy) worked() {
@@ -74,13 +84,14 @@ type ProxyState struct {
 	Failing bool
 	Since   time.Time // when it began to fail
 	Why     string    // it failed last
+	OneHost bool      // it may forbid a single host, and attempts for others are made as ever
 }
 
 func (p *proxy) state(now time.Time) ProxyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	failing := p.watch.failing(now)
-	return ProxyState{Name: p.name, Failing: failing, Since: p.watch.first, Why: p.watch.why}
+	return ProxyState{Name: p.name, Failing: failing, Since: p.watch.first, Why: p.watch.why, OneHost: p.watch.host != ""}
 }
 
 // enter counts an attempt through the proxy until leave is called, and reports whether
@@ -89,7 +100,7 @@ func (p *proxy) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.underWay++
-	return p.underWay <= mostProxyProbes || !p.watch.failing(time.Now())
+	return p.underWay <= mostProxyProbes || !p.watch.holds(time.Now())
 }
 
 func (p *proxy) leave() {
