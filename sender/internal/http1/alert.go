@@ -14,6 +14,9 @@ var ErrNotNegotiated = errors.New("http1: the server chose no protocol")
 // that it was offered. Nothing was sent.
 var ErrNotOffered = errors.New("http1: the server does not offer HTTP/1.1")
 
+// ErrHandshake: the TLS handshake did not succeed. Nothing was sent.
+var ErrHandshake = errors.New("http1: the TLS handshake did not succeed")
+
 // NotOffered reports whether a TLS handshake has failed with err because the server speaks
 // none of the protocols that it was offered. That is the alert no_application_protocol
 // (RFC 7301, section 3.2). crypto/tls has no name for it. After the handshake the alert

@@ -181,9 +181,9 @@ func (c *Client) dial(ctx context.Context, to origin, u *url.URL, trace *httptra
 	if err != nil {
 		_ = network.Close()
 		if NotOffered(err) {
-			err = fmt.Errorf("%w: %w", ErrNotOffered, err)
+			return nil, fmt.Errorf("%w: %w", ErrNotOffered, err)
 		}
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrHandshake, err)
 	}
 	cn := c.known(newConn(secure, to))
 	cn.unchosen = secure.ConnectionState().NegotiatedProtocol == ""

@@ -173,8 +173,11 @@ func (c *Client) secure(ctx context.Context, network, address string) (net.Conn,
 	if trace != nil && trace.TLSHandshakeDone != nil {
 		trace.TLSHandshakeDone(state, err)
 	}
-	if http1.NotOffered(err) || err == nil && state.NegotiatedProtocol != "h2" {
+	switch {
+	case http1.NotOffered(err) || err == nil && state.NegotiatedProtocol != "h2":
 		err = ErrNotOffered
+	case err != nil:
+		err = fmt.Errorf("%w: %w", http1.ErrHandshake, err)
 	}
 	if err != nil {
 		_ = below.Close()

@@ -73,6 +73,8 @@ func classify(ctx context.Context, err error, answered bool) (sender.Class, stri
 		return sender.ClassTimeout, "the host's name could not be resolved within the attempt's time"
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
 		return sender.ClassTimeout, "no connection could be made within the attempt's time"
+	case (isDeadline || isTimeout) && errors.Is(err, http1.ErrHandshake):
+		return sender.ClassTimeout, "the TLS handshake was not over within the attempt's time"
 	case isDeadline || isTimeout:
 		return sender.ClassTimeout, "no whole answer within the attempt's time"
 	case errors.As(err, &hostname):
@@ -96,6 +98,8 @@ func classify(ctx context.Context, err error, answered bool) (sender.Class, stri
 	case errors.As(err, &op) && op.Op == "dial",
 		system.cutOff(err): // this reaches a kept-alive connection too, when our own network goes
 		return sender.ClassConnect, system.text(err)
+	case http1.ClosedByPeer(err) && errors.Is(err, http1.ErrHandshake):
+		return sender.ClassReset, "the connection was closed before the TLS handshake was over"
 	case http1.ClosedByPeer(err), errors.Is(err, http2.ErrReset), errors.Is(err, net.ErrClosed), endedForNetHTTP(err):
 		return sender.ClassReset, "the connection was closed before the answer was whole"
 	}

@@ -3,17 +3,21 @@ package post
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/signing"
 )
 
 // A transport tells of its dials, whose timeouts look like any others.
@@ -81,6 +85,49 @@ func TestTimeoutsSayWhatWasNotReached(t *testing.T) {
 		class, text := classify(t.Context(), err, false)
 		require.Equal(t, says, text, "%v", err)
 		require.Equal(t, sender.ClassTimeout, class)
+	}
+}
+
+// An attempt that ends within the TLS handshake has asked nobody for an answer.
+func TestErrorsSayThatTheHandshakeDidNotEnd(t *testing.T) {
+	hangs := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	leaves := func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }
+	refuses := func(conn net.Conn) { // by the alert no_application_protocol
+		_, _ = conn.Read(make([]byte, 16<<10))
+		_, _ = conn.Write([]byte{21, 3, 3, 0, 2, 2, 120})
+	}
+	for name, c := range map[string]struct {
+		conns []func(net.Conn) // one after the other
+		class sender.Class
+		says  string
+	}{
+		"hangs":            {[]func(net.Conn){hangs}, sender.ClassTimeout, "the TLS handshake was not over within the attempt's time"},
+		"leaves":           {[]func(net.Conn){leaves}, sender.ClassReset, "the connection was closed before the TLS handshake was over"},
+		"hangs on HTTP/2":  {[]func(net.Conn){refuses, hangs}, sender.ClassTimeout, "the TLS handshake was not over within the attempt's time (over HTTP/2)"},
+		"leaves on HTTP/2": {[]func(net.Conn){refuses, leaves}, sender.ClassReset, "the connection was closed before the TLS handshake was over (over HTTP/2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
+				require.NoError(t, err)
+				p := New(Config{Timeout: 10 * time.Second, Places: 4, Schemes: signing.DefaultSchemes(), Now: time.Now})
+				p.Connect("", func(context.Context, string, string) (net.Conn, error) {
+					here, there := net.Pipe()
+					serve := c.conns[0]
+					c.conns = c.conns[1:]
+					go func() {
+						defer there.Close()
+						serve(there)
+					}()
+					return here, nil
+				})
+				x, err := p.Prepare(&Request{URL: &url.URL{Scheme: "https", Host: "endpoint"}, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte("{}"), Keyring: keyring}, nil)
+				require.NoError(t, err)
+				answer := x.Send(t.Context(), nil)
+				require.Equal(t, c.class, answer.Class)
+				require.Equal(t, c.says, answer.Error)
+			})
+		})
 	}
 }
 
