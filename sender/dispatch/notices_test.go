@@ -263,6 +263,42 @@ func TestNotifierThatHangs(t *testing.T) {
 	}
 }
 
+// A process that hangs while it notifies, or is lost, keeps one notice to itself for a while,
+// and no other.
+func TestNoticesBesideAProcessThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const notices = 12
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://dead/")
+		start := func(notifier dispatch.Notifier) (stop func() error) {
+			return b.Start(b.Dispatcher(dispatch.Config{
+				UnguardedTransport: sendertest.NewRoundTripper(sendertest.Answer(500, nil, "")), Policy: shortLife(t), Notifier: notifier,
+			}))
+		}
+		hangs, over := make(chan struct{}), make(chan struct{})
+		stopHanging := start(func(context.Context, sender.Notice) error {
+			close(hangs)
+			<-over
+			return nil
+		})
+		for range notices {
+			b.Publish("sub_a")
+		}
+		<-hangs
+		time.Sleep(10 * time.Second) // until all are dead letters
+		var told bedtest.Noted[string]
+		stop := start(func(_ context.Context, n sender.Notice) error {
+			told.Add(n.ID)
+			return nil
+		})
+		time.Sleep(30 * time.Second)
+		require.Len(t, told.List(), notices-1)
+		close(over)
+		require.NoError(t, stopHanging())
+		require.NoError(t, stop())
+	})
+}
+
 // A dead letter is announced to its owner and to the operator, who ask for it, and to
 // nobody else. The deliveries of these announcements fail too, and raise no further
 // announcements.

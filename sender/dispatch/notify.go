@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	noticesAtOnce = 20
 	notifyTimeout = time.Minute
 	// A call of the Notifier that goes on for this long after the end of its context is left
 	// behind, since it may never return. Then other notices have their turn.
@@ -19,7 +18,7 @@ const (
 	// mostLeftBehind bounds these calls. While there are as many, the Notifier is not called.
 	mostLeftBehind = 8
 	// A notice that a lost process had claimed is given to another process after this.
-	notifyLease = noticesAtOnce*(notifyTimeout+notifyGrace) + time.Minute
+	notifyLease = notifyTimeout + notifyGrace + time.Minute
 	notifyIdle  = 5 * time.Second
 	// A notice that was claimed by a run which ends is given to another one after this.
 	notifySoon = time.Millisecond
@@ -29,11 +28,11 @@ const (
 // is kicked, and now and then.
 func (d *Dispatcher) notifying(ctx context.Context, kicked <-chan struct{}) {
 	for ctx.Err() == nil {
-		n, _, err := d.notify(ctx)
+		found, _, err := d.notify(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.cfg.Logger.ErrorContext(ctx, "notices could not be read; they are tried again", "error", err)
 		}
-		if n == noticesAtOnce {
+		if found && err == nil {
 			continue
 		}
 		timer := time.NewTimer(notifyIdle)
@@ -52,50 +51,41 @@ func (d *Dispatcher) notifying(ctx context.Context, kicked <-chan struct{}) {
 func (d *Dispatcher) notifyOnce(ctx context.Context) error {
 	var refused time.Time
 	for refused.IsZero() || d.now().Sub(refused) < notifyPause(1) {
-		n, at, err := d.notify(ctx)
-		if err != nil || n == 0 {
+		found, accepted, err := d.notify(ctx)
+		if err != nil || !found {
 			return err
 		}
-		if refused.IsZero() {
-			refused = at
+		if !accepted && refused.IsZero() {
+			refused = d.now()
 		}
 	}
 	return nil
 }
 
-// notify gives one batch of notices to the Notifier, and returns how many there were, and
-// when the first of them was not accepted.
-func (d *Dispatcher) notify(ctx context.Context) (n int, refused time.Time, err error) {
+// notify gives a notice to the Notifier. It claims only one, since those that it had claimed
+// beside would wait for it here, and for the end of the lease if this process is lost.
+func (d *Dispatcher) notify(ctx context.Context) (found, accepted bool, err error) {
 	bounded, end := d.within(ctx)
-	claimed, err := d.store.ClaimNotices(bounded, notifyLease, noticesAtOnce)
+	claimed, err := d.store.ClaimNotices(bounded, notifyLease, 1)
 	end()
-	if err != nil {
-		return 0, time.Time{}, err
+	if err != nil || len(claimed) == 0 {
+		return false, false, err
 	}
-	for i := range claimed {
-		n := &claimed[i]
-		var again time.Duration
-		if ctx.Err() != nil {
-			again = notifySoon
-		} else if err := d.tell(ctx, n.Notice); err != nil {
-			again = notifyPause(n.Tries)
-			if refused.IsZero() {
-				refused = d.now()
-			}
-			d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", again)
-		}
-		// If this call is lost, the notice is given again when the lease ends.
-		if err := d.settleNotice(ctx, n.ID, again); err != nil {
-			return i, refused, err
-		}
+	n := &claimed[0]
+	var again time.Duration
+	if ctx.Err() != nil {
+		again = notifySoon
+	} else if err := d.tell(ctx, n.Notice); err != nil {
+		again = notifyPause(n.Tries)
+		d.cfg.Logger.ErrorContext(ctx, "the notifier did not accept a notice; it is tried again", "notice_id", n.ID, "kind", string(n.Kind), "error", err, "in", again)
 	}
-	return len(claimed), refused, nil
+	// If this call is lost, the notice is given again when the lease ends.
+	return true, again == 0, d.settleNotice(ctx, n.ID, again)
 }
 
 // settleNotice also settles a notice when ctx has ended: the Notifier has it, or another
 // run is to give it to one now, and not after the lease. So it tries again while there is
-// time: a connection that breaks once must not have the notice told twice, and the others of
-// its batch wait for the lease.
+// time: a connection that breaks once must not have the notice told twice.
 func (d *Dispatcher) settleNotice(ctx context.Context, id string, again time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.Timeout)
 	defer cancel()
