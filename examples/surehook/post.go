@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/surehook/surehook/signing"
@@ -61,6 +62,14 @@ func (a *answer) String() string {
 
 const snippet = 200 // bytes of an answer that are shown
 
+// cut returns what is shown of an answer. It ends with a whole character.
+func cut(answer string) string {
+	if len(answer) <= snippet {
+		return answer
+	}
+	return strings.ToValidUTF8(answer[:snippet], "")
+}
+
 func (p *poster) post(ctx context.Context, id string, body []byte, attempt int) answer {
 	begun := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
@@ -82,7 +91,7 @@ func (p *poster) post(ctx context.Context, id string, body []byte, attempt int) 
 	if err != nil {
 		return answer{err: fmt.Errorf("the answer broke off: %w", err), took: time.Since(begun)}
 	}
-	return answer{status: res.StatusCode, took: time.Since(begun), body: string(text[:min(len(text), snippet)])}
+	return answer{status: res.StatusCode, took: time.Since(begun), body: cut(string(text))}
 }
 
 // secretOf reads the secret to sign with from a file or the environment. Without

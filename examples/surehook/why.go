@@ -113,7 +113,7 @@ func (a *attempt) outcome() string {
 		text += ": " + *a.Error
 	}
 	if a.ResponseSnippet != nil {
-		text += fmt.Sprintf(" %q", (*a.ResponseSnippet)[:min(len(*a.ResponseSnippet), snippet)])
+		text += fmt.Sprintf(" %q", cut(*a.ResponseSnippet))
 	}
 	return text
 }
