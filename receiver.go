@@ -19,8 +19,8 @@ type ReceiverConfig struct {
 	OlderSecrets SecretTexts
 
 	// Schemes are the ones that are accepted, as in signing.VerifierConfig: the default is
-	// both of a sender of this module, signing.StandardWebhooks first. One that asks for
-	// Deduplicated or UnsignedBody there needs a verifier of its own, and receiver.New.
+	// both of a sender of this module. One that asks for Deduplicated or UnsignedBody there
+	// needs a verifier of its own, and receiver.New.
 	Schemes []signing.Scheme
 
 	// Tolerance is how far a timestamp may lie from now. The default is 300 s.

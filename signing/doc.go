@@ -17,8 +17,7 @@
 // specification verify it in every language. Its header has a list of signatures, one of
 // each secret, so that a receiver verifies all through a rotation, whichever it has.
 //
-// Our senders sign by both. A [Verifier] that is given no schemes takes both, StandardWebhooks
-// first.
+// Our senders sign by both, and a [Verifier] that is given no schemes takes both.
 //
 // The schemes of other senders are for receiving from them, and for standing in for them
 // in tests. Each is made of a [Description]. [NewDescribed] makes a scheme of one's own:

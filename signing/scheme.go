@@ -54,8 +54,8 @@ type OwnKeys interface {
 	OwnKeys()
 }
 
-// DefaultSchemes returns the schemes with which every delivery is signed, in the order in
-// which a verifier looks for them: [StandardWebhooks] and [TimestampBody].
+// DefaultSchemes returns the schemes with which every delivery is signed: [StandardWebhooks]
+// and [TimestampBody].
 func DefaultSchemes() []Scheme {
 	return []Scheme{StandardWebhooks{}, TimestampBody{}}
 }

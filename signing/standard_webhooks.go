@@ -173,6 +173,9 @@ func (s StandardWebhooks) Sign(h http.Header, id string, at time.Time, body []by
 	return nil
 }
 
+// listed reports whether a sender of this module has signatures of the secret in a list.
+func (m *material) listed() bool { return m.prefixed || m.verify != nil }
+
 func appendSignature(dst []byte, version string, signature []byte) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ' ')

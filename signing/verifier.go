@@ -22,7 +22,9 @@ type VerifierConfig struct {
 	// Defaults to StandardWebhooks{} and then TimestampBody{}, without the one that no secret
 	// of the keyring suits. A sender of this module signs by both. By the former, a receiver
 	// verifies all through a rotation, with the old secret or with the new one. TimestampBody
-	// alone has one signature: see there what a rotation asks of a receiver.
+	// alone has one signature: see there what a rotation asks of a receiver. It comes first if
+	// no secret begins with whsec_ or is an Ed25519 key: such a sender signs StandardWebhooks
+	// with others alone.
 	Schemes []Scheme
 	// Tolerance is how far a timestamp may lie from now, in the past and in the
 	// future, at least a second; fractions of a second do not count.
@@ -113,10 +115,9 @@ func (s *verifying) verify(m *Message, keys *Keyring, clock func() time.Time, to
 }
 
 // NewVerifier returns a Verifier, or an error that names all problems of its arguments. A
-// nil config takes what a sender of this module signs: the header of [StandardWebhooks] if
-// it is there, or else that of [TimestampBody]. A scheme of the config that can use no
-// secret of the keyring is an error that matches [ErrSecretUnsuited]. So is a keyring with
-// no secret for either default scheme.
+// nil config takes what a sender of this module signs; see VerifierConfig.Schemes. A scheme
+// of the config that can use no secret of the keyring is an error that matches
+// [ErrSecretUnsuited]. So is a keyring with no secret for either default scheme.
 func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	var c VerifierConfig
 	if cfg != nil {
@@ -125,6 +126,9 @@ func NewVerifier(keys *Keyring, cfg *VerifierConfig) (*Verifier, error) {
 	v := &Verifier{keys: keys, tolerance: c.Tolerance, now: c.Now}
 	if len(c.Schemes) == 0 {
 		c.Schemes = suited(DefaultSchemes(), keys)
+		if keys != nil && !slices.ContainsFunc(keys.keys, func(k Key) bool { return k.Secret.m.listed() }) {
+			slices.Reverse(c.Schemes)
+		}
 	}
 	if v.tolerance == 0 {
 		v.tolerance = DefaultTolerance

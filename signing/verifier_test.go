@@ -137,6 +137,29 @@ func TestDefaultVerifierHasTheSchemesThatSuit(t *testing.T) {
 	require.ErrorIs(t, err, signing.ErrSecretUnsuited, "no scheme suits")
 }
 
+// A secret that came from another system, in hex for example, is replaced by one of this module.
+// A list of signatures can only have those of secrets with whsec_, so while both are valid it
+// has one signature alone. Who knows the other secret must not be judged by that.
+func TestASecretOfAnotherFormIsReplaced(t *testing.T) {
+	hex, based := strings.Repeat("0123456789abcdef", 4), signing.GenerateSecret().Reveal()
+	for _, c := range []struct{ old, next string }{{hex, based}, {based, hex}, {plainText, based}, {based, plainText}} {
+		old := signing.Key{Secret: secret(t, c.old), NotAfter: now.Add(2 * time.Hour)}
+		next := signing.Key{Secret: secret(t, c.next), NotBefore: now.Add(time.Hour)}
+		for moment, signs := range map[time.Time]signing.Key{now: old, now.Add(time.Hour): next} {
+			m := signing.Message{Header: http.Header{}, Body: body}
+			require.NoError(t, signing.Sign(m.Header, signing.DefaultSchemes(), eventID, moment, body, ring(t, old, next)))
+			require.NotEmpty(t, m.Header.Get("Webhook-Signature"))
+			for what, knows := range map[string][]signing.Key{"the one that signs": {signs}, "both": {old, next}} {
+				v, err := signing.NewVerifier(ring(t, knows...), &signing.VerifierConfig{Now: at(moment)})
+				require.NoError(t, err)
+				require.NoError(t, v.Precheck(m.Header))
+				_, err = v.Verify(m)
+				require.NoError(t, err, "from %q to %q at %v: a receiver that knows %s", c.old, c.next, moment, what)
+			}
+		}
+	}
+}
+
 func TestAZeroVerifierAcceptsNothing(t *testing.T) {
 	var v signing.Verifier
 	m := signed(t, signing.TimestampBody{}, ringOf(t, plainText), now)
