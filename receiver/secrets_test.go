@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/receivertest"
 	"github.com/surehook/surehook/signing"
+	"github.com/surehook/surehook/signing/httpsig"
 )
 
 // tenants keeps the keyholders.
@@ -246,6 +248,17 @@ func TestSecretsReportsEverything(t *testing.T) {
 	require.ErrorContains(t, err, "the verifier is nil")
 	_, err = receiver.New((*signing.Verifier)(nil), b.inTx, b.store, "default", nil)
 	require.ErrorContains(t, err, "the verifier is nil")
+}
+
+// Keys can depend on the request with each algorithm of HTTP Message Signatures.
+func TestSecretsOfMessageSignatures(t *testing.T) {
+	for _, algorithm := range []signing.Algorithm{signing.HMACSHA256, signing.Ed25519, signing.ECDSAP256, signing.RSAPSSSHA512, signing.RSASHA256} {
+		scheme, err := httpsig.New(algorithm, []string{"content-digest"}, nil)
+		require.NoError(t, err)
+		secrets, err := receiver.NewSecrets(receiver.NameInPath, nil2, &receiver.SecretsConfig{Verifier: signing.VerifierConfig{Schemes: []signing.Scheme{scheme}}})
+		require.NoError(t, err, algorithm)
+		require.ErrorIs(t, secrets.Precheck(http.Header{}), signing.ErrNotSigned)
+	}
 }
 
 func TestSecretsAreRemembered(t *testing.T) {
