@@ -211,8 +211,12 @@ func (s *Scheme) read(h http.Header, now time.Time, tolerance time.Duration) (r 
 		return r, malformed(signatureHeader, "is malformed: it must be base64")
 	}
 	// Sub is limited to what a Duration holds, and does not wrap round.
-	if skew := now.Sub(r.at); tolerance < 0 || skew > s.cfg.MaxAge || skew < -tolerance {
-		return r, &signing.TimestampError{Timestamp: r.at, Skew: skew.Truncate(time.Second), Tolerance: s.cfg.MaxAge}
+	most, skew := s.cfg.MaxAge, now.Sub(r.at)
+	if skew < 0 {
+		most = tolerance
+	}
+	if tolerance < 0 || skew.Abs() > most {
+		return r, &signing.TimestampError{Timestamp: r.at, Skew: skew.Truncate(time.Second), Tolerance: most}
 	}
 	return r, nil
 }

@@ -271,6 +271,11 @@ func TestRefusedRequests(t *testing.T) {
 		require.ErrorIs(t, err, c.want, c.what)
 		require.NotContains(t, err.Error(), "example.com", "no value of a header is in an error")
 	}
+	for at, says := range map[string]string{"2026-11-23T07:59:59Z": "262801 s behind the clock here: at most 262800 s", "2026-11-26T09:05:01Z": "301 s ahead of the clock here: at most 300 s"} {
+		m := a.request(t, event)
+		m.Header["Paypal-Transmission-Time"] = []string{at}
+		require.ErrorContains(t, s.Precheck(m.Header, now, tolerance), says)
+	}
 	other, err := paypal.New("OTHER", &paypal.Config{Certificate: a.leaf(t, subject, a.key), Now: func() time.Time { return now }})
 	require.NoError(t, err)
 	_, err = other.Verify(a.request(t, event), nil, now, tolerance)

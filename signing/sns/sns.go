@@ -171,8 +171,12 @@ func (s *Scheme) Verify(m signing.Message, _ *signing.Keyring, now time.Time, to
 		return signing.Verified{}, fmt.Errorf("sns: %w: the topic is not one of those that were given to New", signing.ErrNoValidKey)
 	}
 	// Sub is limited to what a Duration holds, and does not wrap round.
-	if skew := now.Sub(msg.at); tolerance < 0 || skew > s.cfg.MaxAge || skew < -tolerance {
-		return signing.Verified{}, &signing.TimestampError{Timestamp: msg.at, Skew: skew.Truncate(time.Second), Tolerance: s.cfg.MaxAge}
+	most, skew := s.cfg.MaxAge, now.Sub(msg.at)
+	if skew < 0 {
+		most = tolerance
+	}
+	if tolerance < 0 || skew.Abs() > most {
+		return signing.Verified{}, &signing.TimestampError{Timestamp: msg.at, Skew: skew.Truncate(time.Second), Tolerance: most}
 	}
 	hash, sum, err := s.digest(msg)
 	if err != nil {

@@ -190,6 +190,10 @@ func TestTamperedNotificationsAreRefused(t *testing.T) {
 		_, err := v.Verify(signing.Message{Header: header(), Body: notification(t, "2", map[string]string{"Timestamp": stamp})})
 		require.ErrorIs(t, err, want, stamp)
 	}
+	for stamp, says := range map[string]string{"2026-11-26T07:54:59.000Z": "3901 s behind the clock here: at most 3900 s", "2026-11-26T09:05:01.000Z": "301 s ahead of the clock here: at most 300 s"} {
+		_, err := v.Verify(signing.Message{Header: header(), Body: notification(t, "2", map[string]string{"Timestamp": stamp})})
+		require.ErrorContains(t, err, says)
+	}
 	for want, h := range map[error]http.Header{
 		signing.ErrNotSigned: {}, signing.ErrRepeatedHeader: {"X-AMZ-SNS-Message-Type": {"Notification"}, "x-amz-sns-message-type": {"Notification"}}, signing.ErrMalformedHeader: {"X-Amz-Sns-Message-Type": {"x"}},
 	} {
