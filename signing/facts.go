@@ -157,6 +157,10 @@ func (s *Described) coveredFacts(f Facts, m Message) Facts {
 		f.Time = time.Time{}
 	}
 	r := stated{header: m.Header}
+	_ = s.readSignatures(m.Header, &r) // for the time, which may stand there
+	if s.timestamp != "" {
+		r.timestamp = find(m.Header, s.timestamp).text
+	}
 	if s.looks && s.readMessage(&m, &r) {
 		f.text = append(s.appendHead([]byte{}, &r), s.appendTail(nil, &r)...)
 	}

@@ -62,6 +62,13 @@ func TestListsOfOtherForms(t *testing.T) {
 			require.ErrorIs(t, err, c.want, c.value)
 		}
 	}
+	for says, d := range map[string]signing.Description{
+		"it must be a time and, behind commas, signatures of 64 lowercase hex digits": recurly, "it has no signature of the form ID/SHA256/64 lowercase hex digits": worldpay,
+	} {
+		s, err := signing.NewDescribed(d)
+		require.NoError(t, err)
+		require.ErrorContains(t, s.Precheck(http.Header{"X-Sig": {at + ",x"}}, now, tolerance), says)
+	}
 	for _, d := range []signing.Description{recurly, worldpay, persona} {
 		s, err := signing.NewDescribed(d)
 		require.NoError(t, err)
@@ -119,5 +126,27 @@ func TestLowerCaseAndEitherTime(t *testing.T) {
 		other.Body = []byte(`{"data":{"id":"ORD02JQ"},"type":"order"}`)
 		_, err = v.Verify(other)
 		require.ErrorIs(t, err, signing.ErrSignatureMismatch)
+		later := seconds(now.Add(time.Second))
+		other = signing.Message{Header: http.Header{"X-Signature": {fmt.Sprintf("ts=%s,v1=%x", later, macOf(secretA, "id:ord01jq;ts:"+later+";"))}}, Body: m.Body}
+		_, another, err := v.VerifyFacts(other)
+		require.NoError(t, err)
+		require.NotEqual(t, facts.DedupKey(), another.DedupKey(), "the time is signed, and makes another event")
 	}
+}
+
+// A time in a header of its own tells events apart, too, where the body is not signed.
+func TestTheSignedTimeMakesAnEvent(t *testing.T) {
+	s := described(t, signing.Description{TimestampHeader: "X-Time", Signed: "{timestamp}.{field:account}"})
+	keys := ring(t, signing.Key{Secret: textSecret(t, secretA)})
+	v, err := signing.NewVerifier(keys, &signing.VerifierConfig{Schemes: []signing.Scheme{s}, UnsignedBody: true, Now: at(now)})
+	require.NoError(t, err)
+	key := func(at time.Time) string {
+		m := signing.Message{Header: http.Header{}, Body: []byte(`{"account":"acc_1"}`)}
+		require.NoError(t, s.Sign(m.Header, "", at, m.Body, keys))
+		_, facts, err := v.VerifyFacts(m)
+		require.NoError(t, err)
+		return facts.DedupKey()
+	}
+	require.Equal(t, key(now), key(now))
+	require.NotEqual(t, key(now), key(now.Add(time.Second)), "the account has changed twice")
 }

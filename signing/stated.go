@@ -164,6 +164,17 @@ func (s *Described) form() string {
 	return form
 }
 
+// listForm says what a list without a signature lacks.
+func (s *Described) listForm() string {
+	switch s.d.List {
+	case TimeThenSignatures:
+		return "it must be a time and, behind commas, signatures of " + s.form()
+	case KeyedSignatures:
+		return fmt.Sprintf("it has no signature of the form ID/%s/%s", s.d.SignatureLabel, s.form())
+	}
+	return fmt.Sprintf("it has no signature of the form %s=%s", s.d.SignatureLabel, s.form())
+}
+
 const (
 	maxPairs   = 32
 	maxCovered = 16
@@ -207,7 +218,7 @@ func (s *Described) readPairs(value string, r *stated) error {
 		}
 	}
 	if r.n == 0 {
-		return malformed(s.signature, fmt.Sprintf("is malformed: it has no signature of the form %s=%s", s.d.SignatureLabel, s.form()))
+		return malformed(s.signature, "is malformed: "+s.listForm())
 	}
 	if s.d.HeadersLabel != "" {
 		return s.readCovered(r)
