@@ -231,6 +231,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"its algorithm, unsigned", edit(input, ";created", `;alg="hmac-sha256";created`), signing.ErrSignatureMismatch, ""},
 		{"no algorithm", edit(input, ";created", `;alg="";created`), signing.ErrMalformedHeader, "not empty"},
 		{"parameter twice", edit(input, ";created", `;created=1;created`), signing.ErrMalformedHeader, "twice"},
+		{"unknown parameter twice", edit(input, ";created", `;x=1;x=2;created`), signing.ErrMalformedHeader, "twice"},
 		{"created gone", edit(input, ";created=1700000000", ""), signing.ErrMalformedHeader, "no created"},
 		{"created as a text", edit(input, "=1700000000", `="1700000000"`), signing.ErrMalformedHeader, "seconds since 1970"},
 		{"created before 1970", edit(input, "=1700000000", "=-1"), signing.ErrMalformedHeader, "seconds since 1970"},

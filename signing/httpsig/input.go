@@ -131,6 +131,7 @@ func (in *input) read(s *scanner, last *layout) string {
 		return `it must be like sig1=("@method" "content-digest");created=1618884473`
 	}
 	start := s.at
+	var seen keys
 	if last != nil && strings.HasPrefix(s.text[s.at:], last.list) {
 		s.at += len(last.list)
 	} else if !s.innerList() {
@@ -141,6 +142,9 @@ func (in *input) read(s *scanner, last *layout) string {
 		name, ok := s.key()
 		if !ok || n == maxParameters {
 			return "a signature has more than 16 parameters, or one without a name"
+		}
+		if !seen.add(name) {
+			return "a parameter of a signature is there twice"
 		}
 		if problem := in.parameter(s, name); problem != "" {
 			return problem
@@ -155,17 +159,17 @@ func (in *input) read(s *scanner, last *layout) string {
 func (in *input) parameter(s *scanner, name string) string {
 	switch name {
 	case "created":
-		return in.unix(s, &in.created, &in.hasCreated)
+		return readUnix(s, &in.created, &in.hasCreated)
 	case "expires":
-		return in.unix(s, &in.expires, &in.hasEx)
+		return readUnix(s, &in.expires, &in.hasEx)
 	case "nonce":
-		return in.text(s, &in.nonce, &in.hasNonce)
+		return readText(s, &in.nonce, &in.hasNonce)
 	case "alg":
-		return in.text(s, &in.alg, &in.hasAlg)
+		return readText(s, &in.alg, &in.hasAlg)
 	case "keyid":
-		return in.text(s, &in.keyID, &in.hasKey)
+		return readText(s, &in.keyID, &in.hasKey)
 	case "tag":
-		return in.text(s, &in.tag, &in.hasTag)
+		return readText(s, &in.tag, &in.hasTag)
 	}
 	if s.take('=') && (strings.HasPrefix(s.text[s.at:], "?1") || !s.bareItem()) {
 		return "a parameter of a signature is not in the form in which it is serialised"
@@ -173,10 +177,7 @@ func (in *input) parameter(s *scanner, name string) string {
 	return ""
 }
 
-func (in *input) unix(s *scanner, to *int64, there *bool) string {
-	if *there {
-		return "created or expires is there twice"
-	}
+func readUnix(s *scanner, to *int64, there *bool) string {
 	ok := s.take('=')
 	*to, *there = 0, true
 	if ok {
@@ -188,10 +189,7 @@ func (in *input) unix(s *scanner, to *int64, there *bool) string {
 	return ""
 }
 
-func (in *input) text(s *scanner, to *string, there *bool) string {
-	if *there {
-		return "nonce, alg, keyid or tag is there twice"
-	}
+func readText(s *scanner, to *string, there *bool) string {
 	ok := s.take('=')
 	if ok {
 		*to, ok = s.str()
