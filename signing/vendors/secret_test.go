@@ -26,8 +26,11 @@ func TestSecret(t *testing.T) {
 		require.ErrorIs(t, err, signing.ErrSecret, key)
 		require.ErrorContains(t, err, c.says)
 		if c.right != "" {
-			_, err = v.Secret(c.right)
+			s, err := v.Secret(c.right)
 			require.NoError(t, err, key)
+			again, err := v.Secret(s.Reveal()) // as it was sealed at rest
+			require.NoError(t, err, key)
+			require.Equal(t, s.Fingerprint(), again.Fingerprint(), key)
 		}
 	}
 }

@@ -245,6 +245,9 @@ func (v *Vendor) Secret(text string) (signing.Secret, error) {
 	case Ed25519Hex:
 		return signing.ParseHexPublicKey(text)
 	case Ed25519Base64:
+		if s, err := signing.ParseHexPublicKey(text); err == nil {
+			return s, nil // it is what Reveal has returned
+		}
 		raw, err := base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil {
 			return signing.Secret{}, fmt.Errorf("%w: a public key of %s is base64", signing.ErrSecret, v.Title)
