@@ -33,7 +33,9 @@ import (
 // deduplication, and the body's bytes will not do for that: the order of a form's
 // parameters and their percent-encoding can be changed under the same signature.
 // [Facts].DedupKey therefore goes by the text that was signed. The header
-// I-Twilio-Idempotency-Token is UnsignedID.
+// I-Twilio-Idempotency-Token is UnsignedID. Nothing stands between the names and the values in
+// that text, so that whoever captures a request can cut them elsewhere: refuse a form without
+// the parameters that you need.
 //
 // Source: https://www.twilio.com/docs/usage/security#validating-requests, values from the
 // tests of twilio-go, and twilio-go itself. If a name comes several times, its different

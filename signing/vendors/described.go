@@ -174,7 +174,7 @@ func described() []Vendor {
 		{
 			Name: "dropbox", Title: "Dropbox", Description: bodyOnly("dropbox", "X-Dropbox-Signature", "", signing.Hex),
 			Retries: "for ten minutes with backoff", Success: "2xx within 10 s", Challenge: EchoQuery, Docs: "https://www.dropbox.com/developers/reference/webhooks",
-			Note: "Events are thin: they name accounts.",
+			Note: "Events are thin: they name accounts. All those of an account have the same bytes, and a receiver takes one alone: take them into a queue, by Receiver.RecordHandler.",
 			Read: compared,
 		},
 		{
@@ -196,6 +196,7 @@ func described() []Vendor {
 				Name: "frameio", SignatureHeader: "X-Frameio-Signature", SignaturePrefix: "v0=", TimestampHeader: "X-Frameio-Request-Timestamp", Signed: "v0:{timestamp}:{body}", TypeField: "type",
 			},
 			ObjectType: "resource.type", ObjectID: "resource.id", Window: minutes5, Retries: "5 times with backoff", Success: "2xx within 5 s", Docs: "https://developer.adobe.com/frameio/guides/Webhooks/",
+			Note: "Events are thin. All those of one type and resource have the same bytes, and a receiver takes one alone: take them into a queue, by Receiver.RecordHandler.",
 		},
 		{
 			Name: "ghost", Title: "Ghost",

@@ -33,7 +33,7 @@ func weak() []Vendor {
 			Name: "microsoft-graph", Title: "Microsoft Graph", Kind: UnsignedToken,
 			Description: signing.Description{Name: "microsoft-graph", SignatureField: "value[].clientState"},
 			DataField:   "value", Retries: "up to 4 h with backoff", Success: "2xx within 10 s", Challenge: ValidationToken,
-			Docs: "https://learn.microsoft.com/graph/change-notifications-delivery-webhooks", Read: compared, Note: fetch + " A request has a list of events, and the secret is the clientState of each, so that one URL takes the subscriptions of one clientState.",
+			Docs: "https://learn.microsoft.com/graph/change-notifications-delivery-webhooks", Read: compared, Note: fetch + " A request has a list of events, and the secret is the clientState of each, so that one URL takes the subscriptions of one clientState. All events of a drive have the same bytes, and a receiver takes one alone: take them into a queue, by Receiver.RecordHandler.",
 		},
 		{
 			Name: "okta", Title: "Okta event hooks", Kind: UnsignedToken,
