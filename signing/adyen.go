@@ -39,8 +39,8 @@ func (*Adyen) CoversBody() bool { return false }
 func (*Adyen) Facts(m Message, _ Verified) Facts {
 	f := Facts{}.Of(m)
 	item := adyenItem(m.Body)
-	f.Type, _ = jsonText(item, "eventCode")
-	id, _ := jsonText(item, "pspReference")
+	f.Type, _ = jsonScalar(jsonIn(item, "eventCode"))
+	id, _ := jsonScalar(jsonIn(item, "pspReference"))
 	f.UnsignedID = Unsigned(id) // signed, but of the payment: several events have it
 	if text, _, ok := readAdyen(&m); ok {
 		f.text = text
@@ -48,15 +48,14 @@ func (*Adyen) Facts(m Message, _ Verified) Facts {
 	return f
 }
 
-// adyenItem returns the only item, or nil.
+// adyenItem returns the only item, which is valid JSON, or nil.
 func adyenItem(body []byte) (item []byte) {
 	n := 0
 	for element := range jsonElements(jsonAt(body, "notificationItems")) {
-		n++
-		item = jsonAt(element, "NotificationRequestItem")
-	}
-	if n != 1 {
-		return nil
+		if n++; n > 1 {
+			return nil
+		}
+		item = jsonIn(element, "NotificationRequestItem")
 	}
 	return item
 }
@@ -69,7 +68,7 @@ var adyenFields = [...]string{
 func readAdyen(m *Message) (text []byte, signatures []digest, ok bool) {
 	item := adyenItem(m.Body)
 	for i, name := range adyenFields {
-		value, found := jsonText(item, name)
+		value, found := jsonScalar(jsonIn(item, name))
 		if name == "originalReference" && !found {
 			// It may be missing or null, but not be there twice: then no one could say which.
 			raw, count := jsonMembers(item, name)
@@ -83,7 +82,7 @@ func readAdyen(m *Message) (text []byte, signatures []digest, ok bool) {
 		}
 		text = append(text, value...)
 	}
-	encoded, _ := jsonText(item, "additionalData.hmacSignature")
+	encoded, _ := jsonScalar(jsonIn(item, "additionalData.hmacSignature"))
 	signatures = make([]digest, 1)
 	return text, signatures, Base64.decode(&signatures[0], HMACSHA256.size(), encoded)
 }

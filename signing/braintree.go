@@ -51,10 +51,12 @@ func readBraintree(m *Message) (text []byte, signatures []digest, ok bool) {
 	for pair := range strings.SplitSeq(form["bt_signature"][0], "&") {
 		var decoded digest
 		if _, encoded, found := strings.Cut(pair, "|"); found && Hex.decode(&decoded, HMACSHA1.size(), encoded) {
-			signatures = append(signatures, decoded)
+			if signatures = append(signatures, decoded); len(signatures) > maxBraintreePairs {
+				return nil, nil, false
+			}
 		}
 	}
-	return []byte(form["bt_payload"][0]), signatures, len(signatures) > 0 && len(signatures) <= maxBraintreePairs
+	return []byte(form["bt_payload"][0]), signatures, len(signatures) > 0
 }
 
 // Facts implements [FactReader].

@@ -12,11 +12,7 @@ import (
 // between them, in a JSON object. A name that an object has twice, in any spelling of its
 // characters, is not found: another reader may take the other one.
 func jsonText(doc []byte, path string) (text string, found bool) {
-	value := jsonAt(doc, path)
-	if value == nil {
-		return "", false
-	}
-	return jsonScalar(value)
+	return jsonScalar(jsonAt(doc, path))
 }
 
 // jsonAt is jsonText for the value as it is written, or nil.
@@ -24,7 +20,12 @@ func jsonAt(doc []byte, path string) (value []byte) {
 	if path == "" || !json.Valid(doc) {
 		return nil
 	}
-	value = doc
+	return jsonIn(doc, path)
+}
+
+// jsonIn is jsonAt for a part of a document that is known to be valid JSON. To find that out
+// takes much longer than to look for a name.
+func jsonIn(value []byte, path string) []byte {
 	for path != "" {
 		var name string
 		name, path, _ = strings.Cut(path, ".")
@@ -89,9 +90,12 @@ func jsonNamed(quoted []byte, name string) bool {
 	return json.Unmarshal(quoted, &s) == nil && s == name
 }
 
-// jsonScalar accepts a string or a number in plain digits, and refuses all other values.
+// jsonScalar accepts a string or a number in plain digits, and refuses nil and all other values.
 // The text is a copy: nobody can change it with the body's bytes.
 func jsonScalar(value []byte) (string, bool) {
+	if value == nil {
+		return "", false
+	}
 	switch c := value[0]; {
 	case c == '"':
 		inner := value[1 : len(value)-1]

@@ -24,6 +24,7 @@ const (
 	confirm      = "SubscriptionConfirmation"
 	unsubscribe  = "UnsubscribeConfirmation"
 	maxLine      = 2048
+	maxNames     = 64   // of a body, which anybody can post: Amazon's have eleven at most
 	maxSignature = 1024 // bytes: of a key of 8192 bits
 )
 
@@ -95,7 +96,9 @@ func members(body []byte) (map[string]string, error) {
 		if seen[strings.ToLower(text)] {
 			return nil, errors.New("sns: the body has a name twice")
 		}
-		seen[strings.ToLower(text)] = true
+		if seen[strings.ToLower(text)] = true; len(seen) > maxNames {
+			return nil, fmt.Errorf("sns: the body has more than %d names", maxNames)
+		}
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
 			return nil, errors.New("sns: the body is not JSON")

@@ -164,6 +164,7 @@ func TestTamperedNotificationsAreRefused(t *testing.T) {
 		"twice":                 strings.Replace(text, `{`, `{"Message":"x",`, 1),
 		"twice, another case":   strings.Replace(text, `{`, `{"message":"x",`, 1),
 		"twice, escaped":        strings.Replace(text, `{`, `{"Messag\u0065":"x",`, 1),
+		"a hundred names":       strings.Replace(text, `{`, `{`+manyNames(100), 1),
 		"no JSON":               text[1:],
 		"a list":                "[" + text + "]",
 		"behind it":             text + "{}",
@@ -207,6 +208,13 @@ func TestTamperedNotificationsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, signing.ErrSignatureMismatch)
 	require.ErrorIs(t, s.Sign(http.Header{}, "", now, good, nil), signing.ErrSecretUnsuited)
 	require.Error(t, (&sns.Scheme{}).Precheck(header(), now, time.Minute))
+}
+
+func manyNames(n int) (members string) {
+	for i := range n {
+		members += fmt.Sprintf("\"n%d\":0,", i)
+	}
+	return members
 }
 
 func TestSHA1IfAsked(t *testing.T) {
