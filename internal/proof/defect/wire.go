@@ -102,6 +102,11 @@ var ofWire = []Defect{
 		Old: " && !announcesBody(answer)", New: "",
 	},
 	{
+		Name: "a proxy is blamed for an endpoint that speaks first",
+		File: "sender/internal/post/tunnel.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
+		Old: "case more && (answer.ContentLength > 0 || len(answer.TransferEncoding) > 0):", New: "case more && answer != nil:",
+	},
+	{
 		Name: "a host that the proxy forbids holds up others",
 		File: "sender/internal/post/proxy_watch.go", Tests: []string{"./sender/internal/post", "./sender/dispatch"},
 		Old: "return w.failing(now) && w.host == \"\"", New: "return w.failing(now)",

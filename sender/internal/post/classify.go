@@ -31,6 +31,7 @@ var own = []struct {
 	{http2.ErrLongRequest, sender.ClassProtocol, "the server takes no headers as long as those of the request"},
 	{http1.ErrNotTaken, sender.ClassTimeout, "the server answered, and did not take the whole event within the attempt's time"},
 	{http2.ErrTooMuch, sender.ClassProtocol, "the server sends far more than answers"},
+	{errSpoke, sender.ClassProtocol, "the server spoke before it was asked, as neither TLS nor HTTP allows"},
 	{errNeither, sender.ClassTLS, "the server offers neither HTTP/1.1 nor HTTP/2"},
 	{guard.ErrBlocked, sender.ClassBlocked, "the address may not be called"},
 }

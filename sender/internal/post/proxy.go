@@ -92,29 +92,29 @@ func (p *proxy) open(ctx context.Context) (net.Conn, *proxyError) {
 	return secure, nil
 }
 
-// ask sends the proxy a request without a body, and returns the status of its answer,
-// and whether more than its headers came. An error is that no answer did.
-func (p *proxy) ask(ctx context.Context, conn net.Conn, request *http.Request) (status int, more bool, err error) {
+// ask sends the proxy a request without a body, and returns its answer, whose body is not to
+// be read, and whether more than its headers came. An error is that no answer did.
+func (p *proxy) ask(ctx context.Context, conn net.Conn, request *http.Request) (answer *http.Response, more bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := request.Write(conn); err != nil {
-		return 0, false, endOf(ctx, err)
+		return nil, false, endOf(ctx, err)
 	}
 	reader := bufio.NewReader(io.LimitReader(conn, maxProxyAnswer))
 	for {
-		answer, err := http.ReadResponse(reader, request) //nolint:bodyclose // it is not read, and its connection closed or a tunnel's
+		answer, err = http.ReadResponse(reader, request)
 		if err != nil {
-			return 0, false, endOf(ctx, err)
+			return nil, false, endOf(ctx, err)
 		}
 		p.heard.Add(1)
-		if status = answer.StatusCode; !http1.Interim(status) {
+		if !http1.Interim(answer.StatusCode) {
 			break
 		}
 	}
 	if !stop() { // the connection is past its deadline
-		return 0, false, ctx.Err()
+		return nil, false, ctx.Err()
 	}
-	return status, reader.Buffered() > 0, nil
+	return answer, reader.Buffered() > 0, nil
 }
 
 // endOf is the end of ctx, if that is why something failed.

@@ -76,7 +76,7 @@ func (p *proxy) question(ctx context.Context) {
 	header := p.header.Clone()
 	header.Set("Max-Forwards", "0")
 	header.Set("Connection", "close")
-	_, _, _ = p.ask(ctx, conn, &http.Request{Method: http.MethodOptions, URL: &url.URL{Opaque: "*"}, Host: p.address, Header: header})
+	_, _, _ = p.ask(ctx, conn, &http.Request{Method: http.MethodOptions, URL: &url.URL{Opaque: "*"}, Host: p.address, Header: header}) //nolint:bodyclose // its connection is closed
 }
 
 // judge finds out whether the proxy is to blame for an attempt's error, and remembers

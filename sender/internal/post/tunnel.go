@@ -116,7 +116,7 @@ func (p *proxy) connect(ctx context.Context, target netip.AddrPort, left int) (n
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 		defer cancel()
 	}
-	if failure := tunnelFailure(p.ask(ctx, conn, request)); failure != nil {
+	if failure := tunnelFailure(p.ask(ctx, conn, request)); failure != nil { //nolint:bodyclose // it is not read, and its connection closed or a tunnel's
 		_ = conn.Close()
 		return nil, failure
 	}
@@ -124,8 +124,11 @@ func (p *proxy) connect(ctx context.Context, target netip.AddrPort, left int) (n
 	return conn, nil
 }
 
+// errSpoke: the target has sent something before it was asked.
+var errSpoke = errors.New("sender: the host spoke first")
+
 // tunnelFailure says why what came of a CONNECT is no tunnel, or returns nil.
-func tunnelFailure(status int, more bool, err error) *proxyError {
+func tunnelFailure(answer *http.Response, more bool, err error) *proxyError {
 	switch {
 	case timedOut(err): // unless the proxy is found silent, and judge blames it
 		return &proxyError{text: "the sender's proxy could not reach the host in time", next: true, err: err}
@@ -133,14 +136,18 @@ func tunnelFailure(status int, more bool, err error) *proxyError {
 		return &proxyError{text: "the sender's proxy broke the connection off, or its answer to CONNECT is not HTTP", failed: true, err: err}
 	case err != nil:
 		return &proxyError{text: "the proxy's answer to CONNECT is not HTTP", failed: true, err: err}
+	}
+	switch status := answer.StatusCode; {
 	case status == http.StatusProxyAuthRequired:
 		return &proxyError{text: "the sender's proxy asks for other credentials (407)", failed: true}
 	case status < 200 || status >= 300:
 		// It may forbid one address by its rules, and allow another.
 		failed := refuses(status)
 		return &proxyError{text: fmt.Sprintf("the sender's proxy made no connection: it answered %d", status), failed: failed, next: !failed || status == http.StatusForbidden}
-	case more: // neither HTTP nor TLS lets a server speak first
+	case more && (answer.ContentLength > 0 || len(answer.TransferEncoding) > 0): // which a proxy must not send
 		return &proxyError{text: "the sender's proxy sent more than an answer to CONNECT", failed: true}
+	case more: // it is the target's (RFC 9110, section 9.3.6). Neither HTTP nor TLS lets a server speak first
+		return &proxyError{text: "the host spoke before it was asked", err: errSpoke}
 	}
 	return nil
 }
