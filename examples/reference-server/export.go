@@ -244,8 +244,7 @@ func (s *service) dropExports(ctx context.Context, ended jobs.Job) {
 	drop := []jobs.Job{ended}
 	var err error
 	if ended.Status == jobs.Succeeded {
-		// Some more, for those that others have brought to their end meanwhile.
-		drop, _, err = s.jobs.List(ctx, jobs.Query{Owner: ended.Owner, Kind: ended.Kind, Status: jobs.Succeeded, Limit: exportsOwned + 5})
+		drop, err = s.lastExports(ctx, ended)
 		slices.SortFunc(drop, func(a, b jobs.Job) int { return b.FinishedAt.Compare(a.FinishedAt) })
 		drop = drop[min(len(drop), exportsOwned):]
 	}
@@ -262,6 +261,21 @@ func (s *service) dropExports(ctx context.Context, ended jobs.Job) {
 	if err != nil {
 		s.log.Error("parts of exports that are not needed could not be removed; they go when they are too old", "job", ended.ID, "error", err)
 	}
+}
+
+// lastExports are the exports of an owner that have succeeded, the newest first: as many as are
+// kept, and some more, for those that others have brought to their end meanwhile.
+func (s *service) lastExports(ctx context.Context, ended jobs.Job) (all []jobs.Job, err error) {
+	q := jobs.Query{Owner: ended.Owner, Kind: ended.Kind, Status: jobs.Succeeded}
+	for first := true; first || q.Cursor != "" && len(all) < exportsOwned+5; first = false {
+		var page []jobs.Job // short where results are large
+		q.Limit = exportsOwned + 5 - len(all)
+		if page, q.Cursor, err = s.jobs.List(ctx, q); err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+	}
+	return all, nil
 }
 
 // forgetExports removes those that are too old.

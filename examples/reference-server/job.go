@@ -127,7 +127,7 @@ func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.jobsPage(ctx, jobs.Query{Owner: c.id, Cursor: cursor, Limit: in.Limit})
+	page, next, err := s.jobs.List(ctx, jobs.Query{Owner: c.id, Cursor: cursor, Limit: in.Limit})
 	if errors.Is(err, jobs.ErrInvalid) { // all but the cursor was looked at
 		return nil, invalid("query.cursor", notOfAList)
 	}
@@ -135,33 +135,6 @@ func (s *server) listJobs(ctx context.Context, c caller, in *Page) (*answer[List
 		return nil, err
 	}
 	return listOf("jobs", page, next, viewJob), nil
-}
-
-// Results can have half a megabyte each. A page ends early once it has jobsBytes of them, and
-// few are read at a time.
-const (
-	jobsBytes  = 1 << 20
-	jobsAtOnce = 10
-)
-
-// jobsPage is a page of jobs, which may be short before the end.
-func (s *server) jobsPage(ctx context.Context, q jobs.Query) (page []jobs.Job, next string, err error) {
-	limit, size := q.Limit, 0
-	for len(page) < limit && size < jobsBytes {
-		q.Limit = min(jobsAtOnce, limit-len(page))
-		var some []jobs.Job
-		if some, next, err = s.jobs.List(ctx, q); err != nil {
-			return nil, "", err
-		}
-		for _, j := range some {
-			size += len(j.Result)
-		}
-		if page = append(page, some...); next == "" {
-			break
-		}
-		q.Cursor = next
-	}
-	return page, next, nil
 }
 
 // key names a job that the caller may see: the operator, everybody's.

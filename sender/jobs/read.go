@@ -16,6 +16,9 @@ const (
 
 	// maxExamined is about how many jobs one List looks at.
 	maxExamined = 5000
+
+	// maxListed bounds the results of a page together: 200 of them could have gigabytes.
+	maxListed = 4 << 20
 )
 
 // Query selects jobs. Empty fields select all.
@@ -44,11 +47,12 @@ func (j *Jobs[Tx]) GetTx(ctx context.Context, tx Tx, k Key) (Job, error) {
 
 // List returns jobs without their inputs, the newest first, and the cursor of the next
 // page; "" on the last page. It looks at a bounded number of jobs. So if few jobs have
-// the kind or the status, a page can be short, or empty, though others follow. For an
-// owner's queued or running jobs it looks at unfinished ones alone. It returns ErrInvalid if
-// the cursor is not one of List's, or if the limit or a filter is refused.
+// the kind or the status, a page can be short, or empty, though others follow. It can be
+// short, too, because the results of a page have at most 4 MiB together, or are a larger one
+// alone. For an owner's queued or running jobs it looks at unfinished ones alone. It returns
+// ErrInvalid if the cursor is not one of List's, or if the limit or a filter is refused.
 func (j *Jobs[Tx]) List(ctx context.Context, q Query) (page []Job, next string, err error) {
-	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Examine: maxExamined}
+	sq := ListQuery{Owner: q.Owner, Kind: q.Kind, Status: q.Status, Examine: maxExamined, Bytes: maxListed}
 	if sq.Limit, err = pagesize.Of(ErrInvalid, q.Limit); err != nil {
 		return nil, "", err
 	}

@@ -68,8 +68,9 @@ type Store[Tx any] interface {
 	// kind and a status ("": of all). It looks at no more than about q.Examine jobs
 	// of the owner; where there is an owner and the status is Queued or Running, at no
 	// others than unfinished ones. The cost depends neither on others' jobs, nor on how
-	// few have the kind and the status. next is the Before of the next page; 0: no jobs
-	// follow. A page can be short, or empty, though others follow.
+	// few have the kind and the status. q.Bytes bounds the results together, and those of
+	// jobs that the page leaves out for it are not read. next is the Before of the next page;
+	// 0: no jobs follow. A page can be short, or empty, though others follow.
 	ListTx(ctx context.Context, tx Tx, q ListQuery) (page []Record, next int64, err error)
 
 	// PruneTx removes up to limit jobs that were finished longer ago than age, the
@@ -130,4 +131,8 @@ type ListQuery struct {
 	// Examine bounds, roughly, how many jobs are looked at. Less than Limit means
 	// Limit.
 	Examine int
+
+	// Bytes ends a page before the job whose result would make the results longer than
+	// this together. The first result comes whatever its size. 0: no bound.
+	Bytes int
 }

@@ -234,6 +234,23 @@ var breakages = map[string]breakage{
 			return slices.DeleteFunc(rs, func(r jobs.Record) bool { return status != "" && r.Status != status }), next, err
 		}
 	}},
+	"list without a bound of bytes": {[]string{"list of results"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			q.Bytes = 0
+			return b.Store.ListTx(ctx, tx, q)
+		}
+	}},
+	"list that loses what does not fit": {[]string{"list of results"}, func(b *broken, _ *harness) {
+		b.list = func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error) {
+			fits, _, err := b.Store.ListTx(ctx, tx, q)
+			if err != nil {
+				return nil, 0, err
+			}
+			q.Bytes = 0
+			_, next, err := b.Store.ListTx(ctx, tx, q)
+			return fits, next, err
+		}
+	}},
 	"list with inputs": {[]string{"list"}, onList(func(rs []jobs.Record) []jobs.Record {
 		for i := range rs {
 			rs[i].Input = []byte("1")

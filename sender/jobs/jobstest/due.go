@@ -307,6 +307,48 @@ func list[Tx any](w *world[Tx]) {
 	}
 }
 
+func listOfResults[Tx any](w *world[Tx]) {
+	results := []string{"1", "", "[2]", `"large"`, "", "", "[3, 4]", "5"} // of the newest job first
+	want := map[string]string{}
+	for _, result := range slices.Backward(results) {
+		id := w.insert(w.job("work", "sub_a")).ID
+		want[id] = result
+		w.change(id, func(r *jobs.Record, now time.Time) {
+			r.Status, r.FinishedAt, r.Due, r.Result = jobs.Succeeded, now, time.Time{}, []byte(result)
+		})
+		w.insert(w.job("other", "sub_a"))
+	}
+	for _, c := range []struct {
+		bytes, limit int
+		sizes        [][]int // of the results of each page
+	}{
+		{0, 100, [][]int{{1, 0, 3, 7, 0, 0, 6, 1}}},
+		{100, 100, [][]int{{1, 0, 3, 7, 0, 0, 6, 1}}},
+		{100, 3, [][]int{{1, 0, 3}, {7, 0, 0}, {6, 1}}},
+		{18, 100, [][]int{{1, 0, 3, 7, 0, 0, 6, 1}}},
+		{17, 100, [][]int{{1, 0, 3, 7, 0, 0, 6}, {1}}},
+		{7, 100, [][]int{{1, 0, 3}, {7, 0, 0}, {6, 1}}},
+		{6, 100, [][]int{{1, 0, 3}, {7}, {0, 0, 6}, {1}}},
+		{4, 2, [][]int{{1, 0}, {3}, {7}, {0, 0}, {6}, {1}}},
+		{1, 100, [][]int{{1, 0}, {3}, {7}, {0, 0, 6}, {1}}},
+	} {
+		for _, q := range []jobs.ListQuery{{Kind: "work"}, {Status: jobs.Succeeded, Owner: "sub_a"}} {
+			q.Bytes, q.Limit, q.Examine = c.bytes, c.limit, 100
+			var got [][]int
+			for first := true; (first || q.Before > 0) && len(got) < 10; first = false {
+				page, next := w.listed(q)
+				var sizes []int
+				for _, r := range page {
+					w.equal(string(r.Result), want[r.ID], "result in a list")
+					sizes = append(sizes, len(r.Result))
+				}
+				got, q.Before = append(got, sizes), next
+			}
+			w.equal(got, c.sizes, "sizes of the results in the pages of %+v", q)
+		}
+	}
+}
+
 // pages ends the test unless three things hold: the pages of a list together are the list,
 // each page looks at no more jobs than it may, and the last page says that it is the last.
 func (w *world[Tx]) pages(q jobs.ListQuery) {

@@ -177,8 +177,13 @@ func (s *Store) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page []job
 		}
 	}
 	slices.SortFunc(candidates, func(a, b *jobs.Record) int { return cmp.Compare(b.No, a.No) })
+	size := 0
 	for i, r := range candidates {
 		if (q.Kind == "" || r.Kind == q.Kind) && (q.Status == "" || r.Status == q.Status) {
+			if q.Bytes > 0 && size > 0 && size+len(r.Result) > q.Bytes {
+				return page, page[len(page)-1].No, nil
+			}
+			size += len(r.Result)
 			n := clone(*r)
 			n.Input, n.State = nil, nil
 			page = append(page, n)

@@ -18,13 +18,16 @@ import (
 	"github.com/surehook/surehook/sender/jobs"
 )
 
-func scan(row pgtx.Row) (r jobs.Record, err error) {
+// scan reads a job, and the columns behind it into more.
+func scan(row pgtx.Row, more ...any) (r jobs.Record, err error) {
 	var due, started, finished sql.Null[time.Time]
 	var done, total sql.NullInt64
 	var result, hash, state, input []byte
 	var status string
-	err = row.Scan(&r.No, &r.ID, &r.Kind, &r.Owner, &r.CallbackURL, &status, &due, &r.Token, &r.Tries, &r.CancelRequested,
-		&done, &total, &result, &r.Error, &r.CreatedAt, &started, &finished, &r.KeyScope, &r.IdempotencyKey, &hash, &state, &input)
+	err = row.Scan(append([]any{
+		&r.No, &r.ID, &r.Kind, &r.Owner, &r.CallbackURL, &status, &due, &r.Token, &r.Tries, &r.CancelRequested,
+		&done, &total, &r.Error, &r.CreatedAt, &started, &finished, &r.KeyScope, &r.IdempotencyKey, &hash, &result, &state, &input,
+	}, more...)...)
 	if err != nil {
 		return jobs.Record{}, err
 	}
@@ -77,9 +80,10 @@ func one(ctx context.Context, in pgtx.Tx, query string, args []any, to func(row 
 	return err
 }
 
-func many(ctx context.Context, in pgtx.Tx, query string, args ...any) (all []jobs.Record, err error) {
+// many reads jobs, and the columns behind each into more.
+func many(ctx context.Context, in pgtx.Tx, more []any, query string, args ...any) (all []jobs.Record, err error) {
 	err = in.Rows(ctx, query, args, func(row pgtx.Row) error {
-		r, err := scan(row)
+		r, err := scan(row, more...)
 		all = append(all, r)
 		return err
 	})
@@ -148,7 +152,7 @@ func (s *Store[Tx]) DueTx(ctx context.Context, tx Tx, q jobs.DueQuery) ([]jobs.R
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	due, err := many(ctx, in, s.text.due, q.Kind, now, int64(q.Limit), q.NoCallbacks, string(except))
+	due, err := many(ctx, in, nil, s.text.due, q.Kind, now, int64(q.Limit), q.NoCallbacks, string(except))
 	return due, now, fail("looking for jobs that are due", err)
 }
 
@@ -252,19 +256,23 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 		}
 		where += ` AND no >= ` + arg(last)
 	}
-	// Only jobs that match are read whole: results can be large.
-	query, and := s.text.list+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status `+s.text.candidates+where+newest+`) c`, ` WHERE `
+	// Results can be large. Only jobs that match and fit are read whole.
+	bound := cmp.Or(int64(q.Bytes), math.MaxInt64)
+	query, and := s.text.list+arg(bound)+s.text.sizes+s.text.candidates+where+newest+`) c`, ` WHERE `
 	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
 		if f.value != "" {
 			query, and = query+and+f.column+` = `+arg(f.value), ` AND `
 		}
 	}
-	page, err = many(ctx, in, query+` ORDER BY no DESC LIMIT `+arg(int64(q.Limit+1))+`) ORDER BY j.no DESC`, args...)
+	query += ` ORDER BY no DESC LIMIT ` + arg(int64(q.Limit+1)) + `) c WINDOW down AS (ORDER BY no DESC)) c ON c.no = j.no WHERE c.fits ORDER BY c.no DESC`
+	var found int64
+	page, err = many(ctx, in, []any{&found}, query, args...)
+	page = page[:min(len(page), q.Limit)]
 	switch {
 	case err != nil:
 		return nil, 0, fail(doing, err)
-	case len(page) > q.Limit:
-		return page[:q.Limit], page[q.Limit-1].No, nil
+	case int64(len(page)) < found:
+		return page, page[len(page)-1].No, nil
 	}
 	return page, next, nil
 }

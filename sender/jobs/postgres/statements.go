@@ -5,14 +5,14 @@ import "github.com/surehook/surehook/internal/pgtx"
 // texts are the statements as they are sent.
 type texts struct {
 	insert, selectKey, due, now, lock, one, update, prune string
-	list, candidates                                      string // the beginnings of them
+	list, sizes, candidates                               string // parts of them
 }
 
 const (
-	// narrow are the columns that a list needs.
+	// narrow are the columns that are never large.
 	narrow = `j.no, j.id, j.kind, j.owner, j.callback_url, j.status, j.due, j.token, j.tries, j.cancel_requested,
-		j.done, j.total, j.result, j.error, j.created_at, j.started_at, j.finished_at, j.key_scope, j.idempotency_key, j.hash`
-	whole     = narrow + `, j.state, i.input`
+		j.done, j.total, j.error, j.created_at, j.started_at, j.finished_at, j.key_scope, j.idempotency_key, j.hash`
+	whole     = narrow + `, j.result, j.state, i.input`
 	withInput = ` FROM surehook_jobs j JOIN surehook_job_inputs i ON i.no = j.no `
 	owned     = `WHERE j.id = $1 AND ($2::text = '' OR j.owner = $2::text)`
 )
@@ -31,9 +31,12 @@ func newTexts(sent func(string) string) texts {
 		due: sent(`SELECT ` + whole + withInput + `WHERE j.kind = $1 AND j.finished_at IS NULL AND j.due <= $2
 			AND (j.callback_url = '' OR NOT $4::boolean) AND j.owner NOT IN (SELECT json_array_elements_text($5::text::json))
 			ORDER BY j.due, j.no LIMIT $3 FOR NO KEY UPDATE OF j SKIP LOCKED`),
-		lock: sent(`SELECT ` + narrow + `, j.state, NULL::bytea FROM surehook_jobs j ` + owned + ` FOR NO KEY UPDATE OF j`),
+		lock: sent(`SELECT ` + narrow + `, j.result, j.state, NULL::bytea FROM surehook_jobs j ` + owned + ` FOR NO KEY UPDATE OF j`),
 		one:  sent(`SELECT ` + whole + withInput + owned),
-		list: sent(`SELECT ` + narrow + `, NULL::bytea, NULL::bytea FROM surehook_jobs j `), candidates: sent(`FROM surehook_jobs`),
+		list: sent(`SELECT ` + narrow + `, j.result, NULL::bytea, NULL::bytea, c.found
+			FROM surehook_jobs j JOIN (SELECT no, sum(size) OVER down = size OR sum(size) OVER down <= `),
+		sizes:      sent(` AS fits, count(*) OVER () AS found FROM (SELECT no, size FROM (SELECT no, kind, status, coalesce(octet_length(result), 0) AS size `),
+		candidates: sent(`FROM surehook_jobs`),
 		// The job was locked in the same transaction before, unless a function has ended that by
 		// a statement such as ROLLBACK. Then this is a transaction of its own, and would store
 		// the function's state without its effects.

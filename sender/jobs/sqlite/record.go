@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// narrow are the columns that a list needs.
+	// narrow are the columns that are never large.
 	narrow = `j.no, j.id, j.kind, j.owner, j.callback_url, j.status, j.due, j.token, j.tries, j.cancel_requested,
-		j.done, j.total, j.result, j.error, j.created_at, j.started_at, j.finished_at, j.key_scope, j.idempotency_key, j.hash`
-	locking = narrow + `, j.state, NULL`
-	whole   = narrow + `, j.state, i.input`
-	listing = narrow + `, NULL, NULL`
+		j.done, j.total, j.error, j.created_at, j.started_at, j.finished_at, j.key_scope, j.idempotency_key, j.hash`
+	locking = narrow + `, j.result, j.state, NULL`
+	whole   = narrow + `, j.result, j.state, i.input`
+	listing = narrow + `, j.result, NULL, NULL, c.found`
 
 	withInput = ` FROM surehook_jobs j JOIN surehook_job_inputs i ON i.no = j.no `
 	alone     = ` FROM surehook_jobs j `
@@ -46,12 +46,15 @@ const (
 	deleteJobs   = `DELETE FROM surehook_jobs WHERE no IN (` + selectOld + `)`
 )
 
-func scan(row interface{ Scan(...any) error }) (r jobs.Record, err error) {
+// scan reads a job, and the columns behind it into more.
+func scan(row interface{ Scan(...any) error }, more ...any) (r jobs.Record, err error) {
 	var due, created, started, finished int64
 	var done, total sql.NullInt64
 	var result, hash, state, input []byte
-	err = row.Scan(&r.No, &r.ID, &r.Kind, &r.Owner, &r.CallbackURL, &r.Status, &due, &r.Token, &r.Tries, &r.CancelRequested,
-		&done, &total, &result, &r.Error, &created, &started, &finished, &r.KeyScope, &r.IdempotencyKey, &hash, &state, &input)
+	err = row.Scan(append([]any{
+		&r.No, &r.ID, &r.Kind, &r.Owner, &r.CallbackURL, &r.Status, &due, &r.Token, &r.Tries, &r.CancelRequested,
+		&done, &total, &r.Error, &created, &started, &finished, &r.KeyScope, &r.IdempotencyKey, &hash, &result, &state, &input,
+	}, more...)...)
 	if err != nil {
 		return jobs.Record{}, err
 	}
@@ -124,7 +127,7 @@ func (s *Store) DueTx(ctx context.Context, tx *sql.Tx, q jobs.DueQuery) ([]jobs.
 	}
 	now := s.now()
 	where, args := isDue(q, now)
-	due, err := many(ctx, tx, selectDue+where+dueFirst, append(args, q.Limit)...)
+	due, err := many(ctx, tx, nil, selectDue+where+dueFirst, append(args, q.Limit)...)
 	return due, timeOf(now), fail("looking for jobs that are due", err)
 }
 
@@ -190,14 +193,15 @@ func one(ctx context.Context, tx *sql.Tx, query string, k jobs.Key) (jobs.Record
 	return r, fail("reading a job", err)
 }
 
-func many(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []jobs.Record, err error) {
+// many reads jobs, and the columns behind each into more.
+func many(ctx context.Context, tx *sql.Tx, more []any, query string, args ...any) (all []jobs.Record, err error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		r, err := scan(rows)
+		r, err := scan(rows, more...)
 		if err != nil {
 			return nil, err
 		}
@@ -247,19 +251,24 @@ func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page 
 	}
 	most := max(q.Examine, q.Limit+1)
 	candidates, args = candidates+` ORDER BY no DESC LIMIT ?`, append(args, most)
-	// Only jobs that match are read whole: results can be large.
-	query, and, all := `SELECT `+listing+alone+`WHERE j.no IN (SELECT no FROM (SELECT no, kind, status`+candidates+`)`, ` WHERE `, args
+	// Results can be large. Only jobs that match and fit are read whole.
+	query, and, all := `SELECT `+listing+` FROM (SELECT no, sum(size) OVER down <= ? OR sum(size) OVER down = size AS fits, count(*) OVER () AS found
+		FROM (SELECT no, size FROM (SELECT no, kind, status, coalesce(length(result), 0) AS size`+candidates+`)`, ` WHERE `,
+		append([]any{cmp.Or(int64(q.Bytes), math.MaxInt64)}, args...)
 	for _, f := range [...]struct{ column, value string }{{"kind", q.Kind}, {"status", string(q.Status)}} {
 		if f.value != "" {
 			query, and, all = query+and+f.column+` = ?`, ` AND `, append(all, f.value)
 		}
 	}
-	page, err = many(ctx, tx, query+` ORDER BY no DESC LIMIT ?) ORDER BY j.no DESC`, append(all, q.Limit+1)...)
+	query += ` ORDER BY no DESC LIMIT ?) WINDOW down AS (ORDER BY no DESC)) c CROSS JOIN surehook_jobs j ON j.no = c.no WHERE c.fits ORDER BY c.no DESC`
+	found := 0
+	page, err = many(ctx, tx, []any{&found}, query, append(all, q.Limit+1)...)
+	page = page[:min(len(page), q.Limit)]
 	switch {
 	case err != nil:
 		return nil, 0, fail(doing, err)
-	case len(page) > q.Limit:
-		return page[:q.Limit], page[q.Limit-1].No, nil
+	case len(page) < found:
+		return page, page[len(page)-1].No, nil
 	case q.Kind == "" && q.Status == "":
 		return page, 0, nil
 	}
