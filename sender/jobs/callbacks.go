@@ -22,10 +22,11 @@ type CallbacksConfig struct {
 }
 
 // Callbacks is an Announcer that publishes the event job.completed with the status as its
-// data: {"status":"succeeded"}. Its version is 1, or the next one if the application has
-// published events about the job. It goes to the job's callback URL
-// alone, signed with the secret of the job's owner, by the schedule of every delivery:
-// see sender.Callback. It is safe for concurrent use.
+// data: {"status":"succeeded"}. The library gives its version, as for every event: it is above
+// those of events that the application has published about the job, and of a completion that a
+// restore of the database has lost. The event goes to the job's callback URL alone, signed with
+// the secret of the job's owner, by the schedule of every delivery: see sender.Callback. It is
+// safe for concurrent use.
 type Callbacks[Tx any] struct {
 	registry  *sender.Registry[Tx]
 	publisher *sender.Publisher[Tx]
@@ -76,15 +77,9 @@ func (c *Callbacks[Tx]) CompletedTx(ctx context.Context, tx Tx, j Job) error {
 	if err != nil {
 		return err
 	}
-	e := to.Event(sender.Event{
-		Type: CompletedType, Object: sender.Object{Type: ObjectType, ID: j.ID}, Version: 1, Data: map[string]Status{"status": j.Status},
-	})
-	_, err = c.publisher.PublishTx(ctx, tx, e)
-	var taken *sender.VersionError
-	if errors.As(err, &taken) { // the application has published events about the job
-		e.Version = 0
-		_, err = c.publisher.PublishTx(ctx, tx, e)
-	}
+	_, err = c.publisher.PublishTx(ctx, tx, to.Event(sender.Event{
+		Type: CompletedType, Object: sender.Object{Type: ObjectType, ID: j.ID}, Data: map[string]Status{"status": j.Status},
+	}))
 	if errors.Is(err, sender.ErrInvalidEvent) {
 		c.logger.ErrorContext(ctx, "a job's completion is not told: its event is refused, by PublisherConfig.Check perhaps, which should let it pass", "job", j.ID, "owner", j.Owner, "error", err)
 		return nil

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/history"
 	"github.com/surehook/surehook/sender/jobs"
 	"github.com/surehook/surehook/sender/jobs/jobstest"
 	"github.com/surehook/surehook/sender/jobs/sqlite"
@@ -160,11 +161,12 @@ func (p *polled) PruneTx(ctx context.Context, tx *sql.Tx, age time.Duration, lim
 	return p.Store.PruneTx(ctx, tx, age, limit)
 }
 
-// Workers that find nothing do not count as writers, for whom a dispatcher makes smaller steps.
-func TestIdleWorkersAreNoWriters(t *testing.T) {
-	db := open(t, path(t), fit)
-	var micros atomic.Int64
-	s, err := sendersqlite.New(db, &sendersqlite.Config{Now: func() time.Time { return time.UnixMicro(micros.Load()) }})
+func nothing(context.Context, *jobs.Run[*sql.Tx]) (json.RawMessage, error) { return nil, nil }
+
+// onSender gives a sender with the subscriber sub_a, and a store of jobs beside it.
+func onSender(t *testing.T, db *sql.DB, now func() time.Time) (*sendersqlite.Store, *sqlite.Store, *jobs.Callbacks[*sql.Tx]) {
+	t.Helper()
+	s, err := sendersqlite.New(db, &sendersqlite.Config{Now: now})
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(t.Context()))
 	store, err := sqlite.New(db, nil)
@@ -174,13 +176,42 @@ func TestIdleWorkersAreNoWriters(t *testing.T) {
 	require.NoError(t, err)
 	registry, err := sender.NewRegistry(s, keys, nil)
 	require.NoError(t, err)
+	_, _, err = registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
+	require.NoError(t, err)
 	publisher, err := sender.NewPublisher(s, nil)
 	require.NoError(t, err)
 	callbacks, err := jobs.NewCallbacks(registry, publisher, nil)
 	require.NoError(t, err)
+	return s, store, callbacks
+}
+
+// A job that had ended in the time that a restore has lost ends once more. Its receiver may have
+// the version that told of its first end.
+func TestCompletionAfterARestore(t *testing.T) {
+	s, store, callbacks := onSender(t, open(t, path(t), fit), time.Now)
+	j, err := jobs.New(store, []jobs.Kind[*sql.Tx]{{Name: "work", Run: nothing}}, &jobs.Config[*sql.Tx]{Announcer: callbacks})
+	require.NoError(t, err)
+	job, err := j.Submit(t.Context(), jobs.Submission{Kind: "work", Owner: "sub_a", CallbackURL: "https://example.com/"})
+	require.NoError(t, err)
+	done, err := s.Restored(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = j.Cancel(t.Context(), jobs.Key{ID: job.ID})
+	require.NoError(t, err)
+	all, err := history.New(s, nil)
+	require.NoError(t, err)
+	page, _, err := all.Events(t.Context(), history.EventQuery{})
+	require.NoError(t, err)
+	require.Len(t, page, 1)
+	require.Greater(t, page[0].Version, done.Version)
+}
+
+// Workers that find nothing do not count as writers, for whom a dispatcher makes smaller steps.
+func TestIdleWorkersAreNoWriters(t *testing.T) {
+	db := open(t, path(t), fit)
+	var micros atomic.Int64
+	s, store, callbacks := onSender(t, db, func() time.Time { return time.UnixMicro(micros.Load()) })
 	p := &polled{Store: store}
-	run := func(context.Context, *jobs.Run[*sql.Tx]) (json.RawMessage, error) { return nil, nil }
-	j, err := jobs.New[*sql.Tx](p, []jobs.Kind[*sql.Tx]{{Name: "work", Run: run}}, &jobs.Config[*sql.Tx]{Announcer: callbacks, Poll: time.Millisecond})
+	j, err := jobs.New[*sql.Tx](p, []jobs.Kind[*sql.Tx]{{Name: "work", Run: nothing}}, &jobs.Config[*sql.Tx]{Announcer: callbacks, Poll: time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
