@@ -254,6 +254,9 @@ func TestContentTypes(t *testing.T) {
 	} {
 		require.Equal(t, 200, newSender(t).Request(newEvent(1)).Header("Content-Type", text).Serve(h).Status, text)
 	}
+	// Somebody without a secret can send a header of a megabyte, with very many parameters.
+	long := "application/json; profile=" + strings.Repeat("x", 1024)
+	require.Equal(t, 415, newSender(t).Request(newEvent(1)).Header("Content-Type", long).Serve(h).Status)
 }
 
 // The window ends after 300 s on both sides, to the second.

@@ -168,7 +168,7 @@ func (e *Envelope) checkContent(h http.Header) *Error {
 	if e != nil {
 		accepted = e.ContentTypes
 	}
-	if len(types) == 1 {
+	if len(types) == 1 && len(types[0]) <= maxContentType {
 		if types[0] == accepted[0] {
 			return nil
 		}
@@ -177,12 +177,16 @@ func (e *Envelope) checkContent(h http.Header) *Error {
 			return nil
 		}
 	}
-	return fail(ReasonContentType, fmt.Errorf("the content type must be %s, in UTF-8", strings.Join(accepted, " or ")))
+	return fail(ReasonContentType, fmt.Errorf("the content type must be %s, in UTF-8, and have %d bytes at most", strings.Join(accepted, " or "), maxContentType))
 }
 
 // isUTF8 also takes the name that IANA does not have and senders use.
 func isUTF8(charset string) bool {
 	return charset == "" || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
+
+// maxContentType bounds what is parsed of a stranger's header, which takes long if it has very
+// many parameters.
+const maxContentType = 1024
 
 var ownContentTypes = []string{mediaJSON}

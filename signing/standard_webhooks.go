@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// maxSignatures bounds the work that one header can cause.
-const maxSignatures = 16
+// These bound the work that one header can cause. Each signature of Ed25519 has the whole body
+// hashed, and no sender has more keys than that.
+const (
+	maxSignatures = 16
+	maxEdwards    = maxLiveKeys
+)
 
 // StandardWebhooks signs "ID.TIMESTAMP.BODY" as Standard Webhooks 1.0.0 says and sends a
 // list of signatures, separated by spaces. One is "v1," and the base64 of an HMAC-SHA256,
@@ -28,8 +32,8 @@ const maxSignatures = 16
 // libraries do.
 //
 // In a list, signatures of other versions and undecodable ones match nothing. More than
-// 16 entries make the header malformed. So does a comma inside an entry, which is the
-// trace of two headers that were joined.
+// 16 entries make the header malformed, and more than 4 signatures of v1a. So does a comma
+// inside an entry, which is the trace of two headers that were joined.
 //
 // An id has 1 to 256 visible ASCII characters, and no full stop, with which the signed text
 // could be split in two ways.
@@ -222,6 +226,9 @@ func (l *signatureList) parse(value string) (problem string) {
 			var room [ed25519.SignatureSize]byte
 			if decodeSignature(room[:], signature) {
 				l.nEd++
+			}
+			if l.nEd > maxEdwards {
+				return fmt.Sprintf("is malformed: it has more than %d signatures of v1a", maxEdwards)
 			}
 		}
 	}

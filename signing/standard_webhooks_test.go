@@ -57,6 +57,7 @@ func TestStandardWebhooksRefusesOtherHeaders(t *testing.T) {
 		{"MAC of 33 bytes", signature("v1," + bare[:42] + "AA"), signing.ErrMalformedHeader},
 		{"v1a too short", signature("v1a," + publishedV1a[4:84] + "AAA="), signing.ErrMalformedHeader},
 		{"17 signatures", signature(strings.Repeat(otherV1+" ", 16) + publishedV1), signing.ErrMalformedHeader},
+		{"five signatures of Ed25519", signature(strings.Repeat(publishedV1a+" ", 4) + publishedV1a), signing.ErrMalformedHeader},
 		{"17 entries of any kind", signature(strings.Repeat("v9,x ", 16) + publishedV1), signing.ErrMalformedHeader},
 		{"thousands of signatures", signature(strings.Repeat(otherV1+" ", 20000)), signing.ErrMalformedHeader},
 		{"hex", signature("v1," + strings.Repeat("0f", 32)), signing.ErrMalformedHeader},
@@ -94,8 +95,8 @@ func TestStandardWebhooksAcceptsLists(t *testing.T) {
 		require.NoError(t, err, what)
 		require.NoError(t, signing.StandardWebhooks{}.Precheck(m.Header, at, tolerance), what)
 	}
-	_, err := signing.StandardWebhooks{}.Verify(published(publishedV1a+" "+publishedV1a), ringOf(t, publishedPublic), at, tolerance)
-	require.NoError(t, err, "v1a twice")
+	_, err := signing.StandardWebhooks{}.Verify(published(strings.Repeat(publishedV1a+" ", 3)+publishedV1a), ringOf(t, publishedPublic), at, tolerance)
+	require.NoError(t, err, "v1a four times")
 
 	m := published(publishedV1)
 	lowerCase(m.Header)

@@ -45,6 +45,9 @@ func (s *Scheme) appendDerived(b []byte, c *component, m *signing.Message, here 
 		return append(b, m.Method...), nil
 	}
 	if here.scheme == "" {
+		if !s.fixed && len(m.URL) > maxHeader {
+			return b, fmt.Errorf("httpsig: %w: the target has %d bytes: at most %d are read", signing.ErrSignatureMismatch, len(m.URL), maxHeader)
+		}
 		var ok bool
 		if *here, ok = s.targetOf(m); !ok {
 			return b, fmt.Errorf("httpsig: %w: the target is signed: set Config.URL, and with one that ends behind the host also signing.Message.URL", signing.ErrSignatureMismatch)

@@ -303,6 +303,21 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
+// A target that comes from the request has a bound, as everything else of it has: each
+// parameter of the query that is covered is looked for in all of it.
+func TestLongTargets(t *testing.T) {
+	s := scheme(t, signing.HMACSHA256, []string{`@query-param;name="a"`, "content-digest"}, httpsig.Config{URL: "https://example.com"})
+	keys := ring(t, hmacKey(t, secretA))
+	m := signing.Message{Method: http.MethodPost, URL: "/?a=1&b=" + strings.Repeat("x", 8192-8), Header: http.Header{}}
+	require.NoError(t, s.SignMessage(&m, eventID, now, keys))
+	_, err := s.Verify(m, keys, now, tolerance)
+	require.NoError(t, err)
+	m.URL += "x"
+	_, err = s.Verify(m, keys, now, tolerance)
+	require.ErrorIs(t, err, signing.ErrSignatureMismatch)
+	require.ErrorContains(t, err, "the target has 8193 bytes: at most 8192 are read")
+}
+
 func base64Digest(body string) string {
 	sum := sha256.Sum256([]byte(body))
 	return base64.StdEncoding.EncodeToString(sum[:])
