@@ -79,6 +79,23 @@ func TestJudgeWork(t *testing.T) {
 	require.Contains(t, said(history.Counts{DeadLettered: 90_000}, replay.MaxCounted), "warn: 90000 deliveries were given up", "no more are counted")
 }
 
+// A standby answers everything that doctor asks, and a service that has its URL does nothing.
+func TestJudgeServer(t *testing.T) {
+	for _, c := range []struct {
+		version int
+		standby bool
+		want    string
+	}{
+		{150020, false, "ok: PostgreSQL 15"},
+		{180001, true, "warn: PostgreSQL 18, a standby, which takes no writes: a service with this URL publishes and sends nothing"},
+		{140001, true, "fail: PostgreSQL 14"},
+	} {
+		found := &findings{}
+		judgeServer(found, c.version, c.standby)
+		require.Equal(t, c.want, found.all[0].Status+": "+found.all[0].Detail)
+	}
+}
+
 // A warning comes while there are still some.
 func TestJudgeConnections(t *testing.T) {
 	for _, c := range []struct {

@@ -25,18 +25,15 @@ func checkPostgres(ctx context.Context, d *database, found *findings) {
 
 func checkServer(ctx context.Context, db *sql.DB, found *findings) {
 	var version int
+	var standby bool
 	var fsync, commit, pages, neon string
-	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), coalesce(current_setting('neon.timeline_id', true), '')").
-		Scan(&version, &fsync, &commit, &pages, &neon)
+	err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), coalesce(current_setting('neon.timeline_id', true), '')").
+		Scan(&version, &standby, &fsync, &commit, &pages, &neon)
 	if err != nil {
 		found.failed("server", err)
 		return
 	}
-	if version < 150000 {
-		found.add("server", fail, fmt.Sprintf("PostgreSQL %d", version/10000), "version 15 or newer is needed")
-	} else {
-		found.add("server", ok, fmt.Sprintf("PostgreSQL %d", version/10000), "")
-	}
+	judgeServer(found, version, standby)
 	switch {
 	case neon == "" && (fsync != "on" || pages != "on"):
 		found.add("durability", fail, fmt.Sprintf("fsync is %s, full_page_writes is %s: a commit could be lost with the power", fsync, pages), "set both to on, in postgresql.conf")
@@ -46,6 +43,19 @@ func checkServer(ctx context.Context, db *sql.DB, found *findings) {
 		found.add("durability", ok, fmt.Sprintf("Neon keeps commits on other servers, synchronous_commit is %s", commit), "")
 	default:
 		found.add("durability", ok, fmt.Sprintf("fsync and full_page_writes are on, synchronous_commit is %s", commit), "")
+	}
+}
+
+func judgeServer(found *findings, version int, standby bool) {
+	detail := fmt.Sprintf("PostgreSQL %d", version/10000)
+	switch {
+	case version < 150000:
+		found.add("server", fail, detail, "version 15 or newer is needed")
+	case standby: // for doctor itself it will do
+		found.add("server", warn, detail+", a standby, which takes no writes: a service with this URL publishes and sends nothing",
+			"give the service the URL of the primary, or of all servers with target_session_attrs=read-write")
+	default:
+		found.add("server", ok, detail, "")
 	}
 }
 
