@@ -81,7 +81,7 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 // rewrite returns the URL made only of the parts that were checked, as a parser reads
 // it.
 func rewrite(u *url.URL, host string) (*url.URL, error) {
-	clean := url.URL{Scheme: u.Scheme, Host: host, Path: u.Path, RawPath: u.RawPath, ForceQuery: u.ForceQuery, RawQuery: u.RawQuery}
+	clean := url.URL{Scheme: u.Scheme, Host: host, Path: u.Path, RawPath: encoded.Replace(u.RawPath), ForceQuery: u.ForceQuery, RawQuery: u.RawQuery}
 	text := clean.String()
 	again, err := url.Parse(text)
 	if err != nil || len(text) > maxURL {
@@ -89,6 +89,11 @@ func rewrite(u *url.URL, host string) (*url.URL, error) {
 	}
 	return again, nil
 }
+
+// encoded encodes what a path may not have as it is (RFC 3986 section 3.3), and was let
+// through by checkText. Package url would do so from the decoded path, in which %2F is a
+// slash like any other.
+var encoded = strings.NewReplacer(`"`, "%22", "<", "%3C", ">", "%3E", "^", "%5E", "`", "%60", "{", "%7B", "|", "%7C", "}", "%7D")
 
 func checkText(raw string) error {
 	if len(raw) > maxURL {
