@@ -125,7 +125,7 @@ func TestOddHTTP(t *testing.T) {
 // Whatever the body is, it is what was sent: behind either kind of line end, with and
 // without its length, in a file, and in quotes.
 func FuzzBody(f *testing.F) {
-	for _, body := range []string{"", "{}", "{}\n", "\r\n\r\n", "\n", "it's", "a\x00b\r", `"$x\`, "@body", "eyJhIjoxfQ=="} {
+	for _, body := range []string{"", "{}", "{}\n", "\r\n\r\n", strings.Repeat("\r\n", 6), "\n", "it's", "a\x00b\r", `"$x\`, "@body", "eyJhIjoxfQ=="} {
 		f.Add([]byte(body))
 	}
 	path := filepath.Join(f.TempDir(), "body")
@@ -143,10 +143,11 @@ func FuzzBody(f *testing.F) {
 		}
 		head := "POST /x HTTP/1.1\nHost: h\n"
 		long := fmt.Sprintf("Content-Length: %d\n", len(body))
+		behind := strings.Repeat("x", bytes.Count(body, []byte("\n"))+1) // a byte for each line would be taken for its CR
 		for how, text := range map[string][]byte{
 			"LF":               append([]byte(head+"\n"), body...),
 			"CRLF":             append([]byte(strings.ReplaceAll(head, "\n", "\r\n")+"\r\n"), body...),
-			"LF and length":    append([]byte(head+long+"\n"), append(bytes.Clone(body), "behind"...)...),
+			"LF and length":    append([]byte(head+long+"\n"), append(bytes.Clone(body), behind...)...),
 			"CRLF and length":  append([]byte(strings.ReplaceAll(head+long, "\n", "\r\n")+"\r\n"), body...),
 			"a file":           []byte("curl x --data-binary @" + path),
 			"a file, json":     []byte("curl x --json '@" + path + "'"),
