@@ -402,6 +402,7 @@ func TestNew(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	f.Add(notification(f, "2", nil))
 	f.Add(notification(f, "2", map[string]string{"Message": "a\nMessageId\nb\nSubject\nc\n"}))
+	f.Add(append([]byte(`{"x":1e999,`), notification(f, "2", nil)[1:]...)) // no float64
 	f.Add([]byte(`{"Type":"Notification","Type":1}`))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -410,7 +411,9 @@ func FuzzMessages(f *testing.F) {
 			return
 		}
 		var fields map[string]any
-		if err := json.Unmarshal(body, &fields); err != nil {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		if err := d.Decode(&fields); err != nil || !json.Valid(body) {
 			t.Fatalf("%q is read, and is no JSON: %v", body, err)
 		}
 		lines := bytes.Split(text, []byte("\n"))
