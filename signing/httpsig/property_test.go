@@ -174,6 +174,10 @@ func FuzzRequests(f *testing.F) {
 	s, keys, m := everythingSigned(f, p)
 	input, signature, digest := m.Header.Get("Signature-Input"), m.Header.Get("Signature"), m.Header.Get("Content-Digest")
 	f.Add(input, signature, digest, "a=1;b, c", m.URL, m.Body)
+	// Neither the label is signed nor the host of an absolute target, as proxies are sent it.
+	_, signed, _ := strings.Cut(input, "=")
+	_, mac, _ := strings.Cut(signature, "=")
+	f.Add("other="+signed, "other="+mac, digest, "a=1;b, c", "http://other.example"+m.URL, m.Body)
 	f.Add(`sig1=("@query-param";name="a" "x";bs);created=1700000000, b=()`, "sig1=:AA==:, b=::", "sha-512=::", `a=(1 "\"");b`, "https://x?%zz=+&a", []byte(nil))
 	f.Fuzz(func(t *testing.T, in, sig, dig, list, url string, body []byte) {
 		h := m.Header.Clone()
@@ -185,7 +189,7 @@ func FuzzRequests(f *testing.F) {
 			t.Fatalf("one scheme says %v, another %v", err, again)
 		}
 		// Beside the signature that counts there may be others.
-		if err == nil && (!strings.Contains(sig, signature) || !strings.Contains(in, input) || dig != digest || url != m.URL || !bytes.Equal(body, m.Body)) {
+		if err == nil && (!strings.Contains(sig, mac) || !strings.Contains(in, signed) || dig != digest || !strings.HasSuffix(url, m.URL) || !bytes.Equal(body, m.Body)) {
 			t.Fatalf("%q %q %q %q %q is taken", in, sig, dig, url, body)
 		}
 		if err == nil && s.Precheck(h, now, tolerance) != nil {
