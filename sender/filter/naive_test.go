@@ -108,10 +108,11 @@ func naiveMember(m member, body any) bool {
 	return false
 }
 
+// names puts what no UTF-8 has in place of what is escaped.
 func names(path string) (all []string) {
-	path = strings.NewReplacer(`\\`, "\x00", `\.`, "\x01").Replace(path)
+	path = strings.NewReplacer(`\\`, "\xfe", `\.`, "\xff").Replace(path)
 	for _, name := range strings.Split(path, ".") {
-		all = append(all, strings.NewReplacer("\x00", `\`, "\x01", ".").Replace(name))
+		all = append(all, strings.NewReplacer("\xfe", `\`, "\xff", ".").Replace(name))
 	}
 	return all
 }
