@@ -39,7 +39,7 @@ func TestPropertyPruneTakesEachStepToItsEnd(t *testing.T) {
 		}
 		failed := map[string]bool{}
 		removed, furthest, over := 0, 0, false
-		for range 100 {
+		for range 200 { // of 10 steps with up to 12 each, one at a time
 			p, err := rules.NewPrunePass(params)
 			require.NoError(t, err)
 			step := func(i int) rules.PruneStep {
