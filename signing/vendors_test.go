@@ -386,11 +386,22 @@ func (r *vendorRequest) with(name string, i int, flip byte) signing.Message {
 func formKind(v vendors.Vendor) bool { return v.Kind == vendors.Twilio || v.Kind == vendors.Braintree }
 
 // sameForm tells forms that are the same to who reads them, in which case Twilio's
-// signature is the same too. Braintree's public keys say nothing, nor do the pairs beside the
+// signature is the same too. It does not cover parameters without a name and a value, nor
+// how often one is there. Braintree's public keys say nothing, nor do the pairs beside the
 // right one.
 func sameForm(v vendors.Vendor, changed, sent []byte) bool {
 	x, errX := url.ParseQuery(string(changed))
 	y, errY := url.ParseQuery(string(sent))
+	if v.Kind == vendors.Twilio {
+		for _, form := range []url.Values{x, y} {
+			for name, values := range form {
+				slices.Sort(values)
+				if form[name] = slices.Compact(values); name+strings.Join(values, "") == "" {
+					delete(form, name)
+				}
+			}
+		}
+	}
 	if v.Kind == vendors.Braintree {
 		_, right, _ := strings.Cut(y.Get("bt_signature"), "&public|")
 		for _, form := range []url.Values{x, y} {
