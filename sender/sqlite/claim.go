@@ -157,15 +157,15 @@ func (b *batch) claimSubscription(h *head, most int) (*claimed, error) {
 		h.open = false
 		return c, nil
 	}
-	granted, again := b.within(h, sub, most)
-	if c.used, err = c.claimLost(granted); err != nil {
+	granted := b.within(h, sub, most)
+	if c.used, err = c.claimLost(most, granted); err != nil {
 		return nil, err
 	}
 	if err := b.advance(); err != nil {
 		return nil, err
 	}
-	c.more, c.again = true, again
-	if remaining := granted - c.used; remaining > 0 {
+	c.more = true
+	if remaining := min(most-c.used, granted-c.begun); remaining > 0 {
 		switch remaining = max(0, min(remaining, c.room())); {
 		case h.fresh():
 			c.pending, c.more = min(remaining, int(h.pending)), int(h.pending) > remaining
@@ -226,7 +226,6 @@ func (b *batch) finish(claims []*claimed) error {
 	found := 0
 	for _, c := range claims {
 		c.fit()
-		b.spend(c.h, c.sub, c.used)
 		found += len(c.due)
 	}
 	b.out.Claimed = slices.Grow(b.out.Claimed, found)
@@ -241,6 +240,7 @@ func (b *batch) finish(claims []*claimed) error {
 		return err
 	}
 	for _, c := range claims {
+		c.again = b.spend(c.h, c.sub, c.begun)
 		if c.passed {
 			continue
 		}
@@ -293,6 +293,7 @@ type claimed struct {
 	sub     *subscription
 	target  *dispatch.Target
 	used    int // slots
+	begun   int // attempts
 	due     []dueDelivery
 	pending int   // how many finish adds to due
 	more    bool  // other deliveries are due
@@ -310,9 +311,9 @@ func (c *claimed) room() int {
 	return math.MaxInt
 }
 
-// claimLost records up to most attempts whose leases have ended. It claims their
-// deliveries again if they are due now.
-func (c *claimed) claimLost(most int) (used int, err error) {
+// claimLost records up to most attempts whose leases have ended. It claims up to granted of
+// their deliveries again, if they are due now.
+func (c *claimed) claimLost(most, granted int) (used int, err error) {
 	lost, err := c.lost(c.h, most)
 	if err != nil {
 		return 0, err
@@ -323,7 +324,7 @@ func (c *claimed) claimLost(most int) (used int, err error) {
 			return 0, err
 		}
 		// The lost ones that follow still count as leased, but take no room.
-		if again && c.h.open && c.room()+len(lost)-i-1 > 0 && c.fits(&lost[i]) {
+		if again && c.h.open && c.begun < granted && c.room()+len(lost)-i-1 > 0 && c.fits(&lost[i]) {
 			if err := c.claim(&lost[i]); err != nil {
 				return 0, err
 			}
@@ -363,6 +364,7 @@ func (c *claimed) claim(d *dueDelivery) error {
 		t.Lane = c.h.lane
 		c.target = &t
 	}
+	c.begun++
 	c.out.Claimed = append(c.out.Claimed, dispatch.Claimed{
 		Key: d.key(), Token: c.Claim.Token, Number: int(d.number), Target: c.target, Event: d.info, Body: d.body, At: timeOf(c.now), Spared: d.spared,
 	})

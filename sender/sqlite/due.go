@@ -260,20 +260,23 @@ func eventInfo(text string) (e sender.EventInfo) {
 }
 
 // within bounds by a subscription's rate how many of its deliveries may be claimed now.
-// It returns when more may.
-func (b *batch) within(h *head, sub *subscription, most int) (n int, again int64) {
-	rate := sub.Settings.Rate
-	if rate == 0 {
-		return most, b.now
+func (b *batch) within(h *head, sub *subscription, most int) int {
+	if sub.Settings.Rate == 0 {
+		return most
 	}
-	granted, _, next := rules.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), most)
-	return granted, micros(next)
+	granted, _, _ := rules.TakeRate(sub.Settings.Rate, timeOf(h.rateAt), timeOf(b.now), most)
+	return granted
 }
 
-// spend counts n claimed deliveries against a subscription's rate.
-func (b *batch) spend(h *head, sub *subscription, n int) {
-	if rate := sub.Settings.Rate; rate != 0 && n > 0 {
-		_, at, _ := rules.TakeRate(rate, timeOf(h.rateAt), timeOf(b.now), n)
+// spend counts n claimed deliveries against a subscription's rate, and returns when that
+// allows another.
+func (b *batch) spend(h *head, sub *subscription, n int) (again int64) {
+	if sub.Settings.Rate == 0 {
+		return b.now
+	}
+	_, at, next := rules.TakeRate(sub.Settings.Rate, timeOf(h.rateAt), timeOf(b.now), n)
+	if n > 0 {
 		h.rateAt = micros(at)
 	}
+	return micros(next)
 }

@@ -18,6 +18,7 @@ func rateRules[Tx any]() []rule[Tx] {
 		{"a second, slow", "A Rate can be less than one a second.", rateSlow[Tx]},
 		{"a second, saved up", "A rate that was not used is not saved up beyond the burst.", rateIdle[Tx]},
 		{"a second, changed", "A changed Rate holds from the next claim on.", rateChanged[Tx]},
+		{"a second, lost", "A lost attempt whose delivery is not claimed again takes nothing of the Rate: another delivery is claimed instead.", rateLost[Tx]},
 		{"others", "A subscription that has no room is in nobody's way: the others get the slots.", rateOthers[Tx]},
 	}
 }
@@ -75,6 +76,16 @@ func rateInFlightLost[Tx any](w *world[Tx]) {
 		}
 	}
 	w.Fatalf("the delivery whose attempt was lost was not claimed again, behind a backlog of 2, in %d claims", 3*maxTries)
+}
+
+func rateLost[Tx any](w *world[Tx]) {
+	const deliveries = 2
+	w.limited(sender.Settings{Rate: 1 / lease.Seconds()}, deliveries)
+	w.claimOne()
+	for n := 1; n < deliveries*maxTries; n++ {
+		w.Advance(lease + time.Second)
+		w.equal(len(w.claim(plenty)), 1, "deliveries claimed after attempt %d was lost, of one in the time of a lease", n)
+	}
 }
 
 func rateInFlightGivenBack[Tx any](w *world[Tx]) {
