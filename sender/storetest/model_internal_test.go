@@ -15,7 +15,7 @@ var modelHappens = []string{
 	"order changed to , in flight", "order changed to object, in flight", "order changed to latest, in flight",
 	"superseded", "superseded at once", "overtaken in flight", "yields",
 	"passed over", "passed over beyond its reach", "freed by a sweep", "resume beyond its reach", "given up by a horizon of its own",
-	"pruned", "event pruned", "redacted", "replayed",
+	"pruned", "event pruned", "redacted", "replayed", "refused for its version", "published again", "held up by a rate",
 }
 
 // A random history that does not come to what it is about proves nothing. If something is

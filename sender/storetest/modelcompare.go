@@ -72,6 +72,8 @@ func (m *model[Tx]) compareDue(d *modelDelivery, read sender.Delivery) {
 		m.check(read.NextAttemptAt.IsZero(), "%s is held, but has a next attempt", d.id)
 	case d.behind:
 		m.check(read.NextAttemptAt.IsZero(), "%s waits for another one about its object, but has a next attempt", d.id)
+	case d.leased.IsZero() && d.anew:
+		m.check(!read.NextAttemptAt.IsZero() && !read.NextAttemptAt.After(m.clock), "NextAttemptAt of %s, which was given back, is %v", d.id, read.NextAttemptAt)
 	case d.leased.IsZero():
 		m.sameTime(read.NextAttemptAt, d.due, "NextAttemptAt of %s", d.id)
 	}
@@ -168,7 +170,10 @@ func (m *model[Tx]) sweep() {
 }
 
 func (m *model[Tx]) sweepFrom(notBefore time.Time) {
-	m.noticed += len(m.sweepBy(dispatch.SweepParams{Limit: 1 + m.rand.IntN(3), NotBefore: notBefore}).Notices)
+	// A store may remember how far it has swept. Only after a sweep that finds nothing behind
+	// that does it look at what came back before.
+	p := dispatch.SweepParams{Limit: 1 + m.rand.IntN(3), NotBefore: notBefore}
+	m.noticed += len(m.sweepBy(p).Notices) + len(m.sweepBy(p).Notices)
 	for _, d := range m.deliveries {
 		if d.live && d.cancelled() && !d.inFlight(m.clock) && m.swept(d) {
 			m.cancel(d)

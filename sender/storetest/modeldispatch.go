@@ -124,12 +124,13 @@ func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
 		m.sameBody(c.Body, d.event.draft, d.event.version)
 		m.equal(c.Target.URL, d.sub.URL, "URL of the target")
 		m.equal(c.Spared, d.spared, "Spared of attempt %d of %s", c.Number, d.id)
+		m.grant(d)
 		d.number, d.token = d.number+1, token
 		d.tries++
 		if d.first.IsZero() {
 			d.first = m.clock
 		}
-		d.leased, d.due = m.clock, m.clock.Add(lease)
+		d.leased, d.due, d.anew = m.clock, m.clock.Add(lease), false
 		d.key = c.Key
 		m.byKey[c.Key], fresh[d] = d, true
 		m.claims = append(m.claims, c)
@@ -162,11 +163,40 @@ func (m *model[Tx]) compareClaim(claims dispatch.Claims, slots int, fresh map[*m
 		// With a limit a claim may look at as many waiting ones as may be attempted, and find
 		// that they are not due. Then it says that there is more to be claimed at once.
 		again := d.sub.Settings.MaxInFlight > 0 && !claims.NextDue.IsZero() && !claims.NextDue.After(m.clock)
-		m.check(slots < plenty || d.due.After(m.clock) || again, "delivery %s has been due for %v and was not claimed", d.id, m.clock.Sub(d.due))
-		late := claims.NextDue.After(d.due.Add(time.Microsecond)) && claims.NextDue.After(claims.Now.Add(time.Millisecond))
-		m.check(!claims.NextDue.IsZero() && !late, "NextDue is %v, and %s is due at %v", claims.NextDue, d.id, d.due)
+		due := d.due
+		if !m.grants(d.sub, -rateRounding) {
+			m.saw["held up by a rate"]++
+			if granted := d.sub.granted.Add(rateRounding); granted.After(due) {
+				due = granted
+			}
+		}
+		m.check(slots < plenty || due.After(m.clock) || again, "delivery %s has been due for %v and was not claimed", d.id, m.clock.Sub(due))
+		late := claims.NextDue.After(due.Add(time.Microsecond)) && claims.NextDue.After(claims.Now.Add(time.Millisecond))
+		m.check(!claims.NextDue.IsZero() && !late, "NextDue is %v, and %s is due at %v", claims.NextDue, d.id, due)
 	}
 }
+
+// rateRounding is how far a store may be from the model's time for an attempt.
+const rateRounding = time.Millisecond
+
+// grant checks that a subscription's rate allows an attempt, and counts it. The model's rates
+// are so low that they never allow two at once.
+func (m *model[Tx]) grant(d *modelDelivery) {
+	if rate := d.sub.Settings.Rate; rate != 0 {
+		m.check(m.grants(d.sub, rateRounding), "%s was claimed %v before its subscription's rate of %v a second allows it", d.id, d.sub.granted.Sub(m.clock), rate)
+		d.sub.granted = m.clock.Add(interval(rate))
+	}
+}
+
+// grants tells whether a subscription's rate allows an attempt, or with a slack below zero,
+// whether it certainly does. A time that is too far ahead for the present rate is from before
+// that was raised, and does not count.
+func (m *model[Tx]) grants(s *modelSub, slack time.Duration) bool {
+	ahead := s.granted.Sub(m.clock)
+	return s.Settings.Rate == 0 || ahead <= slack || ahead+slack > interval(s.Settings.Rate)+10*time.Second
+}
+
+func interval(rate float64) time.Duration { return time.Duration(float64(time.Second) / rate) }
 
 // freshOf tells whether anything of a subscription was claimed just now.
 func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
@@ -327,6 +357,8 @@ func (m *model[Tx]) release() {
 		d.resumed = false
 		if d.number == 0 && r.Due.IsZero() {
 			due = d.event.created
+		} else {
+			d.anew = false
 		}
 		if !r.Due.IsZero() && !d.first.IsZero() && (d.tries > 0 || d.vague || !d.first.Equal(d.leased)) {
 			d.stood += r.Due.Sub(d.leased)

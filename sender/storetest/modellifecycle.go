@@ -171,7 +171,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	for _, d := range m.deliveries {
 		switch {
 		case d.sub != s || !d.live || d.cancelled():
-		case takes(r, d.event) || behind[d.event.draft.ID]:
+		case takes(r, d.event) || behind[d.event.draft.ID] || m.tookBehindPruned(r, d):
 			d.renew(m.clock)
 			d.resumed = !d.leased.IsZero()
 		case d.leased.IsZero():
@@ -189,6 +189,17 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 	s.Status = sender.SubscriptionActive
 	m.world.sweep(100) // until then what is skipped is in its line
 	defer m.sweepFrom(time.Time{})
+}
+
+// tookBehindPruned tells whether the store has taken a delivery because its event is behind one
+// that was pruned meanwhile. The feed does not show where that was.
+func (m *model[Tx]) tookBehindPruned(r sender.Resume, d *modelDelivery) bool {
+	pruned := func(e *modelEvent) bool { return e.gone && takes(r, e) }
+	if r.None || !d.event.late || !slices.ContainsFunc(m.events, pruned) {
+		return false
+	}
+	status := m.get(d.id).Status
+	return status == sender.StatusPending || status == sender.StatusAwaitingRetry
 }
 
 // behindSince finds the events that are in the feed behind one that was published at Since

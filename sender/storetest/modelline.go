@@ -21,6 +21,8 @@ func (m *model[Tx]) settings() sender.Settings {
 		s.RetryDelays, s.Horizon = []time.Duration{time.Minute, time.Hour}, modelHorizons[m.rand.IntN(len(modelHorizons))]
 	case 1:
 		s.Gone = sender.GoneStops
+	case 2:
+		s.Rate = []float64{0.5, 1. / 60}[m.rand.IntN(2)]
 	}
 	return s
 }

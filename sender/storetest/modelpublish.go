@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,15 +31,29 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 				d.Subscriber, d.Subscription = to.Subscriber, to.ID
 			}
 		}
-		e := &modelEvent{draft: d, version: m.floor + 1, at: len(m.events) + len(events), created: m.clock}
-		for _, before := range append(m.events, events...) {
-			if before.draft.Object == obj {
-				e.version = max(e.version, before.version+1)
-			}
+		e := &modelEvent{version: m.newest(obj, events) + 1, at: len(m.events) + len(events), created: m.clock}
+		if m.rand.IntN(4) == 0 {
+			e.version += int64(m.rand.IntN(3))
+			d.Version = e.version
 		}
+		if m.rand.IntN(3) == 0 {
+			d.Key, d.KeyScope, d.KeyHash = d.ID, "model", sha256.Sum256([]byte(d.ID))
+		}
+		e.draft = d
 		events, drafts = append(events, e), append(drafts, d)
 	}
 	return events, drafts
+}
+
+// newest returns the highest version that an object has had, with that of some new events.
+func (m *model[Tx]) newest(o sender.Object, events []*modelEvent) int64 {
+	newest := m.floor
+	for _, e := range slices.Concat(m.events, events) {
+		if e.draft.Object == o {
+			newest = max(newest, e.version)
+		}
+	}
+	return newest
 }
 
 func (m *model[Tx]) publish() {
@@ -52,12 +67,35 @@ func (m *model[Tx]) publish() {
 		return
 	}
 	events, drafts := m.drafts()
+	last := len(drafts) - 1
+	if newest := m.newest(drafts[last].Object, events[:last]); newest > m.floor && m.rand.IntN(8) == 0 {
+		m.saw["refused for its version"]++
+		drafts[last].Version = newest
+		_, err := m.tryPublish(drafts...)
+		m.errorIs(err, sender.ErrVersion, "publishing version %d of %v again", newest, drafts[last].Object)
+		return
+	}
 	for i, ref := range m.world.publish(drafts...) {
 		m.equal(ref.Delivery != "", drafts[i].Subscription != "", "whether a Ref has a Delivery")
 		ref.Delivery = ""
 		m.equal(ref, sender.Ref{ID: drafts[i].ID, Version: events[i].version}, "Ref")
 	}
 	m.events = append(m.events, events...)
+}
+
+// publishAgain publishes an event again, under its idempotency key.
+func (m *model[Tx]) publishAgain() {
+	i := slices.IndexFunc(m.events, func(e *modelEvent) bool { return e.draft.Key != "" && !e.gone })
+	if i < 0 {
+		return
+	}
+	m.saw["published again"]++
+	before := m.events[i]
+	again := before.draft
+	again.ID = m.name("evt")
+	ref := m.world.publish(again)[0]
+	ref.Delivery = ""
+	m.equal(ref, sender.Ref{ID: before.draft.ID, Version: before.version, Duplicate: true}, "Ref of an event that is published again")
 }
 
 func (m *model[Tx]) publishAndRollBack() {
