@@ -109,7 +109,7 @@ type modelDelivery struct {
 	uncounted bool // an attempt of the present schedule did not count
 	vague     bool // the contract does not say whether first begins anew
 	resumed   bool // its subscription was resumed while an attempt was in flight
-	anew      bool // its schedule began anew while an attempt was in flight: given back, it is due since then, or since it was made
+	back      bool // it was given back before its first attempt
 	stood     time.Duration
 	single    bool
 	spared    bool
@@ -285,9 +285,9 @@ func (m *model[Tx]) cancel(d *modelDelivery) {
 func (d *modelDelivery) renew(now time.Time) {
 	d.tries, d.first, d.stood, d.spared, d.uncounted, d.vague, d.resumed = 0, time.Time{}, 0, false, false, false, false
 	if d.leased.IsZero() {
-		d.due, d.anew = now, false
+		d.due, d.back = now, false
 	} else {
-		d.tries, d.first, d.anew = 1, d.leased, true
+		d.tries, d.first = 1, d.leased
 	}
 }
 

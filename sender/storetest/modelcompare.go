@@ -72,8 +72,8 @@ func (m *model[Tx]) compareDue(d *modelDelivery, read sender.Delivery) {
 		m.check(read.NextAttemptAt.IsZero(), "%s is held, but has a next attempt", d.id)
 	case d.behind:
 		m.check(read.NextAttemptAt.IsZero(), "%s waits for another one about its object, but has a next attempt", d.id)
-	case d.leased.IsZero() && d.anew:
-		m.check(!read.NextAttemptAt.IsZero() && !read.NextAttemptAt.After(m.clock), "NextAttemptAt of %s, which was given back, is %v", d.id, read.NextAttemptAt)
+	case d.back && len(d.sub.skipped) > 0: // it may be due since a resume, and come after what that has taken
+		m.check(!read.NextAttemptAt.Before(d.event.created) && !read.NextAttemptAt.After(m.clock), "NextAttemptAt of %s, which was given back, is %v", d.id, read.NextAttemptAt)
 	case d.leased.IsZero():
 		m.sameTime(read.NextAttemptAt, d.due, "NextAttemptAt of %s", d.id)
 	}

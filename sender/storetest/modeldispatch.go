@@ -130,7 +130,7 @@ func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
 		if d.first.IsZero() {
 			d.first = m.clock
 		}
-		d.leased, d.due, d.anew = m.clock, m.clock.Add(lease), false
+		d.leased, d.due, d.back = m.clock, m.clock.Add(lease), false
 		d.key = c.Key
 		m.byKey[c.Key], fresh[d] = d, true
 		m.claims = append(m.claims, c)
@@ -355,10 +355,8 @@ func (m *model[Tx]) release() {
 		d.number--
 		d.tries--
 		d.resumed = false
-		if d.number == 0 && r.Due.IsZero() {
+		if d.back = d.number == 0 && r.Due.IsZero(); d.back {
 			due = d.event.created
-		} else {
-			d.anew = false
 		}
 		if !r.Due.IsZero() && !d.first.IsZero() && (d.tries > 0 || d.vague || !d.first.Equal(d.leased)) {
 			d.stood += r.Due.Sub(d.leased)
