@@ -156,12 +156,15 @@ func (s *Described) coveredFacts(f Facts, m Message) Facts {
 	if !s.text.names(partField, s.d.TimeField) && (s.d.TimeField != s.d.TimestampField || !s.text.has(partTimestamp)) {
 		f.Time = time.Time{}
 	}
+	if !s.looks {
+		return f
+	}
 	r := stated{header: m.Header}
 	_ = s.readSignatures(m.Header, &r) // for the time, which may stand there
 	if s.timestamp != "" {
 		r.timestamp = find(m.Header, s.timestamp).text
 	}
-	if s.looks && s.readMessage(&m, &r) {
+	if s.readMessage(&m, &r) {
 		f.text = append(s.appendHead([]byte{}, &r), s.appendTail(nil, &r)...)
 	}
 	return f

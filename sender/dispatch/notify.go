@@ -62,8 +62,8 @@ func (d *Dispatcher) notifyOnce(ctx context.Context) error {
 	return nil
 }
 
-// notify gives a notice to the Notifier. It claims only one, since those that it had claimed
-// beside would wait for it here, and for the end of the lease if this process is lost.
+// notify gives a notice to the Notifier. It claims no other one with it: that would wait for
+// this one here, and for the end of the lease if this process is lost.
 func (d *Dispatcher) notify(ctx context.Context) (found, accepted bool, err error) {
 	bounded, end := d.within(ctx)
 	claimed, err := d.store.ClaimNotices(bounded, notifyLease, 1)

@@ -247,8 +247,8 @@ func TestFailingProxyIsTold(t *testing.T) {
 	})
 }
 
-// A proxy may forbid a host, such as for its port. That is told, and nobody waits for it. Few
-// attempts go through a proxy that refuses several hosts.
+// A proxy can forbid a single host. A notice tells of it, and attempts at other hosts are made
+// as ever. A proxy that refuses two hosts gets only a few attempts.
 func TestForbiddenHostHoldsUpNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused []string

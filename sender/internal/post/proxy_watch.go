@@ -56,8 +56,8 @@ func (w *proxyWatch) failing(now time.Time) bool {
 	return w.failures >= proxyFailures
 }
 
-// holds reports whether few attempts are made for now. Other hosts do not wait because the
-// proxy may forbid a single one.
+// holds reports whether the proxy gets only a few attempts until it works again. It gets all
+// while it may be that it forbids one host alone.
 func (w *proxyWatch) holds(now time.Time) bool { return w.failing(now) && w.host == "" }
 
 func (w *proxyWatch) expire(now time.Time) {
