@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/internal/pgtx"
@@ -69,10 +70,11 @@ func (s *Store[Tx]) Discard(ctx context.Context, tx Tx, scope, id string) error 
 
 func scanLetter(scan func(...any) error) (dedup.DeadLetter, error) {
 	var l dedup.DeadLetter
-	err := scan(&l.Scope, &l.ID, &l.Type, &l.Object.Type, &l.Object.ID, &l.Version, &l.Body, &l.Reason, &l.At)
+	var at int64
+	err := scan(&l.Scope, &l.ID, &l.Type, &l.Object.Type, &l.Object.ID, &l.Version, &l.Body, &l.Reason, &at)
 	if err != nil {
 		return dedup.DeadLetter{}, err
 	}
-	l.At = l.At.UTC()
+	l.At = time.UnixMicro(at).UTC()
 	return l, nil
 }

@@ -35,9 +35,10 @@ func (s *Store[Tx]) ListReapplies(ctx context.Context, tx Tx, scope string, afte
 	var list []dedup.Reapply
 	err = in.Rows(ctx, s.sql.reapplies, []any{scope, after, limit}, func(row pgtx.Row) error {
 		var r dedup.Reapply
-		var from, until *time.Time
-		err := row.Scan(&r.Number, &r.Scope, &r.ID, &r.Object.Type, &r.Object.ID, &from, &until, &r.At)
-		r.From, r.Until, r.At = fromNull(from), fromNull(until), r.At.UTC()
+		var from, until *int64
+		var at int64
+		err := row.Scan(&r.Number, &r.Scope, &r.ID, &r.Object.Type, &r.Object.ID, &from, &until, &at)
+		r.From, r.Until, r.At = fromNull(from), fromNull(until), time.UnixMicro(at).UTC()
 		list = append(list, r)
 		return err
 	})
@@ -91,9 +92,9 @@ func orNull(t time.Time) any {
 	return t
 }
 
-func fromNull(t *time.Time) time.Time {
-	if t == nil {
+func fromNull(at *int64) time.Time {
+	if at == nil {
 		return time.Time{}
 	}
-	return t.UTC()
+	return time.UnixMicro(*at).UTC()
 }

@@ -73,10 +73,14 @@ ON CONFLICT (scope, id) DO UPDATE SET type = excluded.type, object_type = exclud
 	reason = excluded.reason, at = excluded.at
 RETURNING ` + pgtx.Durable
 
-	letter = `SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2`
+	// Times are read as microseconds since 1970. Where a driver gets text (pgx in the modes
+	// that suit poolers), it could read those of the DateStyle ISO alone.
+	readLetter = `scope, id, type, object_type, object_id, version, body, reason, (extract(epoch FROM at) * 1000000)::bigint`
+
+	letter = `SELECT ` + readLetter + ` FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2`
 
 	letters = `
-SELECT ` + letterColumns + ` FROM surehook_dedup_dead_letters
+SELECT ` + readLetter + ` FROM surehook_dedup_dead_letters
 WHERE scope = $1 AND id > $2 ORDER BY id LIMIT $3`
 
 	discard = `DELETE FROM surehook_dedup_dead_letters WHERE scope = $1 AND id = $2 RETURNING ` + pgtx.Durable
@@ -87,7 +91,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 RETURNING number, ` + pgtx.Durable
 
 	reapplies = `
-SELECT number, scope, event_id, object_type, object_id, marked_from, marked_until, asked_at
+SELECT number, scope, event_id, object_type, object_id, (extract(epoch FROM marked_from) * 1000000)::bigint,
+	(extract(epoch FROM marked_until) * 1000000)::bigint, (extract(epoch FROM asked_at) * 1000000)::bigint
 FROM surehook_dedup_reapplies WHERE scope = $1 AND number > $2 ORDER BY number LIMIT $3`
 
 	cancelReapply = `DELETE FROM surehook_dedup_reapplies WHERE scope = $1 AND number = $2 RETURNING ` + pgtx.Durable

@@ -102,8 +102,8 @@ func TestStore(t *testing.T) {
 		"serializable":    {"default_transaction_isolation", "serializable"},
 		// Every wait is an error at once.
 		"without waiting": {"lock_timeout", "1"},
-		// The mode suits poolers.
-		"without prepared statements": {"default_query_exec_mode", "simple_protocol"},
+		// The mode suits poolers. The server then writes times as the session wants them.
+		"without prepared statements": {"default_query_exec_mode", "simple_protocol", "datestyle", "German"},
 	} {
 		t.Run(name+", pgx", func(t *testing.T) {
 			t.Parallel()
