@@ -219,6 +219,24 @@ func TestPrunePauses(t *testing.T) {
 	})
 }
 
+// A connection that is dead without a word keeps nothing waiting for ever.
+func TestPruneOnADeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answers: []any{3}}
+		inTx := func(ctx context.Context, fn func(int) error) error {
+			if len(s.answers) > 0 {
+				return s.inTx(ctx, fn)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		got, err := dedup.Prune(t.Context(), inTx, s, time.Now(), 3)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "after 3 markers")
+		require.Equal(t, 3, got)
+	})
+}
+
 // refusing is a store whose every event is due, unless a call fails.
 type refusing struct {
 	dedup.Store[int]
