@@ -84,7 +84,7 @@ func (c *Catchup[Tx]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &pass[Tx]{Catchup: c, at: at, stored: at, save: true, saved: time.Now()}
+	p := &pass[Tx]{Catchup: c, at: at, limit: c.cfg.Limit, stored: at, save: true, saved: time.Now()}
 	if c.cfg.Every > 0 {
 		return p.reconcileEvery(ctx)
 	}
@@ -103,7 +103,7 @@ func (c *Catchup[Tx]) Run(ctx context.Context) error {
 // that may be temporary is tried again until ctx ends: then the report covers the work
 // until then, and the error is ctx's.
 func (c *Catchup[Tx]) Reconcile(ctx context.Context, after string) (Report, error) {
-	p := &pass[Tx]{Catchup: c, at: after}
+	p := &pass[Tx]{Catchup: c, at: after, limit: c.cfg.Limit}
 	err := p.toEnd(ctx)
 	return p.report, err
 }

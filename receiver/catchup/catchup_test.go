@@ -251,7 +251,7 @@ func TestPageTooLarge(t *testing.T) {
 	for _, a := range b.feed.asks {
 		limits = append(limits, a.limit)
 	}
-	require.Equal(t, []int{8, 4, 2, 8, 8}, limits)
+	require.Equal(t, []int{8, 4, 2, 3, 4}, limits)
 }
 
 func TestReconcileEvery(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 type pass[Tx any] struct {
 	*Catchup[Tx]
 	at     string // the cursor up to which everything was taken
+	limit  int    // how many events are asked for
 	report Report
 	oldest time.Time // when the first of the last page's events occurred
 	gaps   int       // so far
@@ -83,11 +84,11 @@ func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 	return nil
 }
 
-// page reads a page until it succeeds. An error is ctx's.
+// page reads a page until it succeeds. It asks for fewer events where so many are too large,
+// or do not come in time, and for more again afterwards. An error is ctx's.
 func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
-	limit := p.cfg.Limit
 	for try := 0; ; try++ {
-		page, err := p.ask(ctx, p.at, limit, wait)
+		page, err := p.ask(ctx, p.at, p.limit, wait)
 		var expired *ExpiredError
 		if err == nil {
 			err = CheckCursor(page.Next)
@@ -99,6 +100,7 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 		var after time.Duration
 		switch {
 		case err == nil:
+			p.limit = min(p.limit+p.limit/4+1, p.cfg.Limit)
 			return page, nil
 		case ctx.Err() != nil:
 			return Page{}, ctx.Err()
@@ -107,13 +109,15 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 			if p.gaps++; p.gaps == 1 { // a sender that sends us back for ever is not to be asked without a pause
 				continue
 			}
-		case errors.Is(err, ErrPageTooLarge) && limit > 1:
-			limit /= 2
+		case errors.Is(err, ErrPageTooLarge) && p.limit > 1:
+			p.limit /= 2
 			continue
 		case errors.As(err, &large) && large.Next != "" && large.Next != p.at:
 			p.refuse(ctx, "", err)
-			p.at, limit, try = large.Next, p.cfg.Limit, -1
+			p.at, p.limit, try = large.Next, p.cfg.Limit, -1
 			continue
+		case errors.Is(err, context.DeadlineExceeded): // else a slow line would never bring so many
+			p.limit = max(1, p.limit/2)
 		case errors.As(err, &status):
 			after = status.RetryAfter
 		}

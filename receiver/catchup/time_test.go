@@ -112,6 +112,36 @@ func TestPauses(t *testing.T) {
 	})
 }
 
+// slow is a feed on a line that brings no more than a few events in time.
+type slow struct {
+	*fakeFeed
+	most int
+}
+
+func (s slow) Page(ctx context.Context, after string, limit int, wait time.Duration) (catchup.Page, error) {
+	page, err := s.fakeFeed.Page(ctx, after, limit, wait)
+	if len(page.Events) > s.most {
+		err = fmt.Errorf("reading the answer: %w", context.DeadlineExceeded)
+	}
+	return page, err
+}
+
+// A page that does not come in time is asked for with fewer events, and never as a whole again
+// and again.
+func TestSlowLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newInMemory(t)
+		b.feed.add(100)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		report, err := b.catchup(t, slow{b.feed, 7}, catchup.Config{}).Reconcile(ctx, "")
+		require.NoError(t, err)
+		require.Equal(t, 100, report.Applied)
+		require.Less(t, len(b.feed.asks), 60, "after a success it does not begin anew")
+	})
+}
+
 // standing is a feed whose last page leads to itself, as of a sender that takes a cursor for
 // the first event that is to follow.
 type standing struct{ *fakeFeed }
