@@ -10,12 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/backoff"
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/receiver"
 	"github.com/surehook/surehook/receiver/inbox"
 	"github.com/surehook/surehook/receiver/receivertest"
@@ -150,6 +152,57 @@ func TestTransactionThatPanics(t *testing.T) {
 	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
 	require.Equal(t, []string{ev.ID}, b.effects(t))
 	require.True(t, store.claimed.Load() && store.putBack.Load())
+}
+
+// An event for which no transaction could be begun is not at fault: it is not given up for its
+// age, which may be that of an outage.
+func TestNoTransactionCouldBeBegun(t *testing.T) {
+	t.Parallel()
+	const timeout = 100 * time.Millisecond
+	open := onSQLite(t)
+	begin := open.inTx
+	var waited atomic.Int64
+	open.inTx = func(ctx context.Context, fn func(*sql.Tx) error) error {
+		if ends, _ := ctx.Deadline(); time.Until(ends) <= timeout && waited.Add(1) <= 2 { // of an attempt
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return begin(ctx, fn)
+	}
+	policy := at1ms
+	policy.Horizon = time.Millisecond
+	b := newBed(t, open, nil, inbox.Config{Policy: policy, Timeout: timeout})
+	ev := receivertest.NewEvent("thing", "a", 1)
+	require.Equal(t, 200, b.post(ev).Status)
+	b.run(func() bool { return b.ends.all() == 1 })
+	require.Equal(t, []string{ev.ID}, b.effects(t))
+}
+
+// dead is a store whose connection is dead without a word when it looks for what others leave.
+type dead struct{ inbox.Store[*memory.Tx] }
+
+func (dead) ClaimTx(context.Context, *memory.Tx, string, int, time.Duration) ([]inbox.Claim, error) {
+	return nil, nil
+}
+
+func (dead) OverdueTx(ctx context.Context, _ *memory.Tx, _ string, _ time.Duration) (inbox.Overdue, error) {
+	<-ctx.Done()
+	return inbox.Overdue{}, ctx.Err()
+}
+
+// The look for events that nobody claims does not keep a connection for ever.
+func TestLookOnADeadConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		markers := memory.New()
+		open := base[*memory.Tx]{inTx: markers.InTx, dedup: markers, store: dead{}, effect: func(context.Context, *memory.Tx, receiver.Event) error { return nil }}
+		var log bytes.Buffer
+		b := newBed(t, open, nil, inbox.Config{Poll: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, b.in.Run(ctx))
+		require.Contains(t, log.String(), "looking for events that nobody claims failed")
+	})
 }
 
 // alone is a store that keeps no dead letters.

@@ -13,8 +13,10 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// storing bounds a claim, and the recording of a failure: the end of ctx must not leave
-// claimed events behind, which nobody works on until their lease ends.
+// storing bounds each transaction of the inbox's own: nothing else would end one on a
+// connection that is dead without a word. The end of ctx ends neither a claim nor the
+// recording of a failure: it would leave claimed events behind, which nobody works on until
+// their lease ends.
 const storing = 10 * time.Second
 
 // overdue is for how long events of others must have been due to be told of, and how often
@@ -115,8 +117,10 @@ func (in *Inbox[Tx]) watch(ctx context.Context) {
 // inbox's. Their inbox may have gone, and then nothing else would ever tell of them.
 func (in *Inbox[Tx]) lookAround(ctx context.Context) {
 	var left Overdue
-	err := in.transact(ctx, func(tx Tx) (err error) {
-		left, err = in.store.OverdueTx(ctx, tx, in.rcv.Scope(), overdue)
+	bounded, cancel := context.WithTimeout(ctx, storing)
+	defer cancel()
+	err := in.transact(bounded, func(tx Tx) (err error) {
+		left, err = in.store.OverdueTx(bounded, tx, in.rcv.Scope(), overdue)
 		return err
 	})
 	switch {
