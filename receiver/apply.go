@@ -10,10 +10,28 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// take brings a verified event to its end. cause is why it became a dead letter.
+// take is bring, and also tells of a function that ends its goroutine: nobody returns to whom
+// it could be told otherwise.
 //
 //nolint:staticcheck // ST1008: cause is a part of the result and no failure
 func (r *Receiver[Tx]) take(ctx context.Context, ev Event, deadline time.Time, todo order[Tx]) (res Result, cause error, failure *Error) {
+	returned := false
+	defer func() {
+		if !returned {
+			r.failed(ctx, ev, fail(ReasonPanic, errGoexit))
+		}
+	}()
+	res, cause, failure = r.bring(ctx, ev, deadline, todo)
+	returned = true
+	return res, cause, failure
+}
+
+var errGoexit = errors.New("a function has ended its goroutine (runtime.Goexit, which a test's FailNow calls): it must return an error instead")
+
+// bring brings a verified event to its end. cause is why it became a dead letter.
+//
+//nolint:staticcheck // ST1008: cause is a part of the result and no failure
+func (r *Receiver[Tx]) bring(ctx context.Context, ev Event, deadline time.Time, todo order[Tx]) (res Result, cause error, failure *Error) {
 	ctx, cancel := background(ctx, deadline)
 	defer cancel()
 	if todo.record != nil {
@@ -128,12 +146,21 @@ func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int
 
 // mark takes the marker alone of a fact, and of an event that has no version: nothing can
 // be newer.
-func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64, kind taskKind, at time.Time) (fresh, newer bool, err error) {
+func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64, kind taskKind, now time.Time) (fresh, newer bool, err error) {
 	if kind == factTask || !versioned(ev, version) {
-		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, at)
+		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, markedAt(ev, now))
 		return fresh, fresh, err
 	}
-	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, at, ev.Object, version)
+	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, markedAt(ev, now), ev.Object, version)
+}
+
+// markedAt is the time of an event's marker: now, unless this process's clock is so far
+// behind that those whose clocks are right would remove the marker before its time.
+func markedAt(ev Event, now time.Time) time.Time {
+	if ev.OccurredAt.Sub(now) > dedup.RetentionMargin {
+		return ev.OccurredAt
+	}
+	return now
 }
 
 func versioned(ev Event, version int64) bool {

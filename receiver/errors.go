@@ -37,7 +37,7 @@ const (
 	ReasonScope        Reason = "scope"    // 500: ScopeOf gave none that is valid, or panicked
 
 	ReasonInWork   Reason = "in_work"  // 503: the same event is being applied by this process
-	ReasonDatabase Reason = "database" // 503: away, or the store failed
+	ReasonDatabase Reason = "database" // 503: away, or no transaction could be begun in time, or the store failed
 	ReasonConflict Reason = "conflict" // 503: serialization failures or locks, beyond the retries
 	ReasonTimeout  Reason = "timeout"  // 503: Timeout passed before the commit
 	ReasonCommit   Reason = "commit"   // 503: the commit failed, or nobody knows whether it did
@@ -48,7 +48,7 @@ const (
 
 	ReasonApply  Reason = "apply"   // 500: the function returned an error, or there is none
 	ReasonTooOld Reason = "too_old" // 500: a fact that is older than markers are kept, and the store keeps no dead letters (see Fact)
-	ReasonPanic  Reason = "panic"   // 500: the function panicked, or the verifier, or the Envelope
+	ReasonPanic  Reason = "panic"   // 500: the function panicked or ended its goroutine, or the verifier or the Envelope panicked
 )
 
 // Error says why an event was not taken. Nothing was changed, unless the reason is

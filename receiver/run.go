@@ -2,11 +2,14 @@ package receiver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/surehook/surehook/dedup"
+	"github.com/surehook/surehook/internal/dberr"
 )
 
 const (
@@ -16,20 +19,27 @@ const (
 
 // Run removes markers that are older than Config.Retention, at once and then every hour,
 // until ctx ends; then it returns nil. A failure of the database is logged, and it is
-// tried again a minute later. It works in batches of dedup.DefaultPruneBatch, each in a
-// transaction of its own. Several processes may run.
+// tried again a minute later. Tables that are not migrated are an error at once, unless they
+// were there before. It works in batches of dedup.DefaultPruneBatch, each in a transaction of
+// its own. Several processes may run.
 //
 // It goes by Config.Now, which is this process's clock. One that is far ahead removes markers
-// that are still needed, and what is sent again then is applied again.
+// that are still needed, and what is sent again then is applied again. One that is more than a
+// day behind does no harm: the marker of an event has the time at which the event occurred.
 //
 // Without Run markers stay for ever, unless something else removes them. A receiver that
 // has taken events for more than an hour without Run says so in the log, once, unless it only
 // records them (RecordHandler): that makes no markers.
 func (r *Receiver[Tx]) Run(ctx context.Context) error {
 	r.pruning.ran.Store(true)
+	began := false // later, tables may be away while somebody restores them
 	for {
 		wait := pruneEvery
 		_, err := dedup.Prune(ctx, r.inTx, r.store, r.cfg.Now().Add(-r.cfg.Retention), dedup.DefaultPruneBatch)
+		if !began && errors.Is(err, dberr.ErrUnmigrated) {
+			return fmt.Errorf("receiver: removing old markers: %w", err)
+		}
+		began = began || err == nil
 		if err != nil && ctx.Err() == nil {
 			wait = pruneAgain
 			r.log().LogAttrs(ctx, slog.LevelWarn, "receiver: old markers could not be removed; it is tried again", slog.Any("error", err), slog.Duration("in", wait))

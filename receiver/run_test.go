@@ -2,7 +2,10 @@ package receiver_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,7 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/dedup/memory"
+	"github.com/surehook/surehook/dedup/sqlite"
+	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/receiver"
 )
 
@@ -57,6 +63,74 @@ func TestRunRemovesOldMarkers(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// pruned is a store whose Prune returns these errors, and then nil.
+type pruned struct {
+	letterStore[*memory.Tx]
+	errs []error
+}
+
+func (p *pruned) Prune(context.Context, *memory.Tx, time.Time, int) (int, error) {
+	if len(p.errs) == 0 {
+		return 0, nil
+	}
+	err := p.errs[0]
+	p.errs = p.errs[1:]
+	return 0, err
+}
+
+// Run refuses tables that are not migrated, for nothing else would say it before the first
+// event. If they go away later, it waits for them.
+func TestRunNeedsTables(t *testing.T) {
+	missing := fmt.Errorf("pruning: %w", dberr.ErrUnmigrated)
+	for _, c := range []struct {
+		errs    []error
+		refused bool
+	}{
+		{[]error{missing}, true},
+		{[]error{errors.New("the database is away"), missing}, true},
+		{[]error{nil, missing, missing}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := onMemory()
+			store := &pruned{b.store, c.errs}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
+			defer cancel()
+			err := newReceiver(t, b.inTx, store, nil).Run(ctx)
+			require.Empty(t, store.errs)
+			if c.refused {
+				require.ErrorContains(t, err, "call Migrate before")
+				require.NoError(t, ctx.Err())
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "empty.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	require.ErrorContains(t, newReceiver(t, receiver.SQL(db, nil), sqlite.New(), nil).Run(t.Context()), "call Migrate before")
+}
+
+// Others remove a marker by their clocks. If this process's clock is far behind, the marker
+// must not go before its time: the event would be applied again.
+func TestClockThatIsFarBehind(t *testing.T) {
+	b := onMemory()
+	rcv := b.receiver(t, &receiver.Config{Now: func() time.Time { return time.Now().Add(-40 * 24 * time.Hour) }})
+	event := receiver.Trusted[*memory.Tx]{Body: bodyOf(t, newEvent(1))}
+	given := receiver.Trusted[*memory.Tx]{Body: bodyOf(t, newEvent(2))}
+	_, err := rcv.Apply(t.Context(), event, receiver.Fact(b.effect))
+	require.NoError(t, err)
+	_, err = rcv.SetAside(t.Context(), given, receiver.Fact(b.effect), errors.New("given up"))
+	require.NoError(t, err)
+	_, err = dedup.Prune(t.Context(), b.inTx, dedup.Store[*memory.Tx](b.store), time.Now().Add(-dedup.DefaultRetention), 0)
+	require.NoError(t, err)
+	for _, again := range []receiver.Trusted[*memory.Tx]{event, given} {
+		res, err := b.receiver(t, nil).Apply(t.Context(), again, receiver.Fact(b.effect))
+		require.NoError(t, err)
+		require.Equal(t, receiver.Duplicate, res)
+	}
 }
 
 // A receiver that nobody prunes says so once, after an hour. One that only records leaves

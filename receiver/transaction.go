@@ -84,9 +84,9 @@ func (r *Receiver[Tx]) runOnce(ctx context.Context, step func(Tx) *Error) *Error
 		return fail(ReasonPanic, err)
 	case !is.called && errors.Is(context.Cause(begin), errNotBegun):
 		if err != nil && !errors.Is(err, errNotBegun) { // it may name the server
-			return fail(ReasonTimeout, fmt.Errorf("%w: %w", errNotBegun, err))
+			return fail(ReasonDatabase, fmt.Errorf("%w: %w", errNotBegun, err))
 		}
-		return fail(ReasonTimeout, errNotBegun)
+		return fail(ReasonDatabase, errNotBegun)
 	case err == nil:
 		return fail(ReasonDatabase, errors.New("the InTx returned nil without having run its function"))
 	case is.called && errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:

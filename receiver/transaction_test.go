@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -124,7 +125,7 @@ func TestNotBegun(t *testing.T) {
 		status int
 		words  []string
 	}{
-		{func() error { return errors.New("too many clients already") }, 503, []string{"reason=timeout", "no transaction could be begun", "too many clients already"}},
+		{func() error { return errors.New("too many clients already") }, 503, []string{"reason=database", "no transaction could be begun", "too many clients already"}},
 		{func() error { panic("a bug") }, 500, []string{"reason=panic"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,6 +140,34 @@ func TestNotBegun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A function that ends its goroutine, as a test's FailNow does, is rolled back and reported:
+// no answer, no error and no panic would tell of it.
+func TestFunctionThatEndsItsGoroutine(t *testing.T) {
+	b, log := onMemory(), new(buffer)
+	var failed *receiver.Error
+	rcv := b.receiver(t, &receiver.Config{Logger: log.logger(), Hooks: receiver.Hooks{Failed: func(_ context.Context, _ receiver.Event, err *receiver.Error) { failed = err }}})
+	ev, ended := newEvent(1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = rcv.Apply(t.Context(), receiver.Trusted[*memory.Tx]{Body: bodyOf(t, ev)}, receiver.Fact(func(ctx context.Context, tx *memory.Tx, ev receiver.Event) error {
+			if err := b.effect(ctx, tx, ev); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		}))
+	}()
+	<-ended
+	require.Equal(t, state{}, b.state(t, ev))
+	require.Equal(t, receiver.Stats{Failed: 1}, rcv.Stats())
+	require.Equal(t, receiver.ReasonPanic, failed.Reason)
+	require.Contains(t, log.String(), "level=ERROR")
+	require.Contains(t, log.String(), "a function has ended its goroutine")
+	res, err := rcv.Apply(t.Context(), receiver.Trusted[*memory.Tx]{Body: bodyOf(t, ev)}, receiver.Fact(b.effect))
+	require.NoError(t, err)
+	require.Equal(t, receiver.Applied, res)
 }
 
 type pgError string
