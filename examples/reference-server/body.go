@@ -183,7 +183,7 @@ func unreadable(r *http.Request, body []byte) *Problem {
 		return nil
 	case !isJSON(r.Header.Get("Content-Type")):
 		return problem(http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json")
-	case r.Header.Get("Content-Encoding") != "":
+	case slices.ContainsFunc(r.Header.Values("Content-Encoding"), encodes):
 		return problem(http.StatusUnsupportedMediaType, "the body must not be encoded: leave out Content-Encoding")
 	case !utf8.Valid(body):
 		return malformed("body", "it is not valid UTF-8 (RFC 8259, section 8.1)")
@@ -199,6 +199,17 @@ func tooManyLarge(full bool) *Problem {
 		return p
 	}
 	return tooMany(retryLarge, "a subscriber may send %d bodies of more than %d bytes at a time: send the next once one is answered", largeOfOne, largeBody)
+}
+
+// encodes tells whether a list of content codings has one that changes the body. "identity" is
+// the name of none (RFC 9110, section 12.5.3), and some clients say it.
+func encodes(list string) bool {
+	for coding := range strings.SplitSeq(list, ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+			return true
+		}
+	}
+	return false
 }
 
 // isJSON also takes a request that does not say what its body is.

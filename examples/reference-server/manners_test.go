@@ -45,6 +45,7 @@ func TestManners(t *testing.T) {
 		s.post(c.token, at+"/secret/retire", object{}).is(http.StatusNoContent)
 		s.post(c.token, at+"/secret/retire", "null").is(http.StatusNoContent)
 		s.post(operatorToken, "/subscribers", `{"name":"x"}`, "Content-Type", "Application/JSON; Charset=UTF-8").is(http.StatusCreated)
+		s.post(operatorToken, "/subscribers", `{"name":"x"}`, "Content-Encoding", "Identity").is(http.StatusCreated)
 
 		// An answer is JSON whatever is asked for, and the scheme's name is in any letters.
 		s.get(c.token, at, "Accept", "text/html").is(http.StatusOK)

@@ -114,6 +114,7 @@ func TestRefusals(t *testing.T) {
 			{op, "POST", "/subscribers", "name=x", 415, "", []string{"Content-Type", "application/x-www-form-urlencoded"}},
 			{op, "POST", "/subscribers", `{"name":"x"}`, 415, "", []string{"Content-Type", "text/plain"}},
 			{op, "POST", "/subscribers", `{"name":"x"}`, 415, "", []string{"Content-Encoding", "gzip"}},
+			{op, "POST", "/subscribers", `{"name":"x"}`, 415, "", []string{"Content-Encoding", "identity", "Content-Encoding", "identity, br"}},
 			{op, "POST", "/subscribers", `{"name":"x","attributes":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`, 413, "", nil},
 			{op, "POST", "/subscribers", object{"name": "x", "nick": "y"}, 422, "body.nick", nil},
 			{op, "POST", "/subscribers", object{}, 422, "body.name", nil},

@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 type listSubscribers struct {
@@ -54,14 +53,42 @@ func (s *server) listSubscribers(ctx context.Context, _ caller, in *listSubscrib
 // maxSubscribersLooked bounds how many subscribers a page looks at that shows those of a name.
 const maxSubscribersLooked = 2000
 
+// maxSubscribersBytes is from how many bytes of names and attributes on a page has no more
+// subscribers: the attributes of one can have a megabyte.
+const maxSubscribersBytes = 4 << 20
+
 // subscribers are those behind a cursor that are not deleted and whose names begin with one.
 // next is where the page after it begins; nil: there is none.
 func (s *service) subscribers(ctx context.Context, name string, after subscriberCursor, limit int) (page []Subscriber, next *subscriberCursor, err error) {
+	found, next, err := s.subscribersNamed(ctx, name, after, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := 0
+	for i, at := range found {
+		if size >= maxSubscribersBytes {
+			return page, &found[i-1], nil
+		}
+		sub, err := s.subscriber(ctx, nil, at.id)
+		if p := (*Problem)(nil); errors.As(err, &p) && p.Status == http.StatusNotFound {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		page = append(page, sub)
+		size += sub.size()
+	}
+	return page, next, nil
+}
+
+// subscribersNamed are the places of a page's subscribers in the list, without what they hold.
+func (s *service) subscribersNamed(ctx context.Context, name string, after subscriberCursor, limit int) (found []subscriberCursor, next *subscriberCursor, err error) {
 	most := limit + 1
 	if name != "" {
 		most = maxSubscribersLooked
 	}
-	rows, err := s.db.sql.QueryContext(ctx, s.db.statement(`SELECT id, name, attributes, version, created_at, updated_at FROM server_subscribers
+	rows, err := s.db.sql.QueryContext(ctx, s.db.statement(`SELECT id, name, created_at FROM server_subscribers
 		WHERE deleted_at IS NULL AND (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3`), after.created, after.id, most)
 	if err != nil {
 		return nil, nil, err
@@ -69,26 +96,30 @@ func (s *service) subscribers(ctx context.Context, name string, after subscriber
 	defer rows.Close()
 	looked := 0
 	for ; rows.Next(); looked++ {
-		var sub Subscriber
-		var attributes string
-		var created, updated int64
-		if err := rows.Scan(&sub.ID, &sub.Name, &attributes, &sub.Version, &created, &updated); err != nil {
+		var at subscriberCursor
+		var called string
+		if err := rows.Scan(&at.id, &called, &at.created); err != nil {
 			return nil, nil, err
 		}
-		if strings.HasPrefix(sub.Name, name) {
-			if len(page) == limit {
-				return page, &after, rows.Err()
+		if strings.HasPrefix(called, name) {
+			if len(found) == limit {
+				return found, &after, rows.Err()
 			}
-			sub.CreatedAt, sub.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
-			if err := json.Unmarshal([]byte(attributes), &sub.Attributes); err != nil {
-				return nil, nil, err
-			}
-			page = append(page, sub)
+			found = append(found, at)
 		}
-		after = subscriberCursor{created, sub.ID}
+		after = at
 	}
 	if looked == most {
 		next = &after
 	}
-	return page, next, rows.Err()
+	return found, next, rows.Err()
+}
+
+// size is how many bytes a subscriber has, as far as callers choose.
+func (sub *Subscriber) size() int {
+	n := len(sub.Name)
+	for name, value := range sub.Attributes {
+		n += len(name) + len(value)
+	}
+	return n
 }

@@ -2,15 +2,55 @@ package main
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender/console"
 )
+
+// A page has as many subscribers as there is room for what they hold, and the pages together
+// have all.
+func TestPagesOfLargeSubscribersAreBounded(t *testing.T) {
+	t.Parallel()
+	db, err := openDatabase(t.Context(), options{database: filepath.Join(t.TempDir(), "a.db")}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(db.close)
+	require.NoError(t, db.migrate(t.Context()))
+	s := &service{db: db}
+	const many, large = 12, 1 << 20
+	require.NoError(t, db.inTx(t.Context(), func(tx *sql.Tx) error {
+		for i := range many {
+			attributes := Attributes{"a": json.RawMessage(`"` + strings.Repeat("x", large) + `"`)}
+			if err := s.writeSubscriber(t.Context(), tx, &Subscriber{ID: fmt.Sprintf("sub_%02d", i), Name: "Acme", Attributes: attributes, Version: 1, CreatedAt: time.UnixMicro(int64(i / 2))}, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	for _, name := range []string{"", "Ac"} {
+		var ids []string
+		for at := (&subscriberCursor{created: 1<<63 - 1}); at != nil; {
+			var page []Subscriber
+			page, at, err = s.subscribers(t.Context(), name, *at, 200)
+			require.NoError(t, err)
+			require.NotEmpty(t, page)
+			require.Less(t, len(page)*large, maxSubscribersBytes+2*large)
+			for _, sub := range page {
+				ids = append(ids, sub.ID)
+			}
+		}
+		require.Len(t, ids, many)
+		require.True(t, slices.IsSortedFunc(ids, func(a, b string) int { return strings.Compare(b, a) }), "%v", ids)
+	}
+}
 
 // However many subscribers there are, a page of a name looks at a bounded number of them. The
 // pages together have all.
