@@ -85,10 +85,16 @@ func (b *bed) longTexts(tab *browsertest.Tab) {
 	require.NoError(t, err)
 	b.publish(long)
 	b.run()
+	r, err := b.replays.Create(t.Context(), replay.Request{Filter: replay.Filter{Status: sender.StatusDelivered, Subscription: s.ID}, By: long, Reason: strings.Repeat(long, 8)})
+	require.NoError(t, err)
+	off, err := b.reg.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_" + long, URL: "https://off.example.com/"})
+	require.NoError(t, err)
+	require.NoError(t, b.reg.Disable(t.Context(), off.ID, strings.Repeat(long, 8)))
 	b.visitor(long + "@example.com")
 	defer b.visitor("grace")
 	for name, path := range map[string]string{
-		"long-subscription": "/subscriptions/" + s.ID, "long-delivery": "/deliveries/" + b.deliveries(s.ID)[0].ID, "long-customer": "/customers/" + s.Subscriber, "long-search": "/search?q=" + long,
+		"long-disabled": "/subscriptions/" + off.ID, "long-notices": "/notices", "long-notice": "/notices?all=1", "long-overview": "/", "long-replays": "/replays", "long-replay": "/replays/" + r.ID,
+		"long-deliveries": "/deliveries?object_type=invoice&object_id=" + long, "long-problem": "/subscriptions/wsub_" + long, "long-subscription": "/subscriptions/" + s.ID, "long-delivery": "/deliveries/" + b.deliveries(s.ID)[0].ID, "long-customer": "/customers/" + s.Subscriber, "long-search": "/search?q=" + long,
 	} {
 		tab.Open(b.server.URL + prefix + path)
 		tab.Looks(name)
@@ -161,6 +167,19 @@ func theScript(t *testing.T, tab *browsertest.Tab) {
 	require.Equal(t, 0, row())
 	tab.Key("/", 191, "/")
 	require.True(t, browsertest.Eval[bool](tab, "document.activeElement.matches('[data-find]')"))
+
+	// A sentence names the zone that its time is in.
+	tab.Call("Emulation.setTimezoneOverride", browsertest.Object{"timezoneId": "Asia/Tokyo"}, nil)
+	tab.Open(b.server.URL + prefix + "/subscriptions/" + b.bad)
+	says := func() string {
+		return browsertest.Eval[string](tab, "document.querySelector('#judgement').textContent")
+	}
+	require.Contains(t, says(), "it is disabled on 2026-03-09 20:00:00 UTC, unless")
+	tab.Do("document.querySelector('button[data-zone]').click()")
+	require.Contains(t, says(), "it is disabled on 2026-03-10 05:00:00 local time, unless")
+	require.Equal(t, "Local time", browsertest.Eval[string](tab, "document.querySelector('button[data-zone]').textContent"))
+	tab.Do("document.querySelector('button[data-zone]').click()")
+	require.Contains(t, says(), "2026-03-09 20:00:00 UTC")
 	require.Empty(t, tab.Complaints())
 }
 
@@ -199,6 +218,11 @@ func whatChanges(t *testing.T, tab *browsertest.Tab) {
 	says("[data-pause]", "Not updated")
 	tab.Do("AbortSignal.timeout = window.was")
 	says("[data-pause]", "Live")
+	// A box that is ticked since the page was made is no choice of the visitor's.
+	tab.Open(at + "/subscriptions?implicit=1")
+	says("#list", "Paused")
+	require.NoError(t, b.reg.Resume(t.Context(), b.bad, sender.Resume{}))
+	tab.Reaches("!document.querySelector('#list').textContent.includes('Paused: ')")
 	b.visitor("")
 	says("body", "who are you?")
 }

@@ -65,7 +65,7 @@ type Customer struct {
 	ID         string // the subscriber's
 	Name       string
 	CreatedAt  time.Time
-	Attributes []Attribute // shown in this order
+	Attributes []Attribute // shown in this order: the first 100, and of each the first 1,024 bytes
 }
 
 // Attribute is something that the program keeps about a customer.

@@ -133,7 +133,7 @@ func TestPagesTell(t *testing.T) {
 		"/notices":                                      {"2 dead letters at dead.example.com", "Acknowledge all of these"},
 		"/customers/sub_ada":                            {"<h1>Ada &amp; Sons", "in trouble", "In use", ">" + secret.Fingerprint() + "<", "&lt;script&gt;"},
 		"/customers":                                    {"Ada &amp; Sons", "/customers/sub_ada"},
-		"/jobs":                                         {"export", "Ada &amp; Sons", "3 of 4"},
+		"/jobs":                                         {"export", "<bdi>Ada &amp; Sons", "3 of 4"},
 	} {
 		p := b.get(path)
 		require.Equal(t, http.StatusOK, p.status, path)

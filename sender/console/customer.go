@@ -34,9 +34,11 @@ func (c *Console) customers(ctx context.Context, r *http.Request) (view, error) 
 }
 
 type customerView struct {
-	ID        string
-	Known     Customer // by the program; zero: it knows nothing
-	CreatedAt time.Time
+	ID             string
+	Known          Customer // by the program; zero: it knows nothing
+	CreatedAt      time.Time
+	Attributes     []Attribute // the first of those that are known, as far as they have room
+	MoreAttributes int         // how many have none
 
 	Subscriptions []subscriptionRow
 	MoreEndpoints bool
@@ -56,6 +58,27 @@ func (v *customerView) Name() string {
 	return look.Plain(v.ID)
 }
 
+const (
+	attributesShown = 100
+	attributeShown  = 1 << 10 // bytes of a name, and of a value
+)
+
+// shownAttributes are the first of a customer's attributes, each cut to what a page has room
+// for: a program may take any from its callers.
+func shownAttributes(all []Attribute) (shown []Attribute, more int) {
+	for _, a := range all[:min(len(all), attributesShown)] {
+		shown = append(shown, Attribute{beginning(a.Name), beginning(a.Value)})
+	}
+	return shown, len(all) - len(shown)
+}
+
+func beginning(text string) string {
+	if len(text) <= attributeShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:attributeShown], "") + "…"
+}
+
 func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 	id := r.PathValue("id")
 	s, err := c.Registry.Subscriber(ctx, id)
@@ -70,6 +93,7 @@ func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 		if v.Known, err = c.Customers.Customer(ctx, id); err != nil && !isGone(err) {
 			return view{}, err
 		}
+		v.Attributes, v.MoreAttributes = shownAttributes(v.Known.Attributes)
 	}
 	subscriptions, more, err := c.History.Subscriptions(ctx, sender.SubscriptionQuery{Subscriber: id, Implicit: true, Limit: pageSize})
 	if err != nil {

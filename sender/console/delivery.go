@@ -3,12 +3,14 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/history"
@@ -87,15 +89,36 @@ func pathOf(u string) string {
 	return look.Plain(p.RequestURI())
 }
 
-// curl is the command that posts the same body, quoted for a POSIX shell. It has no
-// signature: only the sender has the secret. -g has curl take the URL as it is: without it,
-// brackets and braces in it would stand for many URLs.
+// curl is the command that posts the same body, quoted for bash. It has no signature: only
+// the sender has the secret. -g has curl take the URL as it is: without it, brackets and
+// braces in it would stand for many URLs.
 func curl(d *sender.Delivery) string {
 	if len(d.Body) > look.MaxShown {
 		return ""
 	}
-	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	return "curl -g -X POST " + quote(d.URL) + " \\\n  -H 'Content-Type: application/json' \\\n  -H " + quote("Webhook-Id: "+d.Event.ID) + " \\\n  --data-raw " + quote(string(d.Body))
+}
+
+// quote is a text as a word of bash. The page shows characters that cannot be seen as escapes
+// of its own, and the button copies what it shows: so they are written as escapes of bash.
+func quote(s string) string {
+	if look.Plain(s) == s {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if c := s[:size]; r == '\'' || r == '\\' || look.Plain(c) != c {
+			for i := range size {
+				fmt.Fprintf(&b, `\x%02x`, c[i])
+			}
+		} else {
+			b.WriteString(c)
+		}
+		s = s[size:]
+	}
+	return b.String() + "'"
 }
 
 func (c *Console) redeliver(ctx context.Context, r *http.Request) (string, string, error) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"html/template"
 	"net/http"
 	"slices"
 	"time"
@@ -124,13 +125,15 @@ func (c *Console) namesOf(ctx context.Context, ids []string) map[string]string {
 	return names
 }
 
-// NameOf is a subscriber's name, or its id if the program gives none.
-func (l *layout) NameOf(id string) string {
+// NameOf is a subscriber's name, or its id if the program gives none. It stands in sentences: a
+// name that is written from right to left must not turn round what follows it.
+func (l *layout) NameOf(id string) template.HTML {
 	if id == sender.Operator {
 		return "the operator"
 	}
-	if name := l.names[id]; name != "" {
-		return look.Plain(name)
+	name := l.names[id]
+	if name == "" {
+		name = look.Short(id)
 	}
-	return look.Short(id)
+	return template.HTML("<bdi>" + look.Escape(name) + "</bdi>") //nolint:gosec // escaped
 }

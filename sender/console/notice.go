@@ -198,6 +198,10 @@ type noticesView struct {
 	More   bool
 }
 
+// noticesShown bounds the groups of a page, whose form sends all of them. With ids as long as
+// they can be, one has about 400 bytes, and maxForm bounds the form.
+const noticesShown = 150
+
 func (c *Console) notices(ctx context.Context, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	v := noticesView{Kind: q.Get("kind"), All: q.Get("all") != ""}
@@ -211,7 +215,7 @@ func (c *Console) notices(ctx context.Context, r *http.Request) (view, error) {
 		return page, c.allNotices(ctx, q, &v, &page)
 	}
 	var err error
-	v.Groups, v.More, err = c.openNotices(ctx, v.Kind, maxLimit)
+	v.Groups, v.More, err = c.openNotices(ctx, v.Kind, noticesShown)
 	for i := range v.Groups {
 		page.owners = append(page.owners, v.Groups[i].Subscriber)
 	}

@@ -66,4 +66,6 @@ func TestCurl(t *testing.T) {
 	d := sender.Delivery{URL: "https://a.example/'x", Event: sender.EventInfo{ID: "evt_1"}, Body: []byte(`{"a":"it's"}`)}
 	require.Contains(t, curl(&d), `curl -g -X POST 'https://a.example/'\''x' `)
 	require.Contains(t, curl(&d), `--data-raw '{"a":"it'\''s"}'`)
+	d.Body = []byte("{\"a\":\"it's \\n é\u200fa\xff\"}")
+	require.Contains(t, curl(&d), `--data-raw $'{"a":"it\x27s \x5cn é\xe2\x80\x8fa\xff"}'`, "what cannot be seen is posted as it is")
 }

@@ -40,7 +40,19 @@ func (c customers) Customers(_ context.Context, q console.CustomerQuery) ([]cons
 }
 
 func (customers) Customer(_ context.Context, id string) (console.Customer, error) {
+	if id == "sub_large" {
+		return largeCustomer(), nil
+	}
 	return console.Customer{ID: id, Name: nameOf(id), CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Attributes: []console.Attribute{{Name: hostile, Value: hostile}}}, nil
+}
+
+// largeCustomer has as many attributes, and as long ones, as its program has let it have.
+func largeCustomer() console.Customer {
+	c := console.Customer{ID: "sub_large", Name: "Large", Attributes: []console.Attribute{{Name: strings.Repeat("n", 1<<20), Value: strings.Repeat("é", 1<<19)}}}
+	for range 100_000 {
+		c.Attributes = append(c.Attributes, console.Attribute{Name: "a", Value: "1"})
+	}
+	return c
 }
 
 // bedJobs are the program's jobs: one that runs, and one that has failed.

@@ -175,7 +175,7 @@ func TestPauseResumeTest(t *testing.T) {
 		p.has(t, says)
 	}
 	v.get(at+"/resume?since="+b.clock().Add(-2*time.Hour).Format("2006-01-02T15:04")).has(t, "2 deliveries are sent", "None is cancelled")
-	v.get(at+"/resume?since="+b.clock().Add(-time.Minute).Format("2006-01-02T15:04")).has(t, "1 delivery is sent", "1 delivery published before is cancelled", `">`+b.clock().Add(-time.Minute).Format("2006-01-02 15:04")+`:00</time> UTC`, `name="take" value="since"`)
+	v.get(at+"/resume?since="+b.clock().Add(-time.Minute).Format("2006-01-02T15:04")).has(t, "1 delivery is sent", "1 delivery published before is cancelled", `">`+b.clock().Add(-time.Minute).Format("2006-01-02 15:04")+`:00</time> <span data-zone>UTC</span>`, `name="take" value="since"`)
 	v.post(at+"/resume", "take", "since", "since", "lately").has(t, `"lately" is no time`, "2006-01-02T15:04")
 	require.Equal(t, sender.SubscriptionPaused, b.endpoint(b.ada.good).Status)
 	v.done(v.post(at+"/resume", "take", "since", "since", b.clock().Add(-time.Minute).Format("2006-01-02T15:04")), at, "Resumed")

@@ -23,14 +23,28 @@ const deepest = 32
 // Show indents and colours bytes if they are JSON, at most MaxShown and not very deep. Others
 // it shows as they are, up to that.
 func Show(b []byte) Shown {
-	if len(b) > MaxShown {
-		return Shown{HTML: template.HTML(Escape(string(b[:MaxShown]))), Size: Count(len(b))} //nolint:gosec // escaped
-	}
 	var indented bytes.Buffer
-	if deep(b) || json.Indent(&indented, b, "", "  ") != nil {
-		return Shown{HTML: template.HTML(Escape(string(b)))} //nolint:gosec // escaped
+	if len(b) > MaxShown || deep(b) || json.Indent(&indented, b, "", "  ") != nil {
+		return posted(b)
 	}
 	return Shown{HTML: colour(indented.String())}
+}
+
+// posted shows bytes as they are, at most MaxShown.
+func posted(b []byte) (s Shown) {
+	if len(b) > MaxShown {
+		s.Size = Count(len(b))
+	}
+	s.HTML = template.HTML(template.HTMLEscapeString(text(b))) //nolint:gosec // escaped
+	return s
+}
+
+// copyBody is a button that copies a body. There is none for one that is shown in part.
+func copyBody(b []byte) template.HTML {
+	if len(b) > MaxShown {
+		return ""
+	}
+	return copyButton(string(b), "Copy the body")
 }
 
 // deep tells whether JSON has more levels than deepest.

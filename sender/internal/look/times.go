@@ -24,8 +24,13 @@ func Full(t time.Time) template.HTML {
 	return element(t, "full", t.UTC().Format("2006-01-02 15:04:05"))
 }
 
-// clock is a time of day.
-func clock(t time.Time) template.HTML { return element(t, "clock", t.UTC().Format("15:04:05")) }
+// zoned is Full with its zone, for a sentence. The script exchanges both.
+func zoned(t time.Time) template.HTML {
+	if t.IsZero() {
+		return dash
+	}
+	return Full(t) + ` <span data-zone>UTC</span>`
+}
 
 // ago is how long ago something was.
 func ago(now, t time.Time) template.HTML { return element(t, "ago", Age(now.Sub(t))) }

@@ -19,13 +19,13 @@ func Funcs() template.FuncMap {
 		// numbers
 		"count": Count, "compact": Compact, "took": Took, "age": Age, "rate": Rate, "percent": Percent, "size": Size,
 		// times
-		"full": Full, "clock": clock, "ago": ago, "left": left, "stamp": stamp, "since": since, "gap": gap,
+		"full": Full, "zoned": zoned, "ago": ago, "left": left, "stamp": stamp, "since": since, "gap": gap,
 		// text
 		"plain": Plain, "human": human, "join": join, "plural": Plural, "short": Short, "id": id, "copy": copyButton, "host": Host, "endpoint": endpoint,
 		// states
 		"icon": icon, "mark": Mark, "badge": badge, "tag": tag, "delivery": Delivery, "subscription": Subscription, "replaystate": Replay, "answer": Answer, "class": ClassWords,
 		// bodies
-		"shown": Show, "text": text,
+		"shown": Show, "posted": posted, "text": text, "copybody": copyBody,
 	}
 	maps.Copy(funcs, chartFuncs())
 	return funcs
@@ -184,7 +184,12 @@ func id(s string) template.HTML {
 	return template.HTML(`<code class="id" title="`+whole+`">`+Escape(Short(s))+`</code>`) + copyButton(s, "Copy the id") //nolint:gosec // escaped above
 }
 
+// copyButton copies a text as it is. There is none for a text that pages show with escapes:
+// who pastes it would get what nobody has seen.
 func copyButton(what, label string) template.HTML {
+	if Plain(what) != what {
+		return ""
+	}
 	return template.HTML(`<button class="copy" type="button" data-script data-copy="` + Escape(what) + `" aria-label="` + Escape(label) + //nolint:gosec // escaped
 		`" hidden><svg class="i" aria-hidden="true"><use href="#i-copy"/></svg></button>`)
 }

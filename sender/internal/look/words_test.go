@@ -47,6 +47,8 @@ func TestTimes(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	require.Equal(t, template.HTML(`<time datetime="2026-03-01T10:55:00Z" data-as="ago" title="2026-03-01 10:55:00 UTC">5 min</time>`), ago(now, now.Add(-5*time.Minute)))
 	require.Contains(t, Full(now), ">2026-03-01 11:00:00<")
+	require.Contains(t, zoned(now), ">2026-03-01 11:00:00</time> <span data-zone>UTC</span>", "the script exchanges the zone with the time")
+	require.Equal(t, template.HTML(dash), zoned(time.Time{}))
 	require.Contains(t, left(now, now.Add(90*time.Second)), ">1 min<")
 	require.Equal(t, template.HTML("a moment"), left(now, now))
 	require.Equal(t, template.HTML(dash), ago(now, time.Time{}))
@@ -70,7 +72,7 @@ const hostile = "<script>hacked=1</script>\"'><img src=x onerror=hacked=1>\u202e
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	for name, html := range map[string]template.HTML{
-		"id": id(hostile), "id with a prefix": id("wsub_" + hostile), "copy": copyButton(hostile, hostile), "endpoint": endpoint("https://a.example/" + hostile), "no endpoint": endpoint(hostile),
+		"id": id(hostile), "id with a prefix": id("wsub_" + hostile), "copy": copyButton("x", hostile), "copy markup": copyButton(`<script>"'><img src=x>`, "x"), "no copy": copyButton(hostile, "x"), "endpoint": endpoint("https://a.example/" + hostile), "no endpoint": endpoint(hostile),
 		"icon": icon(hostile, hostile), "mark": Mark(State{hostile, hostile, hostile}), "badge": badge(State{hostile, hostile, hostile}), "tag": tag(Label{hostile, hostile}),
 		"body": Show([]byte(hostile)).HTML, "JSON": Show([]byte(`{"a":"</pre><script>` + "\u202e" + `","<script>":[1,true]}`)).HTML,
 		"swatch": swatch(hostile), "stroke": stroke(hostile),
@@ -107,6 +109,21 @@ func TestBody(t *testing.T) {
 	got := Show([]byte(strings.Repeat("é", MaxShown)))
 	require.Equal(t, "131,072", got.Size)
 	require.LessOrEqual(t, len(got.HTML), MaxShown)
+}
+
+// A button copies what is there, and nothing else.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, copyBody([]byte("{\"a\":\n\"<é>\"}")), "data-copy=\"{&#34;a&#34;:\n&#34;&lt;é&gt;&#34;}\"")
+	for name, body := range map[string]string{
+		"shown in part": strings.Repeat("x", MaxShown+1), "with what cannot be seen": "{\"a\":\"\u200f\"}", "no text": "\xff", "lines that end otherwise": "a\r\nb",
+	} {
+		require.Empty(t, copyBody([]byte(body)), name)
+	}
+	large := posted([]byte(strings.Repeat("[1]", MaxShown)))
+	require.Equal(t, "196,608", large.Size)
+	require.Len(t, large.HTML, MaxShown)
+	require.Equal(t, Shown{HTML: `[1, &#34;\u{200f}&#34;]`}, posted([]byte("[1, \"\u200f\"]")))
 }
 
 func TestStates(t *testing.T) {
