@@ -9,7 +9,8 @@
 //	{{template "keys"}}        the list of keys, once in each page
 //	{{template "pages" .}}     the foot of a list: a Pages
 //	{{template "none" "…"}}    an empty list
-//	{{template "body" .Body}}  bytes as they are posted, coloured if they are JSON
+//	{{template "body" .Body}}  bytes, indented and coloured if they are JSON
+//	{{template "bytes" …}}     a Shown, such as "posted" makes: bytes as they are posted
 //
 // The head of a page names the files and tells the script the server's time:
 //
