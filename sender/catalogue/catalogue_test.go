@@ -91,6 +91,12 @@ func TestNewRefuses(t *testing.T) {
 		`Down of version "2026-11-25": what it returned is no JSON`: change(func(t *catalogue.Type) {
 			t.Versions[2].Down = func(json.RawMessage) (json.RawMessage, error) { return nil, nil }
 		}),
+		`what it returned is no JSON in UTF-8`: change(func(t *catalogue.Type) {
+			t.Versions[2].Down = func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("\"\xff\""), nil }
+		}),
+		"Changes must be valid UTF-8": change(func(t *catalogue.Type) { t.Versions[2].Changes = "\xff" }),
+		"true or false, in UTF-8":     change(func(t *catalogue.Type) { t.Versions[2].Schema = json.RawMessage("{\"title\":\"\xff\"}") }),
+		"its Name must be valid":      change(func(t *catalogue.Type) { t.Versions[2].Examples[0].Name = "\xff" }),
 	} {
 		_, err := catalogue.New(types)
 		require.ErrorContains(t, err, want)
@@ -173,6 +179,27 @@ func TestConvert(t *testing.T) {
 	_, _, err = c.Convert("invoice.paid", "2026-11-25", "", json.RawMessage(`["secret"]`))
 	require.ErrorContains(t, err, `Down of version "2026-11-25" has failed with a *json.UnmarshalTypeError`)
 	require.NotContains(t, err.Error(), "secret")
+}
+
+// What a converter has done wrong is said where that quotes nothing of the data.
+func TestConverterThatFails(t *testing.T) {
+	for want, down := range map[string]func(json.RawMessage) (json.RawMessage, error){
+		`Down of version "2026-11-25": it panicked: try it with the event's data`:                          func(data json.RawMessage) (json.RawMessage, error) { panic(string(data)) },
+		`Down of version "2026-11-25": what it returned is no JSON in UTF-8: try it`:                       func(data json.RawMessage) (json.RawMessage, error) { return data[1:], nil },
+		`Down of version "2026-11-25" has failed with a *errors.errorString: try it with the event's data`: func(data json.RawMessage) (json.RawMessage, error) { return nil, errors.New(string(data)) },
+	} {
+		one := paid()
+		sound := one.Versions[2].Down
+		one.Versions[2].Down = func(data json.RawMessage) (json.RawMessage, error) {
+			if bytes.Contains(data, []byte("secret")) {
+				return down(data)
+			}
+			return sound(data)
+		}
+		_, _, err := made(t, one).Convert("invoice.paid", "2026-11-25", "", json.RawMessage(`{"total":"secret"}`))
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "secret")
+	}
 }
 
 // A converter that appends to its data changes nothing that others read.
@@ -263,6 +290,52 @@ func TestOpenAPI(t *testing.T) {
 	require.Contains(t, string(older), `"version": "2025-03-01"`)
 	require.Contains(t, string(older), `"amount": 9007199254740993`)
 	require.NotContains(t, string(older), `"total"`)
+}
+
+// A document has what was given, in its place: an example without a name beside one that has the
+// name it would get, and schemas that have an $id.
+func TestOpenAPIKeepsAll(t *testing.T) {
+	one := paid()
+	v := one.Newest()
+	v.Examples = append(v.Examples, catalogue.Example{ObjectID: "in_2", Data: json.RawMessage(`{"total":1}`)}, catalogue.Example{Name: "example", ObjectID: "in_3", Data: json.RawMessage(`{"total":2}`)})
+	v.Schema = json.RawMessage(`{"$id":"https://example.com/invoice.json","$defs":{"money":{"type":"integer"},
+		"nested":{"$id":"nested.json","$ref":"#/$defs/own","$defs":{"own":{}}},"properties":{"$ref":"#/$defs/money"}},
+		"properties":{"$ref":{"type":"string"},"total":{"$ref":"https://example.com/invoice.json#/$defs/money"},"lines":{"items":{"$ref":"#"}},"$id":{"const":{"$ref":"#/a"}}},
+		"enum":["$ref","#/b",{"$ref":"#/c"}],"title":"$ref","#/d":1.50,"default":null,"allOf":[{"$dynamicRef":"#/$defs/money"},{"$ref":"#money"},{"$ref":"https://example.com/invoice.json2"}]}`)
+	doc, err := made(t, one).OpenAPI(catalogue.Info{})
+	require.NoError(t, err)
+	var got struct {
+		Webhooks map[string]struct {
+			Post struct {
+				RequestBody struct {
+					Content map[string]struct {
+						Examples map[string]struct {
+							Value struct{ Object struct{ ID string } }
+						}
+					}
+				}
+			}
+		}
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal(doc, &got))
+	ids := map[string]string{}
+	for name, e := range got.Webhooks["invoice.paid"].Post.RequestBody.Content["application/json"].Examples {
+		ids[name] = e.Value.Object.ID
+	}
+	require.Equal(t, map[string]string{"large": "in_1", "another example": "in_2", "example": "in_3"}, ids)
+	var compact bytes.Buffer
+	require.NoError(t, json.Compact(&compact, got.Components.Schemas["invoice.paid"]))
+	const at = "#/components/schemas/invoice.paid"
+	require.Equal(t, `{"$defs":{"money":{"type":"integer"},`+
+		`"nested":{"$id":"nested.json","$ref":"#/$defs/own","$defs":{"own":{}}},"properties":{"$ref":"`+at+`/$defs/money"}},`+
+		`"properties":{"$ref":{"type":"string"},"total":{"$ref":"`+at+`/$defs/money"},"lines":{"items":{"$ref":"`+at+`"}},"$id":{"const":{"$ref":"#/a"}}},`+
+		`"enum":["$ref","#/b",{"$ref":"#/c"}],"title":"$ref","#/d":1.50,"default":null,"allOf":[{"$dynamicRef":"`+at+`/$defs/money"},{"$ref":"#money"},{"$ref":"https://example.com/invoice.json2"}]}`, compact.String())
+
+	for _, at := range []string{"yesterday", "2026-13-01", "2026-1-1"} {
+		_, err := made(t, paid()).OpenAPI(catalogue.Info{At: at})
+		require.ErrorContains(t, err, "it must be a date as 2026-11-25", at)
+	}
 }
 
 func TestBody(t *testing.T) {

@@ -176,8 +176,9 @@ type Broken struct {
 }
 
 // FindBroken lists the subscriptions that are not deleted and that some of the changes break.
-// It reads all subscriptions, page by page. A version that is new breaks no filter: filters
-// decide by the version that their subscription gets.
+// It reads all subscriptions, page by page. Implicit ones are not among them: they ask for no
+// type. A version that is new breaks no filter: filters decide by the version that their
+// subscription gets.
 func FindBroken(ctx context.Context, list Lister, changes []Change) (all []Broken, err error) {
 	q := sender.SubscriptionQuery{Limit: 200}
 	for {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -61,11 +62,12 @@ var limits = map[string]bool{
 var compared = map[string]bool{"type": true, "properties": true, "required": true, "items": true, "enum": true, "const": true}
 
 func (c *comparison) schema(path string, before, after any) {
-	before, after = resolved(c.before, before), resolved(c.after, after)
+	before, plain := resolved(c.before, before)
+	after, plainToo := resolved(c.after, after)
 	if len(c.changes) > mostFound || reflect.DeepEqual(before, true) {
 		return // nothing was said
 	}
-	if byHand(before) || byHand(after) {
+	if !plain || !plainToo {
 		if !c.same(before, after, false) {
 			c.found(true, path, "a reference that is not followed stands in it: compare by hand what it allows")
 		}
@@ -99,87 +101,100 @@ func (c *comparison) schema(path string, before, after any) {
 	c.types(path, was, is)
 	c.choices(path, was, is)
 	c.properties(path, was, is)
-	if items, ok := was["items"]; ok {
-		now, ok := is["items"]
-		if !ok {
-			now = true
-		}
-		c.schema(path+"/[]", items, now)
-	}
+	c.items(path, was, is)
 	c.others(path, was, is)
+}
+
+func (c *comparison) items(path string, was, is map[string]any) {
+	items, had := was["items"]
+	now, has := is["items"]
+	switch {
+	case had && !has:
+		c.schema(path+"/[]", items, true)
+	case had:
+		c.schema(path+"/[]", items, now)
+	case has: // they were to be like this
+		if items, had = was["unevaluatedItems"]; had {
+			c.schema(path+"/[]", items, now)
+		}
+	}
 }
 
 // anything is the schema that says nothing.
 var anything = map[string]any{}
 
-// resolved follows references within a schema.
-func resolved(root, schema any) any {
+// resolved follows references within a schema. ok is false if one is not followed: it does not
+// lead into its own schema by names, it leads to nothing, or in a circle, or other keywords that
+// count stand beside it.
+func resolved(root, schema any) (_ any, ok bool) {
 	for range maxFollowed {
-		m, ok := schema.(map[string]any)
-		ref, isRef := m["$ref"].(string)
-		if !ok || !isRef || byHand(m) {
-			return schema
+		m, _ := schema.(map[string]any)
+		refers := false
+		for key := range references {
+			_, there := m[key]
+			refers = refers || there
 		}
-		schema = pointedTo(root, ref)
+		if !refers {
+			return schema, true
+		}
+		for key := range m {
+			if key != "$ref" && !annotations[key] {
+				return schema, false
+			}
+		}
+		ref, isText := m["$ref"].(string)
+		if !isText || !isPointer(ref) {
+			return schema, false
+		}
+		to, there := pointedTo(root, ref)
+		if !there {
+			return schema, false
+		}
+		schema = to
 	}
-	return true
+	return schema, false
 }
 
 // references are the keywords that lead to another schema.
 var references = map[string]bool{"$ref": true, "$dynamicRef": true, "$recursiveRef": true}
 
-// byHand tells of a schema with a reference that resolved does not follow: it does not lead into
-// its own schema by names, or other keywords that count stand beside it.
-func byHand(schema any) bool {
-	m, _ := schema.(map[string]any)
-	for key := range references {
-		ref, there := m[key]
-		if !there {
-			continue
-		}
-		text, isText := ref.(string)
-		if key != "$ref" || !isText || !isPointer(text) {
-			return true
-		}
-		for other := range m {
-			if other != key && !annotations[other] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // isPointer tells whether a reference leads into its own schema by names.
 func isPointer(ref string) bool { return ref == "#" || strings.HasPrefix(ref, "#/") }
 
-// pointedTo is what a reference leads to; true if there is nothing.
-func pointedTo(root any, ref string) any {
+// pointedTo is what a reference leads to, if there is something. It is a JSON Pointer as a
+// fragment of a URI (RFC 6901, section 6).
+func pointedTo(root any, ref string) (_ any, there bool) {
 	for _, step := range strings.Split(ref, "/")[1:] {
+		step, err := url.PathUnescape(step)
+		if err != nil {
+			return nil, false
+		}
 		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 		switch in := root.(type) {
 		case map[string]any:
-			var ok bool
-			if root, ok = in[step]; !ok {
-				return true
+			if root, there = in[step]; !there {
+				return nil, false
 			}
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(in) {
-				return true
+				return nil, false
 			}
 			root = in[i]
 		default:
-			return true
+			return nil, false
 		}
 	}
-	return root
+	return root, true
 }
 
 func (c *comparison) types(path string, was, is map[string]any) {
 	old, now := typesOf(was), typesOf(is)
 	if old == nil {
 		return
+	}
+	if now == nil {
+		now = typesOfValues(choicesOf(is))
 	}
 	if now == nil {
 		c.found(true, path, "it was of type %s, and may be of any", strings.Join(old, " or "))
@@ -200,6 +215,31 @@ func typesOf(schema map[string]any) (types []string) {
 	case []any:
 		for _, one := range t {
 			types = append(types, fmt.Sprint(one))
+		}
+	}
+	return types
+}
+
+// typesOfValues are the types of values that a schema lists.
+func typesOfValues(values []any) (types []string) {
+	for _, v := range values {
+		t := "null"
+		switch v := v.(type) {
+		case string:
+			t = "string"
+		case bool:
+			t = "boolean"
+		case json.Number:
+			if t = "number"; !strings.ContainsAny(v.String(), ".eE") {
+				t = "integer"
+			}
+		case []any:
+			t = "array"
+		case map[string]any:
+			t = "object"
+		}
+		if !slices.Contains(types, t) {
+			types = append(types, t)
 		}
 	}
 	return types
@@ -259,17 +299,21 @@ func (c *comparison) properties(path string, was, is map[string]any) {
 			c.found(true, path+"/"+key, "it was always there, and may be absent")
 		}
 	}
+	others, told := was["additionalProperties"]
+	if !told {
+		others, told = was["unevaluatedProperties"]
+	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if _, ok := old[name]; ok {
 			continue
 		}
-		at, others := path+"/"+name, was["additionalProperties"]
+		at := path + "/" + name
 		if others == false {
 			c.found(true, at, "it is new, and there were to be no others")
 			continue
 		}
 		c.found(false, at, "it is new")
-		if others != nil {
+		if told {
 			c.schema(at, others, now[name])
 		}
 	}
@@ -289,7 +333,7 @@ func (c *comparison) others(path string, was, is map[string]any) {
 		now, has := is[key]
 		switch {
 		case annotations[key] || compared[key] || had && has && c.same(old, now, named[key]):
-		case !had && limits[key]:
+		case !had && limits[key] && !(key == "additionalProperties" && was["unevaluatedProperties"] != nil):
 			c.found(false, path, "%s is new, and only takes values away", key)
 		case !had:
 			c.found(true, path, "%s is new: compare by hand what it allows", key)
@@ -303,8 +347,8 @@ func (c *comparison) others(path string, was, is map[string]any) {
 	}
 }
 
-// named are the keywords whose members are schemas by names that are no keywords.
-var named = map[string]bool{"properties": true, "patternProperties": true, "dependentSchemas": true}
+// named are the keywords whose members have names that are no keywords.
+var named = map[string]bool{"properties": true, "patternProperties": true, "dependentSchemas": true, "dependentRequired": true, "dependencies": true}
 
 // defs are where schemas stand that are referred to.
 var defs = []string{"#/$defs", "#/definitions"}
@@ -324,7 +368,9 @@ func (c *comparison) same(before, after any, names bool) bool {
 		}
 		followed[ref] = true
 		names := slices.Contains(defs, ref)
-		if !reflect.DeepEqual(bare(pointedTo(c.before, ref), names, &refs), bare(pointedTo(c.after, ref), names, nil)) {
+		was, _ := pointedTo(c.before, ref)
+		is, _ := pointedTo(c.after, ref)
+		if !reflect.DeepEqual(bare(was, names, &refs), bare(is, names, nil)) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -25,6 +26,9 @@ func (c *Catalogue) Convert(eventType, from, date string, data json.RawMessage) 
 		return "", nil, fmt.Errorf("sender/catalogue: type %q has no version %q: a process with a newer catalogue must deliver it", eventType, from)
 	}
 	converted, failed, err := t.convert(data, at, to)
+	if errors.Is(err, errPanicked) || errors.Is(err, errNoJSON) {
+		return "", nil, fmt.Errorf("sender/catalogue: type %q: Down of version %q: %w: try it with the event's data", eventType, t.Versions[failed].Since, err)
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("sender/catalogue: type %q: Down of version %q has failed with a %T: try it with the event's data", eventType, t.Versions[failed].Since, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,11 +25,15 @@ type Info struct {
 }
 
 // OpenAPI returns the catalogue as an OpenAPI 3.1 document, whose webhooks are the types. The
-// same catalogue and info give the same bytes.
+// same catalogue and info give the same bytes. Schemas are components of it, so their
+// references lead to these. The $id of a schema is left out, since types may share one.
 func (c *Catalogue) OpenAPI(info Info) ([]byte, error) {
 	at := info.At
-	if at == "" {
+	switch {
+	case at == "":
 		at = c.Newest()
+	case !isDate(at):
+		return nil, fmt.Errorf("sender/catalogue: Info.At is %q: it must be a date as 2026-11-25, or empty for the newest versions", at)
 	}
 	version := info.Version
 	if version == "" {
@@ -101,11 +106,7 @@ func (t *Type) operation(v *Version, data any) members {
 	var examples members
 	for i := range v.Examples {
 		e := &v.Examples[i]
-		name := e.Name
-		if name == "" {
-			name = "example"
-		}
-		examples = append(examples, member{name, members{{"value", t.BodyExample(v, e)}}})
+		examples = append(examples, member{v.nameOf(e), members{{"value", t.BodyExample(v, e)}}})
 	}
 	return append(op,
 		member{"requestBody", members{
@@ -116,29 +117,14 @@ func (t *Type) operation(v *Version, data any) members {
 	)
 }
 
-// moved rewrites the references within a schema for a place in a larger document. All else
-// stays as it is, in its order.
-func moved(schema json.RawMessage, to string) (json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(schema))
-	var out []byte
-	var copied int64
-	isRef := false
-	for {
-		before := d.InputOffset()
-		token, err := d.Token()
-		if err != nil {
-			return append(out, schema[copied:]...), nil // it was valid: this is its end
-		}
-		s, isString := token.(string)
-		if isRef && isString && isPointer(s) {
-			quoted, err := encode(to + strings.TrimPrefix(s, "#"))
-			if err != nil {
-				return nil, err
-			}
-			start := before + int64(bytes.IndexByte(schema[before:], '"'))
-			out = append(append(out, schema[copied:start]...), quoted...)
-			copied = d.InputOffset()
-		}
-		isRef = isString && s == "$ref" && !isRef
+// nameOf is the name of an example. One that has none gets one that is free.
+func (v *Version) nameOf(e *Example) string {
+	if e.Name != "" {
+		return e.Name
 	}
+	name := "example"
+	for slices.ContainsFunc(v.Examples, func(other Example) bool { return other.Name == name }) {
+		name = "another " + name
+	}
+	return name
 }

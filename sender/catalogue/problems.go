@@ -53,14 +53,12 @@ func (t *Type) versionProblems(i int) (errs []error) {
 		}
 	}
 	bad(v.Since == "" && i > 0, "it has no Since: give the date since which it is there, as 2026-11-25")
-	if v.Since != "" {
-		_, err := time.Parse(time.DateOnly, v.Since)
-		bad(err != nil, "Since must be a date as 2026-11-25")
-	}
+	bad(v.Since != "" && !isDate(v.Since), "Since must be a date as 2026-11-25")
 	bad(i > 0 && v.Since != "" && v.Since <= t.Versions[i-1].Since, "Since must be after that of the version before: the oldest version comes first")
 	bad(i == 0 && v.Down != nil, "it is the first one and has a Down: there is no version before it")
 	bad(i > 0 && v.Down == nil, "it has no Down: older customers need a function that makes the data of the version before")
-	bad(v.Schema != nil && !isSchema(v.Schema), "Schema must be a JSON Schema: an object, true or false")
+	bad(!utf8.ValidString(v.Changes), "Changes must be valid UTF-8")
+	bad(v.Schema != nil && !isSchema(v.Schema), "Schema must be a JSON Schema: an object, true or false, in UTF-8")
 	bad(v.Schema != nil && t.Kind == Thin, "a Thin type has no data, and so no Schema")
 	bad(len(v.Examples) == 0, "it has no Examples: give one")
 	names := map[string]bool{}
@@ -78,20 +76,28 @@ func (t *Type) exampleProblems(e Example) (errs []error) {
 	if err := ident.ObjectID(e.ObjectID); err != nil {
 		errs = append(errs, err)
 	}
+	if !utf8.ValidString(e.Name) {
+		errs = append(errs, errors.New("its Name must be valid UTF-8"))
+	}
 	switch {
 	case t.Kind == Thin && e.Data != nil:
 		errs = append(errs, errors.New("a Thin type has no data: leave out Data, or choose another Kind"))
 	case t.Kind != Thin && e.Data == nil:
 		errs = append(errs, errors.New("it has no Data: give some, or make the type Thin"))
 	case e.Data != nil && (!json.Valid(e.Data) || !utf8.Valid(e.Data)):
-		errs = append(errs, errors.New("its Data is no JSON"))
+		errs = append(errs, errors.New("its Data is no JSON in UTF-8"))
 	}
 	return errs
 }
 
+func isDate(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
+}
+
 func isSchema(schema json.RawMessage) bool {
 	trimmed := bytes.TrimSpace(schema)
-	return json.Valid(schema) && len(trimmed) > 0 && (trimmed[0] == '{' || string(trimmed) == "true" || string(trimmed) == "false")
+	return json.Valid(schema) && utf8.Valid(schema) && len(trimmed) > 0 && (trimmed[0] == '{' || string(trimmed) == "true" || string(trimmed) == "false")
 }
 
 // conversionProblems runs the examples of each version down to the oldest. The result for

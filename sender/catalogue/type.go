@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"unicode/utf8"
 )
 
 // Kind says what an event is to a receiver.
@@ -117,16 +118,22 @@ func (t *Type) convert(data json.RawMessage, from, to int) (_ json.RawMessage, a
 	at, data = from, bytes.Clone(data)
 	defer func() {
 		if v := recover(); v != nil {
-			err = errors.New("it panicked")
+			err = errPanicked
 		}
 	}()
 	for ; at > to; at-- {
 		if data, err = t.Versions[at].Down(data); err != nil {
 			return nil, at, err
 		}
-		if !json.Valid(data) {
-			return nil, at, errors.New("what it returned is no JSON")
+		if !json.Valid(data) || !utf8.Valid(data) {
+			return nil, at, errNoJSON
 		}
 	}
 	return data, at, nil
 }
+
+// These are not a converter's own errors, so their texts quote no data.
+var (
+	errPanicked = errors.New("it panicked")
+	errNoJSON   = errors.New("what it returned is no JSON in UTF-8")
+)

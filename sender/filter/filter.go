@@ -228,3 +228,10 @@ func writeString(b *bytes.Buffer, text string) {
 	_ = enc.Encode(text) // a string always encodes
 	b.Truncate(b.Len() - 1)
 }
+
+// quoted is a text as a JSON string.
+func quoted(text string) string {
+	var b bytes.Buffer
+	writeString(&b, text)
+	return b.String()
+}

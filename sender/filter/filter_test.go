@@ -111,6 +111,8 @@ func TestParseErrors(t *testing.T) {
 		`{"data.x":{"eq":{"y":1}}}`:            `["data.x"].eq: a value is a string, a number, true, false or null: name a path to look into an object or an array`,
 		`{"data.x":{"$gt":1}}`:                 `["data.x"]["$gt"]: it is no operator: write "gt"`,
 		`{"data.x":{"ne":1}}`:                  `["data.x"].ne: it is no operator: write {"not": {"data.x": …}} around it`,
+		`{"data.\u007f":{"ne":1}}`:             "write {\"not\": {\"data.\x7f\": …}} around it",
+		`{"x":{"ne":1}}`:                       `x.ne: it is no operator: write {"not": {…: …}} around it`,
 		`{"data.x":{"regex":"a+"}}`:            `["data.x"].regex: it is no operator: the operators are "eq", "in", "prefix", "lt", "lte", "gt", "gte", "exists"`,
 		`{"data.x":{"in":[]}}`:                 `["data.x"].in: the list is empty, so nothing would match: give one value or more`,
 		`{"data.x":{"in":"a"}}`:                `["data.x"].in: it must be a list of values, such as ["paid", "settled"]`,

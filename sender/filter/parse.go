@@ -340,7 +340,10 @@ func instead(op string, of path) string {
 	}
 	switch word {
 	case "ne", "neq", "!=", "<>", "not", "nin", "not_in", "anything-but", "notin":
-		return fmt.Sprintf(`write {"not": {%q: …}} around it`, of.String())
+		if of == nil { // it is wrong, too
+			return `write {"not": {…: …}} around it`
+		}
+		return fmt.Sprintf(`write {"not": {%s: …}} around it`, quoted(of.String()))
 	}
 	return "the operators are " + operators
 }
@@ -349,9 +352,7 @@ func instead(op string, of path) string {
 func (p *parser) literal(at string, t json.Token) (l literal, ok bool) {
 	switch v := t.(type) {
 	case string:
-		var b bytes.Buffer
-		writeString(&b, v)
-		return literal{shape: isString, text: v, json: b.String()}, true
+		return literal{shape: isString, text: v, json: quoted(v)}, true
 	case json.Number:
 		text := v.String()
 		l := literal{shape: isNumber, number: parseNumber([]byte(text)), json: text}

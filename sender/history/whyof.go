@@ -17,7 +17,7 @@ const (
 	WhyNotAddressed Reason = "not_addressed" // it is addressed to others
 	WhyNotAsked     Reason = "not_asked"     // the subscription does not ask for its type
 	WhyOlder        Reason = "older"         // it was published before there was the subscription
-	WhyRedacted     Reason = "redacted"      // nothing of it is left that a filter could match
+	WhyRedacted     Reason = "redacted"      // nothing of it is left that a filter could match, or that could be sent
 	WhyFiltered     Reason = "filtered"      // the subscription's filter does not match it
 	WhyNoDelivery   Reason = "no_delivery"   // by what is stored now, it would get there, or the filter cannot be asked here
 )
@@ -80,9 +80,10 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription, convert sender.Conver
 		w.Parts, w.Sentence = parts("Not delivered: " + fmt.Sprintf(format, args...))
 		return w
 	}
+	addressed := e.Subscription == s.ID // its filter is not asked
 	asks, told := sender.Matches(*s, e.Type, "", "", ""), sender.Matches(*s, e.Type, "", "", about(e))
 	switch {
-	case e.Subscription == s.ID:
+	case addressed:
 	case e.Subscription != "":
 		return say(WhyNotAddressed, "the event is addressed to another subscription alone.")
 	case e.Subscriber != "" && e.Subscriber != s.Subscriber && s.Subscriber != sender.Operator:
@@ -96,9 +97,12 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription, convert sender.Conver
 	case s.Filter != nil && e.Redacted:
 		return say(WhyRedacted, "the event was redacted, so no filter matches it.")
 	}
+	if e.Redacted {
+		return say(WhyRedacted, "the event was redacted, so nothing of it is left to send.")
+	}
 	body, _, err := convert.Body(e.Type, e.Body, s.Settings.PayloadVersion)
 	switch {
-	case s.Filter == nil, s.Settings.Unreadable() != nil && s.Filter.Unreadable() == nil: // see rules.AskedBy
+	case addressed, s.Filter == nil, s.Settings.Unreadable() != nil && s.Filter.Unreadable() == nil: // see rules.AskedBy
 	case err != nil && s.Filter.Unreadable() == nil:
 		return say(WhyNoDelivery, "by its type the subscription would get the event. Its filter cannot be asked here. %s", notMade(e.Body, s.Settings.PayloadVersion))
 	case !s.Filter.Match(body):

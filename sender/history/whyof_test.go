@@ -86,6 +86,35 @@ func TestWhyOf(t *testing.T) {
 	require.NotContains(t, why.Sentence, "open")
 }
 
+// An event that is addressed to a subscription gets there whatever its filter says, and one that
+// was redacted before it was expanded gets nowhere.
+func TestWhyOfNeitherFilteredNorExpanded(t *testing.T) {
+	b, ctx := bedtest.New(t), t.Context()
+	b.Subscribe("sub_a", "http://endpoint/")
+	filtered, err := b.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Filter: `{"data.status":"paid"}`})
+	require.NoError(t, err)
+	all, err := b.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/"})
+	require.NoError(t, err)
+	about := sender.Object{Type: "invoice", ID: "1"}
+	test, err := b.Publisher.Publish(ctx, sender.Event{Type: "invoice.test", Object: about, Subscriber: "sub_a", Subscription: filtered.ID, Data: map[string]string{"status": "open"}})
+	require.NoError(t, err)
+	why, err := b.History.WhyOf(ctx, test.ID, filtered.ID)
+	require.NoError(t, err)
+	require.Equal(t, history.WhyNoDelivery, why.Reason, why.Sentence)
+	require.Contains(t, why.Sentence, "it would get the event. The event is not expanded yet")
+
+	open := publishWith(t, b, "invoice.paid", "", `{"status":"paid"}`)
+	_, err = b.Store.Redact(ctx, history.RedactParams{Object: about, Limit: 10})
+	require.NoError(t, err)
+	_, _, err = b.Store.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+	require.NoError(t, err)
+	for id, says := range map[string]string{all.ID: "Not delivered: the event was redacted, so nothing of it is left to send.", filtered.ID: "Not delivered: the event was redacted, so no filter matches it."} {
+		why, err := b.History.WhyOf(ctx, open, id)
+		require.NoError(t, err)
+		require.Equal(t, []any{history.WhyRedacted, says}, []any{why.Reason, why.Sentence})
+	}
+}
+
 // The filter of a subscription that is pinned to an older payload version is asked about that,
 // here as in an expansion.
 func TestFiltersAndPayloadVersions(t *testing.T) {

@@ -120,6 +120,32 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// Versions and types may share a schema's $id, as where one file describes an object. Each is
+// checked by its own.
+func TestSchemasWithOneID(t *testing.T) {
+	version := func(since, money string) catalogue.Version {
+		return catalogue.Version{Since: since, Schema: json.RawMessage(`{"$id":"https://example.com/invoice.json","properties":{"total":{"$ref":"https://example.com/invoice.json#/$defs/money"},"tax":{"$ref":"#/$defs/money"}},"$defs":{"money":{"type":"` + money + `"}}}`), Examples: example(`{}`)}
+	}
+	all := []catalogue.Type{}
+	for _, name := range []string{"invoice.paid", "invoice.sent"} {
+		newer := version("2026-11-25", "object")
+		newer.Down = func(data json.RawMessage) (json.RawMessage, error) { return data, nil }
+		all = append(all, catalogue.Type{Name: name, Object: "invoice", Kind: catalogue.State, Versions: []catalogue.Version{version("", "integer"), newer}})
+	}
+	c, err := catalogue.New(all)
+	require.NoError(t, err)
+	k, err := jsonschema.New(c)
+	require.NoError(t, err)
+	for _, one := range all {
+		for _, field := range []string{"total", "tax"} {
+			require.NoError(t, k.Check(one.Name, "", json.RawMessage(`{"`+field+`":1}`)))
+			require.NoError(t, k.Check(one.Name, "2026-11-25", json.RawMessage(`{"`+field+`":{}}`)))
+			require.ErrorContains(t, k.Check(one.Name, "", json.RawMessage(`{"`+field+`":{}}`)), "want integer")
+			require.ErrorContains(t, k.Check(one.Name, "2026-11-25", json.RawMessage(`{"`+field+`":1}`)), "want object")
+		}
+	}
+}
+
 type told struct{ failed []string }
 
 func (*told) Helper() {}

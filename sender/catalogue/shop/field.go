@@ -134,7 +134,7 @@ func seconds(moment string) string {
 func older(data map[string]json.RawMessage, fields []field) (map[string]json.RawMessage, error) {
 	for _, f := range fields {
 		value, there := data[f.name]
-		if !there {
+		if !there || string(value) == "null" && f.kind != added {
 			continue
 		}
 		var err error
