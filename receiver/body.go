@@ -33,7 +33,11 @@ func (r *Receiver[Tx]) readBody(from *connection) (body []byte, failure *Error) 
 	body, err := readAll(http.MaxBytesReader(from.w, req.Body, limit), req.ContentLength, deadline)
 	switch {
 	case err == nil && len(body) == 0 && req.ContentLength > 0, errors.Is(err, http.ErrBodyReadAfterClose):
-		return nil, fail(ReasonBodyConsumed, fmt.Errorf("the body of %d bytes was read before it came here: put the receiver in front of whatever parses bodies", req.ContentLength))
+		size := ""
+		if req.ContentLength > 0 {
+			size = fmt.Sprintf(" of %d bytes", req.ContentLength)
+		}
+		return nil, fail(ReasonBodyConsumed, fmt.Errorf("the body%s was read before it came here: put the receiver in front of whatever parses bodies", size))
 	case err == nil:
 		// The next request on this connection has its own time.
 		_ = conn.SetReadDeadline(time.Time{})

@@ -243,6 +243,16 @@ func TestBodyOfUnknownLengthConsumed(t *testing.T) {
 	require.Equal(t, 401, a.Status)
 	require.Contains(t, log.String(), "something has read it before it was verified")
 	require.NotContains(t, log.String(), "compare the fingerprints")
+
+	closing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.Body.Close()
+		h.ServeHTTP(w, r)
+	}))
+	defer closing.Close()
+	a, err = newSender(t).Request(newEvent(1)).Chunked().Post(t.Context(), closing.URL)
+	require.NoError(t, err)
+	require.Equal(t, 500, a.Status)
+	require.Contains(t, log.String(), "the body was read before it came here")
 }
 
 // Another bound than MaxBodyBytes is not taken for it.

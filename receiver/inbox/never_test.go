@@ -198,7 +198,7 @@ func TestLookOnADeadConnection(t *testing.T) {
 		open := base[*memory.Tx]{inTx: markers.InTx, dedup: markers, store: dead{}, effect: func(context.Context, *memory.Tx, receiver.Event) error { return nil }}
 		var log bytes.Buffer
 		b := newBed(t, open, nil, inbox.Config{Poll: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		require.NoError(t, b.in.Run(ctx))
 		require.Contains(t, log.String(), "looking for events that nobody claims failed")

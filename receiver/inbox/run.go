@@ -13,11 +13,13 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 )
 
-// storing bounds each transaction of the inbox's own: nothing else would end one on a
-// connection that is dead without a word. The end of ctx ends neither a claim nor the
-// recording of a failure: it would leave claimed events behind, which nobody works on until
-// their lease ends.
+// storing bounds a claim, and the recording of a failure: the end of ctx must not leave
+// claimed events behind, which nobody works on until their lease ends.
 const storing = 10 * time.Second
+
+// looking bounds the look for events of others, which reads all that are overdue. Nothing else
+// would end it on a connection that is dead without a word.
+const looking = time.Minute
 
 // overdue is for how long events of others must have been due to be told of, and how often
 // they are looked for: an inbox that is busy, or starts anew, claims its own before.
@@ -117,7 +119,7 @@ func (in *Inbox[Tx]) watch(ctx context.Context) {
 // inbox's. Their inbox may have gone, and then nothing else would ever tell of them.
 func (in *Inbox[Tx]) lookAround(ctx context.Context) {
 	var left Overdue
-	bounded, cancel := context.WithTimeout(ctx, storing)
+	bounded, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
 	err := in.transact(bounded, func(tx Tx) (err error) {
 		left, err = in.store.OverdueTx(bounded, tx, in.rcv.Scope(), overdue)
