@@ -14,8 +14,8 @@ import (
 const DefaultPruneBatch = 1000
 
 // pruneTime bounds a batch. A connection can be dead without a word, and then nothing else
-// would end it.
-const pruneTime = time.Minute
+// would end it. It is long, for a batch may have to pass over millions of dead rows.
+const pruneTime = 10 * time.Minute
 
 // Prune removes every marker that was marked before before, oldest first, and then the
 // requests to apply again that are as old. It does so in batches of at most batch (0:
@@ -24,7 +24,7 @@ const pruneTime = time.Minute
 // were removed for good, also beside an error.
 //
 // A batch that loses against another transaction is run again, up to ten times. One that
-// takes longer than a minute is given up: then its error matches context.DeadlineExceeded.
+// takes longer than ten minutes is given up: then its error matches context.DeadlineExceeded.
 // Between batches Prune waits for as long as the last one took, so that others
 // have the database for half of the time. Several processes may prune at once.
 func Prune[Tx any](ctx context.Context, inTx func(context.Context, func(Tx) error) error, s Store[Tx], before time.Time, batch int) (int, error) {

@@ -146,21 +146,12 @@ func (r *Receiver[Tx]) applyTx(ctx context.Context, tx Tx, ev Event, version int
 
 // mark takes the marker alone of a fact, and of an event that has no version: nothing can
 // be newer.
-func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64, kind taskKind, now time.Time) (fresh, newer bool, err error) {
+func (r *Receiver[Tx]) mark(ctx context.Context, tx Tx, ev Event, version int64, kind taskKind, at time.Time) (fresh, newer bool, err error) {
 	if kind == factTask || !versioned(ev, version) {
-		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, markedAt(ev, now))
+		fresh, err = r.store.Mark(ctx, tx, ev.Scope, ev.ID, at)
 		return fresh, fresh, err
 	}
-	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, markedAt(ev, now), ev.Object, version)
-}
-
-// markedAt is the time of an event's marker: now, unless this process's clock is so far
-// behind that those whose clocks are right would remove the marker before its time.
-func markedAt(ev Event, now time.Time) time.Time {
-	if ev.OccurredAt.Sub(now) > dedup.RetentionMargin {
-		return ev.OccurredAt
-	}
-	return now
+	return dedup.MarkAndAdvance(ctx, r.store, tx, ev.Scope, ev.ID, at, ev.Object, version)
 }
 
 func versioned(ev Event, version int64) bool {

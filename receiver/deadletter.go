@@ -56,7 +56,7 @@ func (r *Receiver[Tx]) setAside(ctx context.Context, ev Event, cause error, todo
 
 func (r *Receiver[Tx]) setAsideTx(ctx context.Context, tx Tx, ev Event, cause error) (Result, *Error) {
 	at := r.cfg.Now()
-	fresh, err := r.store.Mark(ctx, tx, ev.Scope, ev.ID, markedAt(ev, at))
+	fresh, err := r.store.Mark(ctx, tx, ev.Scope, ev.ID, at)
 	if err != nil {
 		return "", failDB(ctx, ReasonDatabase, err)
 	}

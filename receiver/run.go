@@ -24,8 +24,8 @@ const (
 // its own. Several processes may run.
 //
 // It goes by Config.Now, which is this process's clock. One that is far ahead removes markers
-// that are still needed, and what is sent again then is applied again. One that is more than a
-// day behind does no harm: the marker of an event has the time at which the event occurred.
+// that are still needed, and what is sent again then is applied again. The clock of a process
+// that applies events and is far behind does the same harm: others remove its markers at once.
 //
 // Without Run markers stay for ever, unless something else removes them. A receiver that
 // has taken events for more than an hour without Run says so in the log, once, unless it only

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/surehook/surehook/dedup"
 	"github.com/surehook/surehook/dedup/memory"
 	"github.com/surehook/surehook/dedup/sqlite"
 	"github.com/surehook/surehook/internal/dberr"
@@ -111,26 +110,6 @@ func TestRunNeedsTables(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	require.ErrorContains(t, newReceiver(t, receiver.SQL(db, nil), sqlite.New(), nil).Run(t.Context()), "call Migrate before")
-}
-
-// Others remove a marker by their clocks. If this process's clock is far behind, the marker
-// must not go before its time: the event would be applied again.
-func TestClockThatIsFarBehind(t *testing.T) {
-	b := onMemory()
-	rcv := b.receiver(t, &receiver.Config{Now: func() time.Time { return time.Now().Add(-40 * 24 * time.Hour) }})
-	event := receiver.Trusted[*memory.Tx]{Body: bodyOf(t, newEvent(1))}
-	given := receiver.Trusted[*memory.Tx]{Body: bodyOf(t, newEvent(2))}
-	_, err := rcv.Apply(t.Context(), event, receiver.Fact(b.effect))
-	require.NoError(t, err)
-	_, err = rcv.SetAside(t.Context(), given, receiver.Fact(b.effect), errors.New("given up"))
-	require.NoError(t, err)
-	_, err = dedup.Prune(t.Context(), b.inTx, dedup.Store[*memory.Tx](b.store), time.Now().Add(-dedup.DefaultRetention), 0)
-	require.NoError(t, err)
-	for _, again := range []receiver.Trusted[*memory.Tx]{event, given} {
-		res, err := b.receiver(t, nil).Apply(t.Context(), again, receiver.Fact(b.effect))
-		require.NoError(t, err)
-		require.Equal(t, receiver.Duplicate, res)
-	}
 }
 
 // A receiver that nobody prunes says so once, after an hour. One that only records leaves
