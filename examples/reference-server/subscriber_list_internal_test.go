@@ -25,7 +25,7 @@ func TestPagesOfLargeSubscribersAreBounded(t *testing.T) {
 	t.Cleanup(db.close)
 	require.NoError(t, db.migrate(t.Context()))
 	s := &service{db: db}
-	const many, large = 12, 1 << 20
+	const many, large = 8, 1 << 20
 	require.NoError(t, db.inTx(t.Context(), func(tx *sql.Tx) error {
 		for i := range many {
 			attributes := Attributes{"a": json.RawMessage(`"` + strings.Repeat("x", large) + `"`)}
