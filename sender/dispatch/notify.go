@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -113,7 +114,9 @@ func (d *Dispatcher) tell(ctx context.Context, n sender.Notice) error {
 	go func() {
 		defer cancel()
 		defer func() { <-d.telling }()
-		answer <- d.callNotifier(ctx, n)
+		err := errors.New("it ended its goroutine (runtime.Goexit): it must return")
+		defer func() { answer <- err }()
+		err = d.callNotifier(ctx, n)
 	}()
 	timer := time.NewTimer(notifyTimeout + notifyGrace)
 	defer timer.Stop()
