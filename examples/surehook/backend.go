@@ -19,6 +19,8 @@ type backend interface {
 	redeliver(ctx context.Context, id string, force bool) error
 	// event tells whose event it is; "": everybody's who asks for its type.
 	event(ctx context.Context, id string) (e eventInfo, subscriber string, err error)
+	// eventsAbout returns up to limit events about an object, the newest first.
+	eventsAbout(ctx context.Context, about object, limit int) (all []eventInfo, more bool, err error)
 
 	// whyOf says why an event has no delivery to a subscription, or nothing if it is for others.
 	whyOf(ctx context.Context, event, subscription string) (string, error)

@@ -171,6 +171,16 @@ func TestWhyOfAnEvent(t *testing.T) {
 			require.Contains(t, said, "it has no delivery\n")
 			require.Contains(t, said, "the subscription does not ask for the type order.created; it asks for invoice.*.")
 
+			about := u.run(append([]string{"why", "invoice/in_1"}, source...)...)
+			if source == nil {
+				require.NotZero(t, about.code)
+				require.Contains(t, about.errs, "is asked of a -database")
+			} else {
+				require.Equal(t, why(sent), about.out, "the only event about it")
+				require.Contains(t, u.run(append([]string{"why", "invoice/nope"}, source...)...).errs, "there is no event about invoice/nope")
+				require.Contains(t, u.run(append([]string{"why", "invoice/"}, source...)...).errs, "it must be like invoice/in_1")
+			}
+
 			a := u.run(append([]string{"why", "evt_nope"}, source...)...)
 			require.Equal(t, 1, a.code)
 			require.Contains(t, a.errs, "event")

@@ -108,6 +108,22 @@ func TestJudgeConnections(t *testing.T) {
 	}
 }
 
+// What an SQLite file should not have is told, and nothing if it has not.
+func TestJudgeFile(t *testing.T) {
+	t.Parallel()
+	found := &findings{}
+	judgeDrive("", found)
+	judgeLog("a.db-wal", largeLog-1, found)
+	require.Empty(t, found.all)
+	judgeDrive("NFS", found)
+	judgeLog("a.db-wal", 2<<30, found)
+	require.Len(t, found.all, 2)
+	require.Equal(t, warn, found.all[0].Status)
+	require.Contains(t, found.all[0].Detail, "(NFS)")
+	require.Equal(t, warn, found.all[1].Status)
+	require.Contains(t, found.all[1].Detail, "a.db-wal has 2048 MiB")
+}
+
 // A subscription is a twin if it would get the same events at the same URL as an older one.
 func TestTwins(t *testing.T) {
 	t.Parallel()
@@ -127,11 +143,13 @@ func TestTwins(t *testing.T) {
 		{Subscriber: "umbrella", URL: url, EventTypes: []string{"a.*", "b"}},
 		{Subscriber: "acme", URL: url, EventTypes: []string{"a.*", "b"}, Filter: `{"data.paid": true}`},
 		{Subscriber: "acme", URL: url, EventTypes: []string{"b", "a.*"}}, // the twin
+		{Subscriber: "acme", URL: url, EventTypes: []string{"b", "a.*"}}, // is paused: it gets nothing
 	} {
 		n.ID = fmt.Sprint("wsub_", i)
 		_, err := hooks.Registry.Subscribe(t.Context(), n)
 		require.NoError(t, err)
 	}
+	require.NoError(t, hooks.Registry.Pause(t.Context(), "wsub_6"))
 	list, _, err := hooks.History.Subscriptions(t.Context(), sender.SubscriptionQuery{})
 	require.NoError(t, err)
 	first := map[string]string{}

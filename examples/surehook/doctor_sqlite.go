@@ -25,13 +25,12 @@ func checkSQLite(ctx context.Context, d *database, found *findings) {
 		found.add("durability", fail, "the file's journal_mode is "+mode, "set _pragma=journal_mode(wal)&_pragma=synchronous(full) in the service's DSN, or with mattn/go-sqlite3 _journal_mode=WAL&_synchronous=FULL")
 	}
 	checkMode(d.path, found)
-	free, size, err := diskSpace(filepath.Dir(d.path))
-	used := int64(0)
-	for _, suffix := range []string{"", "-wal"} {
-		if info, err := os.Stat(d.path + suffix); err == nil {
-			used += info.Size()
-		}
-	}
+	dir := filepath.Dir(d.path)
+	judgeDrive(networkDrive(dir), found)
+	free, size, err := diskSpace(dir)
+	used, log := sizeOf(d.path), sizeOf(d.path+"-wal")
+	judgeLog(d.path+"-wal", log, found)
+	used += log
 	switch {
 	case err != nil:
 		found.add("disk space", warn, err.Error(), "look for yourself")
@@ -41,6 +40,32 @@ func checkSQLite(ctx context.Context, d *database, found *findings) {
 		found.add("disk space", ok, fmt.Sprintf("the file has %s, and %s are free", bytesOf(used), bytesOf(int64(free))), "")
 	}
 	found.add("clock", ok, "the database's is this machine's", "")
+}
+
+func sizeOf(name string) int64 {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// judgeDrive is given the name of a network's file system, if it is one.
+func judgeDrive(name string, found *findings) {
+	if name != "" {
+		found.add("drive", warn, fmt.Sprintf("the file is on a drive of the network (%s): processes on two machines would spoil it, and a commit may not be durable", name), "move it to a disk of this machine")
+	}
+}
+
+// largeLog is the size of a write-ahead log that something keeps from being begun anew. SQLite
+// tries that each 4 MiB.
+const largeLog = 256 << 20
+
+func judgeLog(name string, size int64, found *findings) {
+	if size >= largeLog {
+		found.add("log", warn, fmt.Sprintf("%s has %s: a transaction that reads is or was open for long", name, bytesOf(size)),
+			"look for rows that a program does not close, a shell or a copy that is open; the file goes when the last process closes the database")
+	}
 }
 
 // checkMode looks at who else may read what customers are told.

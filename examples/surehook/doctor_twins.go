@@ -37,7 +37,7 @@ type twins struct{ older, younger string }
 // pair finds the subscriptions of a page that ask for what one before does.
 func pair(first map[string]string, page []sender.Subscription) (pairs []twins) {
 	for _, s := range page {
-		if s.Status == sender.SubscriptionClosing {
+		if s.Status != sender.SubscriptionActive { // it gets nothing now
 			continue
 		}
 		types := slices.Sorted(slices.Values(s.EventTypes))

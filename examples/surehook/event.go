@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // eventReport has the deliveries of an event, and the reasons why there are no others.
 type eventReport struct {
@@ -91,4 +94,51 @@ func printEvent(t *terminal, r *eventReport) {
 	for _, n := range r.NoDelivery {
 		t.say("\n%s to %s\n  %s", n.SubscriptionID, n.URL, n.Why)
 	}
+}
+
+// objectReport has the newest events about an object.
+type objectReport struct {
+	Object object        `json:"object"`
+	Events []eventReport `json:"events"` // the newest first
+	More   bool          `json:"more"`   // there are older ones
+}
+
+// shownOfObject is how many events of an object are explained.
+const shownOfObject = 5
+
+// whyObject says what became of the newest events about an object, which is all that somebody
+// may know who misses one.
+func whyObject(ctx context.Context, t *terminal, b backend, text string) error {
+	r := objectReport{Events: []eventReport{}}
+	if err := r.Object.Set(text); err != nil {
+		return fmt.Errorf("%s is not the TYPE/ID of an object: %w", text, err)
+	}
+	about, more, err := b.eventsAbout(ctx, r.Object, shownOfObject)
+	if err != nil {
+		return err
+	}
+	if len(about) == 0 {
+		return no("there is no event about %s: none was published, or it is older than events are kept", text)
+	}
+	r.More = more
+	for _, e := range about {
+		one, err := reportEvent(ctx, b, e.ID)
+		if err != nil {
+			return err
+		}
+		r.Events = append(r.Events, one)
+	}
+	if t.json {
+		return t.encode(r)
+	}
+	for i := range r.Events {
+		if i > 0 {
+			t.say("")
+		}
+		printEvent(t, &r.Events[i])
+	}
+	if more {
+		t.say("\nthere are older events about %s: surehook deliveries -object %s", text, text)
+	}
+	return nil
 }

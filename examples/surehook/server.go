@@ -296,6 +296,10 @@ func (s *server) redeliver(ctx context.Context, id string, force bool) error {
 	return s.call(ctx, http.MethodPost, "/deliveries/"+url.PathEscape(id)+"/redeliver", nil, nil)
 }
 
+func (s *server) eventsAbout(context.Context, object, int) ([]eventInfo, bool, error) {
+	return nil, false, errors.New("what became of an object is asked of a -database: a server finds events by their ids")
+}
+
 var errObject = errors.New("-object is for a -database: a server does not look for deliveries by it")
 
 var errForce = errors.New("-force is for the operator with the database: give -database")

@@ -128,6 +128,23 @@ func (s *stored) event(ctx context.Context, id string) (eventInfo, string, error
 	return viewEvent(e.EventInfo, e.Version), e.Subscriber, answered(err)
 }
 
+func (s *stored) eventsAbout(ctx context.Context, about object, limit int) (all []eventInfo, more bool, err error) {
+	cursor := ""
+	for {
+		page, next, err := s.history.Events(ctx, history.EventQuery{Object: sender.Object(about), Cursor: cursor, Limit: limit - len(all)})
+		if err != nil {
+			return nil, false, answered(err)
+		}
+		for i := range page {
+			all = append(all, viewEvent(page[i].EventInfo, page[i].Version))
+		}
+		if next == "" || len(all) == limit { // a page can be short before the end
+			return all, next != "", nil
+		}
+		cursor = next
+	}
+}
+
 func (s *stored) whyOf(ctx context.Context, event, subscription string) (string, error) {
 	why, err := s.history.WhyOf(ctx, event, subscription)
 	if why.Reason == history.WhyNotAddressed {

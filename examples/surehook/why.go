@@ -14,7 +14,8 @@ func whyCommand() command {
 		args: "ID", arguments: [2]int{1, 1},
 		about: `Says in a sentence what a delivery waits for, and shows its attempts. ID is a delivery's, as
 surehook deliveries lists them, or an event's: then each of its deliveries is explained, or
-why there is none.`,
+why there is none. With -database it can also be an object's, as TYPE/ID: then the newest
+events about it are explained so.`,
 		example: "surehook why dlv_06h0…",
 		flags: func(f *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			var o target
@@ -28,6 +29,9 @@ why there is none.`,
 					return err
 				}
 				defer b.close()
+				if strings.Contains(args[0], "/") { // no other id has one
+					return whyObject(ctx, t, b, args[0])
+				}
 				r, err := b.delivery(ctx, args[0])
 				if isNo(err) && !strings.HasPrefix(args[0], "dlv_") {
 					return whyEvent(ctx, t, b, args[0])
