@@ -25,6 +25,7 @@ type attempt[Tx any] struct {
 	kind     *Kind[Tx]
 	claimed  Record
 	stop     context.CancelCauseFunc // ends the function's context
+	stopped  func() bool             // tells whether that has ended
 	reported chan struct{}           // progress was reported
 	asked    chan struct{}           // prolong the lease now: see look
 	steps    atomic.Int64            // calls of Run.InTx that are under way
@@ -50,6 +51,18 @@ func (t *attempt[Tx]) look() {
 	case t.asked <- struct{}{}:
 	default:
 	}
+}
+
+// goesOn returns the run of a job that is due, if it is one of this process and has not been told
+// to end. Its lease ended while the machine was suspended, or the clock was set forward: nobody
+// else has claimed the job since.
+func (j *Jobs[Tx]) goesOn(r Record) *attempt[Tx] {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if t := j.attempts[r.ID]; t != nil && r.Status == Running && r.Token == t.claimed.Token && !t.stopped() {
+		return t
+	}
+	return nil
 }
 
 // locked runs fn in a transaction on the job's record, under the token, stores the
@@ -102,6 +115,7 @@ func (t *attempt[Tx]) run(ctx, hard context.Context, over error) {
 	}
 	ctx = t.j.started(ctx, t.claimed.Job)
 	ctx, t.stop = context.WithCancelCause(ctx)
+	t.stopped = func() bool { return ctx.Err() != nil }
 	defer t.stop(nil)
 	t.j.mu.Lock()
 	t.j.attempts[t.claimed.ID] = t

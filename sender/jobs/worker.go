@@ -186,6 +186,14 @@ func (w *worker[Tx]) claim(ctx, soft, hard context.Context) (more bool, err erro
 					return err
 				}
 				for _, r := range due {
+					if t := w.j.goesOn(r); t != nil {
+						r.Due = now.Add(w.j.cfg.Lease)
+						if err := w.j.store.UpdateTx(lasting, tx, r); err != nil {
+							return err
+						}
+						t.look()
+						continue
+					}
 					before = append(before, Record{Job: Job{ID: r.ID, Status: r.Status, Tries: r.Tries, StartedAt: r.StartedAt}, Due: r.Due})
 					over := r.claim(w.j.kinds[v.kind].rules(), token, now, w.j.cfg.Lease)
 					if err := w.j.store.UpdateTx(lasting, tx, r); err != nil {
