@@ -26,7 +26,7 @@ func (s *Store) Check(ctx context.Context) error {
 		if !strings.EqualFold(mode, "wal") {
 			return fmt.Errorf("%w: its journal_mode is %s: set PRAGMA journal_mode = wal", sender.ErrUnfit, mode)
 		}
-		return w.durable()
+		return s.keeps(w)
 	}); err != nil {
 		return err
 	}
@@ -37,6 +37,14 @@ func (s *Store) Check(ctx context.Context) error {
 // synchronousFull is the least setting with which a WAL keeps a commit through a loss of
 // power (sqlite.org/pragma.html#pragma_synchronous).
 const synchronousFull = 2
+
+// keeps returns an error unless what is committed stays.
+func (s *Store) keeps(w *work) error {
+	if err := s.file.Moved(w.ctx, w.on); err != nil {
+		return fmt.Errorf("%w: %w", sender.ErrUnfit, err)
+	}
+	return w.durable()
+}
 
 // durable returns an error unless the connection's commits are durable. Each connection
 // has a setting of its own, so every transaction that writes looks at it. The statement

@@ -37,7 +37,7 @@ func (s *Store) PublishTx(ctx context.Context, tx *sql.Tx, drafts []sender.Draft
 	if err != nil {
 		return nil, err
 	}
-	if err := w.durable(); err != nil {
+	if err := s.keeps(w); err != nil {
 		return nil, err
 	}
 	refs := make([]sender.Ref, len(drafts))

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/feed"
@@ -43,6 +44,7 @@ type Config struct {
 type Store struct {
 	db      *sql.DB
 	clock   func() time.Time
+	file    sqlitetx.File
 	writing *semaphore.Weighted // first come, first served
 	inTx    inside.Calls        // of InTx, whose function must not wait for a turn
 	woken   chan struct{}

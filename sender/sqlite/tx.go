@@ -89,7 +89,7 @@ func (s *Store) write(ctx context.Context, fn func(w *work) error) error {
 			s.registryCache, s.rollup = registryCache{}, rollup // they may hold what was not committed
 		}
 	}()
-	if err := w.durable(); err != nil {
+	if err := s.keeps(w); err != nil {
 		return err
 	}
 	if err := fn(w); err != nil {

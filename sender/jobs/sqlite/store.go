@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/surehook/surehook/internal/migrate"
+	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/jobs"
 )
@@ -25,6 +26,7 @@ type Config struct {
 // number of processes on one machine.
 type Store struct {
 	db    *sql.DB
+	file  sqlitetx.File
 	clock func() time.Time
 }
 
@@ -52,10 +54,10 @@ func (s *Store) now() int64 { return s.clock().UnixMicro() }
 
 // Check implements jobs.Store.
 func (s *Store) Check(ctx context.Context) error {
-	return s.InReadTx(ctx, func(tx *sql.Tx) error { return check(ctx, tx) })
+	return s.InReadTx(ctx, func(tx *sql.Tx) error { return s.check(ctx, tx) })
 }
 
-func check(ctx context.Context, tx *sql.Tx) error {
+func (s *Store) check(ctx context.Context, tx *sql.Tx) error {
 	l, err := migrate.ReadSQLite(migrationSet, func(query string, args ...any) migrate.Row { return tx.QueryRowContext(ctx, query, args...) })
 	if err != nil {
 		return fail("reading the ledger", err)
@@ -69,6 +71,14 @@ func check(ctx context.Context, tx *sql.Tx) error {
 	}
 	if !strings.EqualFold(mode, "wal") {
 		return fmt.Errorf("%w: its journal_mode is %s: set PRAGMA journal_mode = wal", sender.ErrUnfit, mode)
+	}
+	return s.keeps(ctx, tx)
+}
+
+// keeps returns an error unless what is committed stays.
+func (s *Store) keeps(ctx context.Context, tx *sql.Tx) error {
+	if err := s.file.Moved(ctx, tx); err != nil {
+		return fmt.Errorf("%w: %w", sender.ErrUnfit, err)
 	}
 	return durable(ctx, tx)
 }

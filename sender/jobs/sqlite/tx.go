@@ -55,6 +55,9 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 		return fail("beginning a transaction", err)
 	}
 	defer func() { _ = tx.Rollback() }() // also if fn panics; after a commit it does nothing
+	if err := s.file.Moved(ctx, tx); err != nil {
+		return fmt.Errorf("%w: %w", sender.ErrUnfit, err)
+	}
 	if err := fn(tx.Tx); err != nil {
 		return err
 	}
