@@ -20,6 +20,7 @@ const (
 	progressAtMost       = time.Second // how old the progress that Get returns can be
 	pruneEvery           = 10 * time.Minute
 	pruneAtOnce          = 500
+	pruneBytes           = 4 << 20         // inputs and results: the pages of a large one are freed one by one
 	graceOfDrain         = 5 * time.Second // the time that functions have to return once their contexts have ended
 	graceOfWrites        = time.Second     // the time that writes of outcomes have to break off after that
 	recordPause          = 100 * time.Millisecond

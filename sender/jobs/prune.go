@@ -11,14 +11,14 @@ func (j *Jobs[Tx]) Prune(ctx context.Context) (pruned int, err error) {
 	for {
 		n := 0
 		err := j.inTx(ctx, func(tx Tx) (err error) {
-			n, err = j.store.PruneTx(ctx, tx, j.cfg.Retention, pruneAtOnce)
+			n, err = j.store.PruneTx(ctx, tx, PruneQuery{Age: j.cfg.Retention, Limit: pruneAtOnce, Bytes: pruneBytes})
 			return err
 		})
 		if err != nil {
 			return pruned, err
 		}
 		pruned += n
-		if n < pruneAtOnce {
+		if n == 0 {
 			return pruned, nil
 		}
 	}

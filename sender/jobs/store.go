@@ -73,10 +73,10 @@ type Store[Tx any] interface {
 	// 0: no jobs follow. A page can be short, or empty, though others follow.
 	ListTx(ctx context.Context, tx Tx, q ListQuery) (page []Record, next int64, err error)
 
-	// PruneTx removes up to limit jobs that were finished longer ago than age, the
-	// oldest first, and returns how many. The cost does not grow with the jobs that
-	// stay.
-	PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error)
+	// PruneTx removes up to q.Limit jobs that were finished longer ago than q.Age, the
+	// oldest first, and returns how many. q.Bytes bounds the inputs and results that go with
+	// them. The cost does not grow with the jobs that stay.
+	PruneTx(ctx context.Context, tx Tx, q PruneQuery) (int, error)
 }
 
 // Looker is an optional part of a Store whose InTx waits for other writers, on a database where
@@ -134,5 +134,15 @@ type ListQuery struct {
 
 	// Bytes ends a page before the job whose result would make the results longer than
 	// this together. The first result comes whatever its size. 0: no bound.
+	Bytes int
+}
+
+// PruneQuery selects jobs for PruneTx.
+type PruneQuery struct {
+	Age   time.Duration
+	Limit int // at least 1
+
+	// Bytes ends the jobs before the one whose input and result would make theirs longer
+	// than this together. The first job goes whatever its size. 0: no bound.
 	Bytes int
 }

@@ -252,10 +252,11 @@ func TestListAndPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		j := b.jobs(config{Retention: 24 * time.Hour}, nothing)
+		large := json.RawMessage(`"` + strings.Repeat("x", 700<<10) + `"`) // more of them than one transaction removes
 		var ids []string
 		for i := range 7 {
 			owner := []string{"sub_a", "sub_b"}[i%2]
-			ids = append(ids, b.submit(j, jobs.Submission{Owner: owner, Input: json.RawMessage("1")}).ID)
+			ids = append(ids, b.submit(j, jobs.Submission{Owner: owner, Input: large}).ID)
 		}
 		var got []string
 		cursor, pages := "", 0

@@ -166,7 +166,7 @@ func (c *cycle) senderOn(db *sending) (*sender.Registry[*sql.Tx], *sender.Publis
 func (c *cycle) dropJobs(ctx context.Context) error {
 	return c.db.jobs.InTx(ctx, func(tx *sql.Tx) error {
 		for {
-			n, err := c.db.jobs.PruneTx(ctx, tx, 0, 500)
+			n, err := c.db.jobs.PruneTx(ctx, tx, jobs.PruneQuery{Limit: 500})
 			if err != nil {
 				return err
 			}

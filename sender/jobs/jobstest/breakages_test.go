@@ -257,9 +257,18 @@ var breakages = map[string]breakage{
 		}
 		return rs
 	})},
-	"prunes too early":     {[]string{"prune"}, onPrune(func(age time.Duration, limit int) (time.Duration, int) { return age - time.Second, limit })},
-	"prunes too late":      {[]string{"prune"}, onPrune(func(age time.Duration, limit int) (time.Duration, int) { return age + time.Second, limit })},
-	"prunes without bound": {[]string{"prune"}, onPrune(func(age time.Duration, _ int) (time.Duration, int) { return age, 1000 })},
+	"prunes too early":              {[]string{"prune"}, onPrune(func(q *jobs.PruneQuery) { q.Age -= time.Second })},
+	"prunes too late":               {[]string{"prune"}, onPrune(func(q *jobs.PruneQuery) { q.Age += time.Second })},
+	"prunes without bound":          {[]string{"prune"}, onPrune(func(q *jobs.PruneQuery) { q.Limit = 1000 })},
+	"prunes without bound of bytes": {[]string{"prune by bytes"}, onPrune(func(q *jobs.PruneQuery) { q.Bytes = 0 })},
+	"prunes nothing that is large": {[]string{"prune by bytes"}, func(b *broken, _ *harness) {
+		b.prune = func(ctx context.Context, tx tx, q jobs.PruneQuery) (int, error) {
+			if q.Bytes > 0 && q.Bytes < 6 { // the first job is larger
+				return 0, nil
+			}
+			return b.Store.PruneTx(ctx, tx, q)
+		}
+	}},
 	"roll-back of InTx leaks": {[]string{"rolled back", "transactions"}, func(b *broken, _ *harness) {
 		b.inTx = func(ctx context.Context, fn func(tx) error) error {
 			var failed error
@@ -326,11 +335,11 @@ func onList(change func([]jobs.Record) []jobs.Record) func(*broken, *harness) {
 	}
 }
 
-func onPrune(change func(age time.Duration, limit int) (time.Duration, int)) func(*broken, *harness) {
+func onPrune(change func(q *jobs.PruneQuery)) func(*broken, *harness) {
 	return func(b *broken, _ *harness) {
-		b.prune = func(ctx context.Context, tx tx, age time.Duration, limit int) (int, error) {
-			age, limit = change(age, limit)
-			return b.Store.PruneTx(ctx, tx, age, limit)
+		b.prune = func(ctx context.Context, tx tx, q jobs.PruneQuery) (int, error) {
+			change(&q)
+			return b.Store.PruneTx(ctx, tx, q)
 		}
 	}
 }

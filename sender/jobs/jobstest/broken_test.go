@@ -91,7 +91,7 @@ type broken struct {
 	update         func(ctx context.Context, tx tx, r jobs.Record) error
 	get            func(ctx context.Context, tx tx, k jobs.Key) (jobs.Record, error)
 	list           func(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Record, int64, error)
-	prune          func(ctx context.Context, tx tx, age time.Duration, limit int) (int, error)
+	prune          func(ctx context.Context, tx tx, q jobs.PruneQuery) (int, error)
 	check          func(ctx context.Context) error
 }
 
@@ -210,9 +210,9 @@ func (b *broken) ListTx(ctx context.Context, tx tx, q jobs.ListQuery) ([]jobs.Re
 	return b.Store.ListTx(ctx, tx, q)
 }
 
-func (b *broken) PruneTx(ctx context.Context, tx tx, age time.Duration, limit int) (int, error) {
+func (b *broken) PruneTx(ctx context.Context, tx tx, q jobs.PruneQuery) (int, error) {
 	if b.prune != nil {
-		return b.prune(ctx, tx, age, limit)
+		return b.prune(ctx, tx, q)
 	}
-	return b.Store.PruneTx(ctx, tx, age, limit)
+	return b.Store.PruneTx(ctx, tx, q)
 }

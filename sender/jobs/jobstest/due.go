@@ -395,12 +395,8 @@ func prune[Tx any](w *world[Tx]) {
 	}
 	w.change(ids[3], func(r *jobs.Record, now time.Time) { r.Status = jobs.Running })
 	w.Advance(hour - second)
-	pruned := func(limit int) (n int) {
-		w.inTx(func(tx Tx) (err error) {
-			n, err = w.Store.PruneTx(w.ctx, tx, hour, limit)
-			return err
-		})
-		return n
+	pruned := func(limit int) int {
+		return w.prune(jobs.PruneQuery{Age: hour, Limit: limit})
 	}
 	w.equal(pruned(1), 1, "jobs pruned, one at most")
 	w.missing(jobs.Key{ID: ids[2]}, "that was finished first and is pruned")
@@ -417,4 +413,47 @@ func prune[Tx any](w *world[Tx]) {
 	r := w.job("work", "")
 	r.IdempotencyKey = "key of " + ids[0]
 	w.insert(r) // its key is free
+}
+
+func (w *world[Tx]) prune(q jobs.PruneQuery) (n int) {
+	w.Helper()
+	w.inTx(func(tx Tx) (err error) {
+		n, err = w.Store.PruneTx(w.ctx, tx, q)
+		return err
+	})
+	return n
+}
+
+func pruneByBytes[Tx any](w *world[Tx]) {
+	for _, c := range []struct {
+		bytes, limit int
+		counts       []int // of the jobs that each call removes
+	}{
+		{0, 100, []int{7}},
+		{100, 100, []int{7}},
+		{100, 3, []int{3, 3, 1}},
+		{19, 100, []int{7}},
+		{18, 100, []int{6, 1}},
+		{8, 100, []int{2, 3, 2}},
+		{7, 100, []int{1, 3, 2, 1}},
+		{5, 2, []int{1, 2, 1, 1, 2}},
+		{1, 100, []int{1, 1, 1, 1, 1, 1, 1}},
+	} {
+		// The inputs and results, of the job that was finished first first.
+		for _, of := range [][2]string{{"[2]", "[3]"}, {"4", "5"}, {"6", ""}, {"7", "8"}, {"[90]", ""}, {"1", "2"}, {"3", "4"}} {
+			r := w.job("work", "sub_a")
+			r.Input = []byte(of[0])
+			w.change(w.insert(r).ID, func(r *jobs.Record, now time.Time) {
+				r.Status, r.FinishedAt, r.Due, r.Result = jobs.Succeeded, now, time.Time{}, []byte(of[1])
+			})
+			w.Advance(second)
+		}
+		var got []int
+		for n := 1; n > 0 && len(got) < 10; {
+			if n = w.prune(jobs.PruneQuery{Limit: c.limit, Bytes: c.bytes}); n > 0 {
+				got = append(got, n)
+			}
+		}
+		w.equal(got, c.counts, "jobs pruned by each call with the limits %d and %d bytes", c.limit, c.bytes)
+	}
 }

@@ -199,7 +199,7 @@ func rolledBack[Tx any](w *world[Tx]) {
 	w.Advance(hour)
 	kept = w.get(kept.ID)
 	w.errorIs(w.Store.InTx(w.ctx, func(tx Tx) error {
-		n, err := w.Store.PruneTx(w.ctx, tx, hour/2, 10)
+		n, err := w.Store.PruneTx(w.ctx, tx, jobs.PruneQuery{Age: hour / 2, Limit: 10})
 		w.noError(err, "pruning")
 		w.equal(n, 1, "jobs pruned")
 		return refused

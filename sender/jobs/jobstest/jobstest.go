@@ -76,6 +76,7 @@ func rules[Tx any]() []rule[Tx] {
 		{"list", "Lists are filtered, newest first, bounded, and leave out inputs and states.", list[Tx]},
 		{"list of results", "A page ends before the result that would make its results longer together than it is asked for. The first result comes whatever its size, and the pages together have all.", listOfResults[Tx]},
 		{"prune", "Jobs finished longer ago than an age are removed, the oldest first, up to a limit, with their keys; others never.", prune[Tx]},
+		{"prune by bytes", "The jobs that are removed end before the one whose input and result would make theirs longer together than it is asked for. The first job goes whatever its size.", pruneByBytes[Tx]},
 		{"reads", "If those who read need not wait for those who write, as sender.Reader and jobs.Looker say, Get, List and a look for due jobs do not wait for the end of a transaction that has changed a job.", reads[Tx]},
 		{"transactions", "InTx commits what fn did if it returns nil, runs it again on ErrRetryTx, and rolls back on an error and a panic.", transactions[Tx]},
 		{"check", "A store that is migrated is fit.", check[Tx]},

@@ -196,11 +196,11 @@ func (s *Store) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page []job
 }
 
 // PruneTx implements jobs.Store.
-func (s *Store) PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error) {
+func (s *Store) PruneTx(ctx context.Context, tx Tx, q jobs.PruneQuery) (int, error) {
 	if err := s.under.Join(ctx, tx, nil); err != nil {
 		return 0, err
 	}
-	before := s.now().Add(-age)
+	before := s.now().Add(-q.Age)
 	var old []*jobs.Record
 	for _, r := range s.all {
 		if r.Status.Finished() && r.FinishedAt.Before(before) {
@@ -210,8 +210,12 @@ func (s *Store) PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int
 	slices.SortFunc(old, func(a, b *jobs.Record) int {
 		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.No, b.No))
 	})
-	old = old[:min(limit, len(old))]
-	for _, r := range old {
+	old = old[:min(q.Limit, len(old))]
+	size := 0
+	for i, r := range old {
+		if size += len(r.Input) + len(r.Result); q.Bytes > 0 && i > 0 && size > q.Bytes {
+			return i, nil
+		}
 		if err := s.set(ctx, tx, r.ID, nil); err != nil {
 			return 0, err
 		}

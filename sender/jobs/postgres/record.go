@@ -278,11 +278,11 @@ func (s *Store[Tx]) ListTx(ctx context.Context, tx Tx, q jobs.ListQuery) (page [
 }
 
 // PruneTx implements jobs.Store. It skips rows that others have locked.
-func (s *Store[Tx]) PruneTx(ctx context.Context, tx Tx, age time.Duration, limit int) (int, error) {
+func (s *Store[Tx]) PruneTx(ctx context.Context, tx Tx, q jobs.PruneQuery) (int, error) {
 	in, err := s.session(tx)
 	if err != nil {
 		return 0, err
 	}
-	n, err := in.Exec(ctx, s.text.prune, age.Microseconds(), int64(limit))
+	n, err := in.Exec(ctx, s.text.prune, q.Age.Microseconds(), int64(q.Limit), cmp.Or(int64(q.Bytes), math.MaxInt64))
 	return int(n), fail("pruning jobs", err)
 }

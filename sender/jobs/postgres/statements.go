@@ -43,8 +43,14 @@ func newTexts(sent func(string) string) texts {
 		update: sent(`UPDATE surehook_jobs SET status = $2, due = $3, token = $4, tries = $5, cancel_requested = $6,
 			done = $7, total = $8, state = $9, result = $10, error = $11, started_at = $12, finished_at = $13
 			WHERE id = $1 AND pg_current_xact_id_if_assigned() IS NOT NULL RETURNING ` + pgtx.Durable),
-		prune: sent(`WITH old AS MATERIALIZED (SELECT no FROM surehook_jobs WHERE finished_at < {now} - $1::bigint * interval '1 microsecond'
+		// The length of a large value is known without reading it.
+		prune: sent(`WITH locked AS MATERIALIZED (SELECT no, finished_at, coalesce(octet_length(result), 0) AS size
+				FROM surehook_jobs WHERE finished_at < {now} - $1::bigint * interval '1 microsecond'
 				ORDER BY finished_at, no LIMIT $2 FOR UPDATE SKIP LOCKED),
+			old AS MATERIALIZED (SELECT no FROM (
+					SELECT l.no, row_number() OVER oldest AS place, sum(l.size + coalesce(octet_length(i.input), 0)) OVER oldest AS sum
+					FROM locked l LEFT JOIN surehook_job_inputs i ON i.no = l.no WINDOW oldest AS (ORDER BY l.finished_at, l.no)) s
+				WHERE place = 1 OR sum <= $3),
 			i AS (DELETE FROM surehook_job_inputs WHERE no IN (SELECT no FROM old))
 			DELETE FROM surehook_jobs WHERE no IN (SELECT no FROM old)`),
 	}

@@ -280,7 +280,7 @@ func TestListBesidePruning(t *testing.T) {
 	}
 	prune := func() {
 		require.NoError(t, h.Store.InTx(ctx, func(tx pgx.Tx) error {
-			_, err := h.Store.PruneTx(ctx, tx, time.Hour, 10)
+			_, err := h.Store.PruneTx(ctx, tx, jobs.PruneQuery{Age: time.Hour, Limit: 10})
 			return err
 		}))
 	}

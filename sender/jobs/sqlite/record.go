@@ -41,9 +41,17 @@ const (
 	selectOne  = `SELECT ` + whole + withInput + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 	selectLock = `SELECT ` + locking + alone + `WHERE j.id = ?1 AND (?2 = '' OR j.owner = ?2)`
 
-	selectOld    = `SELECT no FROM surehook_jobs WHERE finished_at > 0 AND finished_at < ? ORDER BY finished_at, no LIMIT ?`
-	deleteInputs = `DELETE FROM surehook_job_inputs WHERE no IN (` + selectOld + `)`
-	deleteJobs   = `DELETE FROM surehook_jobs WHERE no IN (` + selectOld + `)`
+	// selectOld gives a JSON array of numbers. SQLite knows the length of a blob without
+	// reading it.
+	selectOld = `SELECT json_group_array(no) FROM (
+			SELECT no, row_number() OVER oldest AS place, sum(size) OVER oldest AS sum FROM (
+				SELECT j.no, j.finished_at, coalesce(length(j.result), 0) + coalesce(length(i.input), 0) AS size
+				FROM surehook_jobs j LEFT JOIN surehook_job_inputs i ON i.no = j.no
+				WHERE j.finished_at > 0 AND j.finished_at < ? ORDER BY j.finished_at, j.no LIMIT ?)
+			WINDOW oldest AS (ORDER BY finished_at, no))
+		WHERE place = 1 OR sum <= ?`
+	deleteInputs = `DELETE FROM surehook_job_inputs WHERE no IN (SELECT value FROM json_each(?))`
+	deleteJobs   = `DELETE FROM surehook_jobs WHERE no IN (SELECT value FROM json_each(?))`
 )
 
 // scan reads a job, and the columns behind it into more.
@@ -79,7 +87,7 @@ func (s *Store) InsertTx(ctx context.Context, tx *sql.Tx, r jobs.Record) (jobs.R
 	if err := sqlitetx.Open(ctx, tx); err != nil { // else the job is stored without the caller's change
 		return jobs.Record{}, false, fail(doing, err)
 	}
-	if err := durable(ctx, tx); err != nil {
+	if err := s.keeps(ctx, tx); err != nil {
 		return jobs.Record{}, false, err
 	}
 	now := s.now()
@@ -285,16 +293,19 @@ func (s *Store) ListTx(ctx context.Context, tx *sql.Tx, q jobs.ListQuery) (page 
 }
 
 // PruneTx implements jobs.Store.
-func (s *Store) PruneTx(ctx context.Context, tx *sql.Tx, age time.Duration, limit int) (int, error) {
+func (s *Store) PruneTx(ctx context.Context, tx *sql.Tx, q jobs.PruneQuery) (int, error) {
 	if err := locked(ctx, tx); err != nil {
 		return 0, err
 	}
 	const doing = "pruning jobs"
-	before := s.now() - age.Microseconds()
-	if _, err := tx.ExecContext(ctx, deleteInputs, before, limit); err != nil {
+	var old string
+	if err := tx.QueryRowContext(ctx, selectOld, s.now()-q.Age.Microseconds(), q.Limit, cmp.Or(int64(q.Bytes), math.MaxInt64)).Scan(&old); err != nil {
 		return 0, fail(doing, err)
 	}
-	res, err := tx.ExecContext(ctx, deleteJobs, before, limit)
+	if _, err := tx.ExecContext(ctx, deleteInputs, old); err != nil {
+		return 0, fail(doing, err)
+	}
+	res, err := tx.ExecContext(ctx, deleteJobs, old)
 	if err != nil {
 		return 0, fail(doing, err)
 	}

@@ -156,9 +156,9 @@ func (p *polled) AnyDue(ctx context.Context, queries []jobs.DueQuery) (bool, err
 	return p.Store.AnyDue(ctx, queries)
 }
 
-func (p *polled) PruneTx(ctx context.Context, tx *sql.Tx, age time.Duration, limit int) (int, error) {
+func (p *polled) PruneTx(ctx context.Context, tx *sql.Tx, q jobs.PruneQuery) (int, error) {
 	p.pruned.Add(1)
-	return p.Store.PruneTx(ctx, tx, age, limit)
+	return p.Store.PruneTx(ctx, tx, q)
 }
 
 func nothing(context.Context, *jobs.Run[*sql.Tx]) (json.RawMessage, error) { return nil, nil }
