@@ -123,13 +123,19 @@ func (w *work) skippedUpTo(r sender.Resume) (event int64, err error) {
 	return event, err
 }
 
-// lastBefore finds the last event before a time by halving. Events are in the order of
-// their times, unless the clock was set back.
+// lastBefore finds the last event before a time by halving; 0 if there is none. Events are in
+// the order of their times, unless the clock was set back. It looks only where there are
+// events: below them, the oldest would answer in their place. That one may have a time in the
+// future, and stay because of it when all others have gone.
 func (w *work) lastBefore(at int64) (int64, error) {
-	var low, high int64 // low is before at, or 0
+	var first, high int64
+	if err := w.row(`SELECT coalesce(min(seq), 0) FROM surehook_events`).Scan(&first); err != nil {
+		return 0, err
+	}
 	if err := w.row(`SELECT coalesce(max(seq), 0) + 1 FROM surehook_events`).Scan(&high); err != nil {
 		return 0, err
 	}
+	low := max(first-1, 0) // before at, or before all events
 	for high-low > 1 {
 		middle := low + (high-low)/2
 		var seq, created int64
@@ -142,6 +148,9 @@ func (w *work) lastBefore(at int64) (int64, error) {
 		} else {
 			high = middle
 		}
+	}
+	if low < first {
+		return 0, nil
 	}
 	return low, nil
 }

@@ -273,3 +273,30 @@ func BenchmarkPruneBesidePublishing(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 	}
 }
+
+// Events that were published while the clock was years ahead stay, and become the oldest. Those
+// published after it was set back go when it is their time.
+func TestPruneAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	const month, years = 31 * 24 * time.Hour, 4 * 365 * 24 * time.Hour
+	clock := newClock()
+	s := newStore(t, open(t, path(t), fit), clock.now)
+	pruned := func() int {
+		expandAll(t, s)
+		done, err := pruneAll(t.Context(), s, clock.now().Add(-month+time.Hour), 100)
+		require.NoError(t, err)
+		return done.Events
+	}
+	nobody := []string{""}
+	publish(t, s, 200, 0, nobody)
+	clock.advance(years)
+	publish(t, s, 3, 0, nobody)
+	clock.advance(-years)
+	publish(t, s, 97, 0, nobody)
+	clock.advance(month)
+	publish(t, s, 50, 0, nobody)
+	require.Equal(t, 297, pruned())
+	clock.advance(month)
+	publish(t, s, 30, 0, nobody)
+	require.Equal(t, 50, pruned())
+}
