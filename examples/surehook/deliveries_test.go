@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -390,6 +391,28 @@ func TestDeliveriesRefuse(t *testing.T) {
 	require.Equal(t, u.does("replay", "-h"), u.does("help", "replay"))
 	u.env = []string{"SUREHOOK_DATABASE=a.db", "SUREHOOK_SERVER=http://localhost"}
 	require.Contains(t, u.run("deliveries").errs, "are both set")
+}
+
+// A sample in a database says no version of its data: the service's own catalogue may not have
+// the sample's, and what is pinned to an older one would wait for it for ever.
+func TestTriggerInADatabase(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		u := operator(t, p)
+		e := newEndpoint(t)
+		u.subscribe(e.URL, "invoice.*")
+		for i, one := range []struct{ flags, version string }{{"", ""}, {"-payload-version=2026-11-01", "2026-11-01"}} {
+			u.does(slices.DeleteFunc([]string{"trigger", "invoice.paid", "-database", p.flag, one.flags}, func(s string) bool { return s == "" })...)
+			got := eventually(t, "a delivery", e.received, func(all []received) bool { return len(all) == i+1 })
+			var body struct {
+				Version string `json:"payload_version"`
+			}
+			require.NoError(t, json.Unmarshal(got[i].body, &body))
+			require.Equal(t, one.version, body.Version)
+		}
+		require.Contains(t, u.run("trigger", "invoice.paid", "-payload-version", "2026-11-25").errs, "a server goes by its own catalogue")
+		require.Contains(t, u.run("trigger", "invoice.paid", "-database", p.flag, "-payload-version", "today").errs, `payload version is "today"`)
+	})
 }
 
 // A database in which the library has nothing says so.

@@ -427,6 +427,9 @@ func (s *server) cancelReplay(ctx context.Context, id string) error {
 }
 
 func (s *server) publish(ctx context.Context, e sender.Event) (sender.Ref, error) {
+	if e.PayloadVersion != "" {
+		return sender.Ref{}, errors.New("-payload-version is for -database and -to: a server goes by its own catalogue")
+	}
 	body := map[string]any{"type": e.Type, "object": object(e.Object)}
 	if e.Data != nil {
 		body["data"] = e.Data

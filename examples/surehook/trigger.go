@@ -16,10 +16,10 @@ import (
 
 type triggerOptions struct {
 	target
-	object, data, dataFile, subscriber, to, secretFile string
-	version                                            int64
-	list                                               bool
-	timeout                                            time.Duration
+	object, data, dataFile, payload, subscriber, to, secretFile string
+	version                                                     int64
+	list                                                        bool
+	timeout                                                     time.Duration
 }
 
 func triggerCommand() command {
@@ -39,6 +39,7 @@ not be given.`,
 			f.StringVar(&o.data, "data", "", "its data, as `JSON` (default: the sample's)")
 			f.StringVar(&o.dataFile, "data-file", "", "a `file` with the data")
 			f.Int64Var(&o.version, "version", 0, "the object's `version` (default: its next; with -to, the time in seconds)")
+			f.StringVar(&o.payload, "payload-version", "", "the version of its data, as a `date` of your catalogue (default: none, and with -to the sample's)")
 			f.StringVar(&o.subscriber, "subscriber", "", "the `id` of the subscriber that it is for (default: everyone who asks for its type)")
 			f.StringVar(&o.to, "to", "", "post it to this `URL` alone")
 			f.StringVar(&o.secretFile, "secret-file", "", "with -to: a `file` with the secret to sign with (or WEBHOOK_SECRET)")
@@ -111,7 +112,10 @@ func (o *triggerOptions) event(eventType string) (sender.Event, error) {
 	}
 	for _, s := range all {
 		if s.Type == eventType {
-			e.Object, e.Data, e.PayloadVersion = sender.Object(s.Object), s.Data, s.version
+			e.Object, e.Data = sender.Object(s.Object), s.Data
+			if o.to != "" { // the catalogue of whoever reads a database may not have it
+				e.PayloadVersion = s.version
+			}
 		}
 	}
 	switch about, id, ok := strings.Cut(o.object, "/"); {
@@ -136,6 +140,9 @@ func (o *triggerOptions) event(eventType string) (sender.Event, error) {
 			return e, errors.New("the data is not JSON: it must be like {\"amount\":4200}, in single quotation marks for the shell")
 		}
 		e.Data, e.PayloadVersion = json.RawMessage(data), ""
+	}
+	if o.payload != "" {
+		e.PayloadVersion = o.payload
 	}
 	return e, nil
 }
