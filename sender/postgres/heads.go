@@ -119,6 +119,12 @@ func (h *head) lower(at timestamp) {
 // live returns how many deliveries have not ended.
 func (h *head) live() int64 { return h.pending + h.waiting + h.leased + h.behind }
 
+// pend counts deliveries that were never claimed, of which first is the first position.
+func (h *head) pend(n, first int64) {
+	h.pending += n
+	h.claimedTo = min(h.claimedTo, first-1)
+}
+
 // lease counts a lease that ends at until.
 func (h *head) lease(until timestamp) {
 	if h.leased == 0 || h.leasesEnd != none && until < h.leasesEnd {

@@ -228,9 +228,11 @@ func (p *place) delivered(t *testing.T) {
 	require.Zero(t, p.count(t, `SELECT max(position) - $1 - count(*) FROM {}.surehook_feed`, pgtest.Old), "positions have no gaps")
 }
 
-// linedUp checks that of each line just the right one is out.
+// linedUp checks that of each line just the right one is out, and that the heads' counts match
+// the rows.
 func (p *place) linedUp(t *testing.T) {
 	t.Helper()
+	require.Zero(t, p.count(t, wrongHeads), "heads whose counters are not the numbers of the rows")
 	require.Zero(t, p.count(t, wrongLines), "lines of which not just the right one is out")
 }
 

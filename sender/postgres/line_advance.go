@@ -8,17 +8,10 @@ import (
 
 	"github.com/surehook/surehook/sender"
 	"github.com/surehook/surehook/sender/dispatch"
-	"github.com/surehook/surehook/sender/rules"
 )
 
-var (
-	// takeFirsts finds the first of lines from which nothing is out.
-	takeFirsts = `SELECT u.subscription, u.object, f.* FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) CROSS JOIN LATERAL (` + firstOfLine(columnsOut, `0`, `true`) + `) f WHERE f.place < 3`
-	// leaveLines takes what was out out of the lines, and finds what comes out next. That is
-	// behind it, unless it was preceded. The statement does not see what it deletes as gone.
-	leaveLines = `WITH u AS MATERIALIZED (` + deleteInLines + ` RETURNING l.subscription, l.object, l.event AS gone, CASE WHEN l.preceded THEN 0 ELSE l.event END AS after)
-		SELECT u.subscription, u.object, f.* FROM u LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> u.gone`) + `) f ON true`
-)
+// takeFirsts finds the first of lines from which nothing is out.
+var takeFirsts = `SELECT u.subscription, u.object, f.* FROM unnest($1::bigint[], $2::text[]) AS u(subscription, object) CROSS JOIN LATERAL (` + firstOfLine(columnsOut, `0`, `true`) + `) f WHERE f.place < 3`
 
 // selectAgain reads what waits again. It is rare, so it does not widen the rows of all.
 const selectAgain = `SELECT u.subscription, u.event, u.notice, u.bytes, u.due, u.first_at, u.number, u.tries, u.stood, u.epoch, u.replay,
@@ -26,21 +19,6 @@ const selectAgain = `SELECT u.subscription, u.event, u.notice, u.bytes, u.due, u
 		FROM unnest($1::bigint[], $2::bigint[]) AS k(subscription, event) CROSS JOIN LATERAL (
 		SELECT subscription, object, event, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared
 		FROM surehook_lines WHERE subscription = k.subscription AND event = k.event OFFSET 0) u`
-
-// leaving is a delivery that has ended.
-type leaving struct {
-	dispatch.DeliveryKey
-	stops bool // it stays in its line, as a dead letter
-}
-
-// leave notes that a delivery has ended. It may stay in its line as a dead letter that holds
-// back others.
-func (b *batch) leave(h *head, sub *subscription, l *live, status sender.Status) {
-	if h.lined > 0 {
-		stops := status == sender.StatusDeadLettered && !sub.gone() && rules.Holds(sub.Settings, sender.SubscriptionStatus(sub.status))
-		b.leaving = append(b.leaving, leaving{l.key(), stops})
-	}
-}
 
 // advance takes what has ended out of the lines, and lets the first of each line come out
 // from which nothing is out. One that comes out and was never claimed arrives as new
@@ -83,53 +61,7 @@ func (b *batch) overtakes(subscription int64) bool {
 	return b.heads.by[subscription].behind > 1 && b.subs[subscription].Settings.Order == sender.OrderLatest
 }
 
-// leaveLines takes deliveries out of their lines, or puts them behind, and notes which lines
-// have nothing out by that. Mostly the next one comes out at once.
-func (b *batch) leaveLines() error {
-	var left, stopped []dispatch.DeliveryKey
-	for _, l := range b.leaving {
-		if l.stops {
-			stopped = append(stopped, l.DeliveryKey)
-		} else {
-			left = append(left, l.DeliveryKey)
-		}
-	}
-	var qs []query
-	if len(left) > 0 {
-		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(firstRows(b.left)))
-	}
-	moved := func(r rows) error {
-		k := lineKey{}
-		err := r.Scan(&k.subscription, &k.object)
-		b.lineMoved(k)
-		return err
-	}
-	if len(stopped) > 0 {
-		qs = append(qs, b.query(stopLines, subscriptionsOf(stopped), eventsOf(stopped)).rows(moved))
-	}
-	if y := b.yields; len(y) > 0 {
-		qs = append(qs, b.query(changeLines, yieldArgs(y)...).rows(moved))
-	}
-	b.leaving, b.yields = nil, nil
-	if len(qs) == 0 {
-		return nil
-	}
-	return b.send(qs...)
-}
-
-// left counts a row that has left its line, and lets the next one come out, if there is one.
-func (b *batch) left(f *firstRow) {
-	b.heads.by[f.line.subscription].lined--
-	switch {
-	case f.place.Int16 == 0 || f.place.Int16 == placeDead || !b.advances(f.line.subscription):
-	case b.overtakes(f.line.subscription):
-		b.lineMoved(f.line)
-	default:
-		b.comeOut(f)
-	}
-}
-
-// firstRow is a row of takeFirsts or leaveLines. The columns behind the line are NULL if
+// firstRow is a row of takeFirsts or leaveLine. The columns behind the line are NULL if
 // nothing is behind what has left it.
 type firstRow struct {
 	line      lineKey
@@ -241,8 +173,7 @@ func (b *batch) waitAgain() error {
 // arrives counts a delivery that was never claimed in its head, and keeps it, in the order
 // of the events, for the claim.
 func (b *batch) arrives(h *head, m made) {
-	h.pending++
-	h.claimedTo = min(h.claimedTo, m.Event-1)
+	h.pend(1, m.Event)
 	if m.due == none {
 		m.due = b.now
 	}

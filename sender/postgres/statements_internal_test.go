@@ -62,7 +62,7 @@ func parameterStatements() map[string]string {
 	for name, text := range map[string]string{
 		"selectLines": selectLines, "selectLinesOf": selectLinesOf, "selectNames": selectNames, "selectOvertaken": selectOvertaken, "deleteOldDead": deleteOldDead,
 		"insertLines": insertLines, "precede": precede, "raiseRanks": raiseRanks, "holdsFresh": holdsFresh, "changeLines": changeLines, "freeLines": freeLines, "haltLines": haltLines, "clearHalted": clearHalted, "stopLines": stopLines, "endLines": endLines,
-		"displacePending": displacePending, "displaceWaiting": displaceWaiting, "restartBehind": restartBehind, "deleteLines": deleteLines, "takeFirsts": takeFirsts, "leaveLines": leaveLines, "selectAgain": selectAgain,
+		"displacePending": displacePending, "displaceWaiting": displaceWaiting, "restartBehind": restartBehind, "deleteLines": deleteLines, "takeFirsts": takeFirsts, "leaveLines": leaveLines, "leaveBefore": leaveBefore, "leaveLast": leaveLast, "selectAgain": selectAgain,
 		"selectDeadInLines": selectDeadInLines, "selectExpiring": selectExpiring, "selectHeldBack": selectHeldBack, "waitedFor": waitedFor, "holdsBack": holdsBack, "selectObjectsAt": selectObjectsAt, "selectGoneBehind": selectGoneBehind,
 	} {
 		all[name] = text

@@ -12,6 +12,7 @@ import (
 func lineRules[Tx any]() []rule[Tx] {
 	return append(lineExpireRules[Tx](), []rule[Tx]{
 		{"in order", "Under the order of objects a version is claimed only when each earlier one of its object has ended; other objects do not wait.", lineInOrder[Tx]},
+		{"in order, among others", "What comes out of a line goes to its own place among the deliveries of other objects, is due since it was made, and counts once.", lineAmongOthers[Tx]},
 		{"a dead letter", "Under the order of objects a dead letter lets the later versions of its object go on.", lineDead[Tx]},
 		{"bounds", "A decision is told the bounds of the order of objects, and of no other.", lineBounds[Tx]},
 		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds[Tx]},
@@ -127,6 +128,38 @@ func lineInOrder[Tx any](w *world[Tx]) {
 	if w.Settled != nil {
 		w.Settled(w.T)
 	}
+}
+
+func lineAmongOthers[Tx any](w *world[Tx]) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "b", "a", "c", "d", "e", "c", "e")
+	first := w.claim(3) // it is known now that what is left comes after c
+	w.equal(eventsOf(first), []string{e[0], e[1], e[3]}, "the first three")
+	w.Advance(lease / 2)
+	w.record(result(first[0], sender.ClassNone), result(first[2], sender.ClassNone))
+	w.equal(w.delivery(e[2], sub).NextAttemptAt, w.delivery(e[4], sub).NextAttemptAt, "what came out of the line of a and d, which was made with it, are due")
+	w.equal(w.read(sub).Backlog, int64(6), "Backlog")
+	second := w.claim(2)
+	w.equal(eventsOf(second), []string{e[2], e[4]}, "the next two, with d and e pending")
+
+	// The second of a gives way to the first one, which is sent again meanwhile.
+	w.redeliver(w.delivery(e[0], sub).ID)
+	w.record(result(second[0], sender.ClassNone), result(second[1], sender.ClassNone), result(first[1], sender.ClassNone))
+	w.equal(w.read(sub).Backlog, int64(4), "Backlog with the one that is sent again")
+	third := w.claims("the first of a again, the second of c, and the first of e", e[0], e[5], e[6])
+	if w.Consistent != nil {
+		w.Consistent(w.T)
+	}
+	w.record(result(third[0], sender.ClassNone), result(third[1], sender.ClassNone), result(third[2], sender.ClassNone))
+	w.record(result(w.claims("the last of e", e[7])[0], sender.ClassNone))
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 8}, "statuses at the end")
+}
+
+func eventsOf(claimed []dispatch.Claimed) (ids []string) {
+	for i := range claimed {
+		ids = append(ids, claimed[i].Event.ID)
+	}
+	return ids
 }
 
 func lineDead[Tx any](w *world[Tx]) {

@@ -38,7 +38,7 @@ func ordered[Tx any](k kind[Tx]) scenario {
 					return nil, closeAll, err
 				}
 				all = append(all, d)
-				n := b.of(30_000, 10_000)
+				n := b.of(60_000, 10_000)
 				rounds = append(rounds, func(ctx context.Context) ([]sample, error) {
 					if err := d.versions(ctx, n, subscriptions*objects); err != nil {
 						return nil, err

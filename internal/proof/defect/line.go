@@ -87,7 +87,7 @@ var ofLines = []Defect{
 	},
 	{
 		Name: "what was sent again while a later version was in flight is passed over, on PostgreSQL",
-		File: "sender/postgres/line_advance.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		File: "sender/postgres/line_leave.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
 		Old: "CASE WHEN l.preceded THEN 0 ELSE l.event END", New: "l.event",
 	},
 	{
