@@ -119,10 +119,13 @@ func (h *head) lower(at timestamp) {
 // live returns how many deliveries have not ended.
 func (h *head) live() int64 { return h.pending + h.waiting + h.leased + h.behind }
 
-// pend counts deliveries that were never claimed, of which first is the first position.
-func (h *head) pend(n, first int64) {
+// pend counts deliveries that were never claimed, of which first is the first position, and due
+// the time since which one is due. The subscription may not be due by its other pending ones:
+// a resume may have skipped these.
+func (h *head) pend(n, first int64, due timestamp) {
 	h.pending += n
 	h.claimedTo = min(h.claimedTo, first-1)
+	h.lower(due)
 }
 
 // lease counts a lease that ends at until.

@@ -173,11 +173,10 @@ func (b *batch) waitAgain() error {
 // arrives counts a delivery that was never claimed in its head, and keeps it, in the order
 // of the events, for the claim.
 func (b *batch) arrives(h *head, m made) {
-	h.pend(1, m.Event)
 	if m.due == none {
 		m.due = b.now
 	}
-	h.lower(m.due)
+	h.pend(1, m.Event, m.due)
 	if b.arrived == nil {
 		b.arrived = map[*head][]made{}
 	}

@@ -19,8 +19,8 @@ var (
 	// takes longer than to find them.
 	leaveBefore = `WITH ` + nextInLines + `,
 		p AS (INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due) SELECT subscription, event, no, notice, bytes, coalesce(due, $3) FROM n WHERE place = 1)
-		SELECT subscription, 0::bigint, count(*), count(*) FILTER (WHERE place = 1), min(event) FILTER (WHERE place = 1) FROM n GROUP BY subscription
-		UNION ALL SELECT subscription, event, 0, 0, NULL FROM n WHERE place = 2`
+		SELECT subscription, 0::bigint, count(*), count(*) FILTER (WHERE place = 1), min(event) FILTER (WHERE place = 1), min(coalesce(due, $3)) FILTER (WHERE place = 1) FROM n GROUP BY subscription
+		UNION ALL SELECT subscription, event, 0, 0, NULL, NULL FROM n WHERE place = 2`
 	// leaveLast is leaveLines where nothing is behind.
 	leaveLast = `WITH u AS (` + deleteInLines + ` RETURNING l.subscription) SELECT subscription, count(*) FROM u GROUP BY subscription`
 )
@@ -103,7 +103,8 @@ func (b *batch) leftBefore(r rows) error {
 	var key dispatch.DeliveryKey
 	var gone, out int64
 	var first pgtype.Int8
-	if err := r.Scan(&key.Subscription, &key.Event, &gone, &out, &first); err != nil {
+	var due timestamp
+	if err := r.Scan(&key.Subscription, &key.Event, &gone, &out, &first, &due); err != nil {
 		return err
 	}
 	h := b.heads.by[key.Subscription]
@@ -115,7 +116,7 @@ func (b *batch) leftBefore(r rows) error {
 	h.lined -= gone
 	if out > 0 {
 		h.behind -= out
-		h.pend(out, first.Int64) // its others have made the subscription due
+		h.pend(out, first.Int64, due)
 	}
 	return nil
 }

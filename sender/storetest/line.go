@@ -382,6 +382,22 @@ func lineResumed[Tx any](w *world[Tx]) {
 	w.record(result(w.claims("one that gave way to it, and waited for a retry", e[1])[0], sender.ClassNone))
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 9, sender.StatusCancelled: 6}, "statuses at the end")
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
+
+	// What comes out is due, also if all others that are pending were skipped.
+	owner, sub = w.ordered(byObject)
+	e = w.versions(owner, sub, "a", "b")
+	flying = w.claim(1)
+	w.equal(eventsOf(flying), e[:1], "the first")
+	w.Advance(time.Second)
+	since = w.now()
+	e = append(e, w.versions(owner, sub, "a")...)
+	w.pause(sub)
+	w.resume(sub, sender.Resume{Since: since})
+	w.claimNothing("while the first is in flight, and b was skipped")
+	w.record(result(flying[0], sender.ClassNone))
+	w.record(result(w.claims("what came out, with one that was skipped", e[2])[0], sender.ClassNone))
+	w.endsSwept()
+	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 2, sender.StatusCancelled: 1}, "statuses at the end")
 }
 
 func lineEnded[Tx any](w *world[Tx]) {
