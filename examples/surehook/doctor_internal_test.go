@@ -108,7 +108,7 @@ func TestJudgeConnections(t *testing.T) {
 	}
 }
 
-// What an SQLite file should not have is told, and nothing if it has not.
+// The doctor warns of a network's drive and of a large log, and says nothing without them.
 func TestJudgeFile(t *testing.T) {
 	t.Parallel()
 	found := &findings{}

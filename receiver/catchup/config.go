@@ -24,8 +24,8 @@ type Config struct {
 	// must be given.
 	Scope string
 
-	// Limit is how many events are asked for at a time, unless so many are too large, or do
-	// not come in time: then it is fewer for a while.
+	// Limit is how many events are asked for at a time. After a page that was too large, or did
+	// not come in time, it is fewer for a while.
 	// Defaults to 100.
 	Limit int
 

@@ -84,8 +84,8 @@ func (p *pass[Tx]) reconcileEvery(ctx context.Context) error {
 	return nil
 }
 
-// page reads a page until it succeeds. It asks for fewer events where so many are too large,
-// or do not come in time, and for more again afterwards. An error is ctx's.
+// page reads a page until it succeeds. After a page that was too large, or too slow, it asks for
+// fewer events, and for more again later. An error is ctx's.
 func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 	for try := 0; ; try++ {
 		page, err := p.ask(ctx, p.at, p.limit, wait)
@@ -116,7 +116,7 @@ func (p *pass[Tx]) page(ctx context.Context, wait time.Duration) (Page, error) {
 			p.refuse(ctx, "", err)
 			p.at, p.limit, try = large.Next, p.cfg.Limit, -1
 			continue
-		case errors.Is(err, context.DeadlineExceeded): // else a slow line would never bring so many
+		case errors.Is(err, context.DeadlineExceeded): // a slow line would fail with the same page again
 			p.limit = max(1, p.limit/2)
 		case errors.As(err, &status):
 			after = status.RetryAfter

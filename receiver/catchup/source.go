@@ -14,9 +14,9 @@ type Source interface {
 	// Page returns up to limit events that follow a cursor; "" is the beginning of the
 	// kept events. If there are none it waits for some, for about wait. An *ExpiredError
 	// says that some events after the cursor are gone. An error that matches
-	// ErrPageTooLarge says that fewer events must be asked for. So does one that matches
-	// context.DeadlineExceeded, after a pause: so many do not come in time. Any other error
-	// counts as temporary, and so does a panic.
+	// ErrPageTooLarge says that fewer events must be asked for. One that matches
+	// context.DeadlineExceeded says that the page did not come in time: fewer events are asked
+	// for after a pause. Any other error counts as temporary, and so does a panic.
 	Page(ctx context.Context, after string, limit int, wait time.Duration) (Page, error)
 }
 

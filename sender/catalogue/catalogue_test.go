@@ -181,7 +181,7 @@ func TestConvert(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-// What a converter has done wrong is said where that quotes nothing of the data.
+// An error says how a converter has failed, as far as that quotes nothing of the data.
 func TestConverterThatFails(t *testing.T) {
 	for want, down := range map[string]func(json.RawMessage) (json.RawMessage, error){
 		`Down of version "2026-11-25": it panicked: try it with the event's data`:                          func(data json.RawMessage) (json.RawMessage, error) { panic(string(data)) },

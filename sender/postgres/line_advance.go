@@ -61,7 +61,7 @@ func (b *batch) overtakes(subscription int64) bool {
 	return b.heads.by[subscription].behind > 1 && b.subs[subscription].Settings.Order == sender.OrderLatest
 }
 
-// firstRow is a row of takeFirsts or leaveLine. The columns behind the line are NULL if
+// firstRow is a row of takeFirsts or leaveLines. The columns behind the line are NULL if
 // nothing is behind what has left it.
 type firstRow struct {
 	line      lineKey

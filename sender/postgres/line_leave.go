@@ -14,9 +14,9 @@ var (
 	nextInLines = `u AS MATERIALIZED (` + deleteInLines + ` RETURNING l.subscription, l.object, l.event AS gone, CASE WHEN l.preceded THEN 0 ELSE l.event END AS after),
 		n AS (SELECT u.subscription, u.object, f.* FROM u LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> u.gone`) + `) f ON true)`
 	leaveLines = `WITH ` + nextInLines + ` SELECT * FROM n`
-	// leaveBefore is leaveLines where other deliveries are pending, which are claimed before
-	// what comes out. It puts that among them. To read so many rows, and to write them again,
-	// takes longer than to find them.
+	// leaveBefore is leaveLines where other deliveries are pending. These are claimed first, so
+	// it puts the next ones among them at once. A step that read those, and wrote them, would
+	// send each row twice.
 	leaveBefore = `WITH ` + nextInLines + `,
 		p AS (INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due) SELECT subscription, event, no, notice, bytes, coalesce(due, $3) FROM n WHERE place = 1)
 		SELECT subscription, 0::bigint, count(*), count(*) FILTER (WHERE place = 1), min(event) FILTER (WHERE place = 1), min(coalesce(due, $3)) FILTER (WHERE place = 1) FROM n GROUP BY subscription

@@ -383,7 +383,7 @@ func lineResumed[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 9, sender.StatusCancelled: 6}, "statuses at the end")
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 
-	// What comes out is due, also if all others that are pending were skipped.
+	// A delivery that comes out is due, even if a resume has skipped all other pending ones.
 	owner, sub = w.ordered(byObject)
 	e = w.versions(owner, sub, "a", "b")
 	flying = w.claim(1)
