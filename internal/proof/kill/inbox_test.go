@@ -168,7 +168,7 @@ func testInbox[Tx any](t *testing.T, db *sql.DB, a app[Tx], child func(int) *exe
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- in.Run(ctx) }()
-	require.Eventually(t, func() bool { return count(t, db, "SELECT count(*) FROM surehook_inbox_events") == 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return count(t, db, "SELECT count(*) FROM surehook_inbox_events") == 0 }, 5*time.Minute, 10*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ran)
 	effects := column(t, db, "SELECT id FROM effects")

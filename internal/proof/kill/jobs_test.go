@@ -181,7 +181,7 @@ func testJobs(t *testing.T, p place, processes int) *sql.DB {
 	go func() { ran <- w.jobs.Run(ctx) }()
 	require.Eventually(t, func() bool { // the leases of the killed end
 		return count(t, w.db, `SELECT count(*) FROM surehook_jobs WHERE status IN ('queued', 'running')`) == 0 || len(ran) > 0
-	}, time.Minute, 50*time.Millisecond)
+	}, 5*time.Minute, 50*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ran)
 

@@ -141,7 +141,7 @@ func testReplay[Tx any](t *testing.T, s storetest.Store[Tx], db *sql.DB, members
 		r, err = replays.Get(t.Context(), r.ID)
 		require.NoError(t, err)
 		return r.Status != replay.Running && count(t, db, live) == 0
-	}, 2*time.Minute, 20*time.Millisecond)
+	}, 5*time.Minute, 20*time.Millisecond)
 	interrupted := count(t, db, `SELECT count(*) FROM surehook_attempts WHERE class = 'interrupted'`)
 	t.Logf("%d sent again in %s, %d attempts interrupted", members, time.Since(begun).Round(time.Millisecond), interrupted)
 
