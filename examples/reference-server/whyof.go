@@ -20,7 +20,7 @@ type EventWhy struct {
 	EventID        string     `json:"event_id" doc:"The event."`
 	SubscriptionID string     `json:"subscription_id" doc:"The subscription."`
 	DeliveryID     *string    `json:"delivery_id" doc:"The delivery of the one to the other; null: there is none."`
-	Reason         string     `json:"reason" enum:"delivered,in_flight,due,awaiting_retry,rate_limited,paused,disabled,cancelled,dead_lettered,behind,superseded,sent_again,not_addressed,not_asked,older,redacted,filtered,no_delivery" doc:"From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; by what is stored now, it would get there."`
+	Reason         string     `json:"reason" enum:"delivered,in_flight,due,awaiting_retry,rate_limited,paused,disabled,cancelled,dead_lettered,behind,superseded,sent_again,not_addressed,not_asked,older,redacted,filtered,closing,no_delivery" doc:"From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; the subscription is closing, and gets nothing that was published later; by what is stored now, it would get there."`
 	Why            string     `json:"why" doc:"The same in a sentence, with what the filter has found."`
 	Until          *time.Time `json:"until" doc:"When the reason is over if nothing else happens; null: not known, or never."`
 }

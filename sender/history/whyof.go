@@ -19,6 +19,7 @@ const (
 	WhyOlder        Reason = "older"         // it was published before there was the subscription
 	WhyRedacted     Reason = "redacted"      // nothing of it is left that a filter could match, or that could be sent
 	WhyFiltered     Reason = "filtered"      // the subscription's filter does not match it
+	WhyClosing      Reason = "closing"       // the subscription is closing, and gets nothing that comes later
 	WhyNoDelivery   Reason = "no_delivery"   // by what is stored now, it would get there, or the filter cannot be asked here
 )
 
@@ -107,6 +108,9 @@ func whyNot(e *sender.StoredEvent, s *sender.Subscription, convert sender.Conver
 		return say(WhyNoDelivery, "by its type the subscription would get the event. Its filter cannot be asked here. %s", notMade(e.Body, s.Settings.PayloadVersion))
 	case !s.Filter.Match(body):
 		return say(WhyFiltered, "the subscription's filter does not match. %s.", clauses(s, body))
+	}
+	if s.Status == sender.SubscriptionClosing {
+		return say(WhyClosing, "the subscription is closing: it gets what was published before that, and nothing later. If the event was, it is not expanded yet, or the record of the delivery is gone with its retention.")
 	}
 	return say(WhyNoDelivery, "as the subscription is now, it would get the event. The event is not expanded yet, which takes moments if a dispatcher runs, or the subscription was changed since, or the record of the delivery is gone with its retention.")
 }

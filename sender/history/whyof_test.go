@@ -115,6 +115,36 @@ func TestWhyOfNeitherFilteredNorExpanded(t *testing.T) {
 	}
 }
 
+// A subscription that is closing gets what was committed before, and nothing later.
+func TestWhyOfAClosingSubscription(t *testing.T) {
+	b, ctx := bedtest.New(t), t.Context()
+	b.Subscribe("sub_a", "http://endpoint/")
+	s, err := b.Registry.Subscribe(ctx, sender.NewSubscription{Subscriber: "sub_a", URL: "http://endpoint/", Filter: `{"data.status":"paid"}`})
+	require.NoError(t, err)
+	before := publishWith(t, b, "invoice.paid", "", `{"status":"paid"}`)
+	_, _, err = b.Store.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+	require.NoError(t, err)
+	require.NoError(t, b.Registry.Close(ctx, s.ID))
+	later := publishWith(t, b, "invoice.paid", "", `{"status":"paid"}`)
+	open := publishWith(t, b, "invoice.paid", "", `{"status":"open"}`)
+	_, _, err = b.Store.Step(ctx, dispatch.ExpandParams{Events: 100, Deliveries: 100}, dispatch.Batch{})
+	require.NoError(t, err)
+	for event, want := range map[string]struct {
+		reason history.Reason
+		says   string
+	}{
+		before: {history.WhyDue, "Due since"},
+		later:  {history.WhyClosing, "Not delivered: the subscription is closing: it gets what was published before that, and nothing later."},
+		open:   {history.WhyFiltered, "Not delivered: the subscription's filter does not match."},
+	} {
+		why, err := b.History.WhyOf(ctx, event, s.ID)
+		require.NoError(t, err)
+		require.Equal(t, want.reason, why.Reason, why.Sentence)
+		require.True(t, strings.HasPrefix(why.Sentence, want.says), why.Sentence)
+		require.Equal(t, sender.SubscriptionClosing, why.Subscription)
+	}
+}
+
 // The filter of a subscription that is pinned to an older payload version is asked about that,
 // here as in an expansion.
 func TestFiltersAndPayloadVersions(t *testing.T) {

@@ -133,6 +133,7 @@ const (
 	EventWhyReasonAwaitingRetry EventWhyReason = "awaiting_retry"
 	EventWhyReasonBehind        EventWhyReason = "behind"
 	EventWhyReasonCancelled     EventWhyReason = "cancelled"
+	EventWhyReasonClosing       EventWhyReason = "closing"
 	EventWhyReasonDeadLettered  EventWhyReason = "dead_lettered"
 	EventWhyReasonDelivered     EventWhyReason = "delivered"
 	EventWhyReasonDisabled      EventWhyReason = "disabled"
@@ -158,6 +159,8 @@ func (e EventWhyReason) Valid() bool {
 	case EventWhyReasonBehind:
 		return true
 	case EventWhyReasonCancelled:
+		return true
+	case EventWhyReasonClosing:
 		return true
 	case EventWhyReasonDeadLettered:
 		return true
@@ -870,7 +873,7 @@ type EventWhy struct {
 	// EventId The event.
 	EventId string `json:"event_id"`
 
-	// Reason From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; by what is stored now, it would get there.
+	// Reason From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; the subscription is closing, and gets nothing that was published later; by what is stored now, it would get there.
 	Reason EventWhyReason `json:"reason"`
 
 	// SubscriptionId The subscription.
@@ -883,7 +886,7 @@ type EventWhy struct {
 	Why string `json:"why"`
 }
 
-// EventWhyReason From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; by what is stored now, it would get there.
+// EventWhyReason From not_addressed on, there is no delivery: the event is addressed to others; the subscription does not ask for its type; it is older than the subscription; nothing of it is left that a filter could match; the filter does not match it; the subscription is closing, and gets nothing that was published later; by what is stored now, it would get there.
 type EventWhyReason string
 
 // ExportEvents defines model for ExportEvents.
