@@ -3,7 +3,9 @@ package console
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -183,13 +185,32 @@ func (c *Console) listSubscriptions(ctx context.Context, v *subscriptionsView, c
 	return list, next, nil
 }
 
+// With is the link to the same list with one of its fields changed, from its first page on.
+func (v *subscriptionsView) With(name, value string) string {
+	q := url.Values{"subscriber": {v.Filter.Subscriber}, "q": {v.Text}, "status": {v.Filter.Status}, "failing": {""}, "implicit": {""}}
+	if v.Failing {
+		q.Set("failing", "1")
+	}
+	if v.Implicit {
+		q.Set("implicit", "1")
+	}
+	if name == "failing" || name == "status" { // a list shows one of the two
+		q.Del("failing")
+		q.Del("status")
+	}
+	q.Set(name, value)
+	maps.DeleteFunc(q, func(_ string, values []string) bool { return values[0] == "" })
+	return "?" + q.Encode()
+}
+
 func subscriptionChips(v *subscriptionsView, counts *history.Counts) (list []chip) {
+	counted := v.Filter.Subscriber == "" && v.Text == "" // the counts are of all
 	var all int64
 	for _, n := range counts.Subscriptions {
 		all += n
 	}
-	list = append(list, chip{Link: "?", Title: "All", Count: all, Counted: true, Current: v.Filter.Status == "" && !v.Failing})
-	list = append(list, chip{Link: "?failing=1", Title: "Failing", State: look.State{Icon: "warn", Tone: "bad"}, Current: v.Failing})
+	list = append(list, chip{Link: v.With("status", ""), Title: "All", Count: all, Counted: counted, Current: v.Filter.Status == "" && !v.Failing})
+	list = append(list, chip{Link: v.With("failing", "1"), Title: "Failing", State: look.State{Icon: "warn", Tone: "bad"}, Current: v.Failing})
 	for _, s := range []sender.SubscriptionStatus{sender.SubscriptionActive, sender.SubscriptionDisabled, sender.SubscriptionPaused, sender.SubscriptionClosing} {
 		state := look.Subscription(sender.Subscription{Status: s, Health: sender.Health{Lane: sender.LaneProven}})
 		title := state.Word
@@ -199,7 +220,7 @@ func subscriptionChips(v *subscriptionsView, counts *history.Counts) (list []chi
 		if s == sender.SubscriptionClosing && counts.Subscriptions[s] == 0 {
 			continue
 		}
-		list = append(list, chip{Link: "?status=" + string(s), Title: title, State: state, Count: counts.Subscriptions[s], Counted: true, Current: v.Filter.Status == string(s)})
+		list = append(list, chip{Link: v.With("status", string(s)), Title: title, State: state, Count: counts.Subscriptions[s], Counted: counted, Current: v.Filter.Status == string(s)})
 	}
 	return list
 }
