@@ -328,13 +328,39 @@ func TestOpenAPIKeepsAll(t *testing.T) {
 	require.NoError(t, json.Compact(&compact, got.Components.Schemas["invoice.paid"]))
 	const at = "#/components/schemas/invoice.paid"
 	require.Equal(t, `{"$defs":{"money":{"type":"integer"},`+
-		`"nested":{"$id":"nested.json","$ref":"#/$defs/own","$defs":{"own":{}}},"properties":{"$ref":"`+at+`/$defs/money"}},`+
+		`"nested":{"$ref":"`+at+`/$defs/nested/$defs/own","$defs":{"own":{}}},"properties":{"$ref":"`+at+`/$defs/money"}},`+
 		`"properties":{"$ref":{"type":"string"},"total":{"$ref":"`+at+`/$defs/money"},"lines":{"items":{"$ref":"`+at+`"}},"$id":{"const":{"$ref":"#/a"}}},`+
 		`"enum":["$ref","#/b",{"$ref":"#/c"}],"title":"$ref","#/d":1.50,"default":null,"allOf":[{"$dynamicRef":"`+at+`/$defs/money"},{"$ref":"#money"},{"$ref":"https://example.com/invoice.json2"}]}`, compact.String())
 
 	for _, at := range []string{"yesterday", "2026-13-01", "2026-1-1"} {
 		_, err := made(t, paid()).OpenAPI(catalogue.Info{At: at})
 		require.ErrorContains(t, err, "it must be a date as 2026-11-25", at)
+	}
+}
+
+// Types may have schemas in common, such as one that a tool has bundled into each of theirs. No
+// name is there twice in the document, and each reference leads to the schema of its own type.
+func TestOpenAPIOfSharedSchemas(t *testing.T) {
+	types := []catalogue.Type{paid(), paid()}
+	types[1].Name = "invoice.sent"
+	for i, money := range []string{"integer", "number"} {
+		types[i].Newest().Schema = json.RawMessage(`{"$id":"https://example.com/invoice.json","properties":{"total":{"$ref":"money.json"},"tax":{"$ref":"/money.json#/$defs/a~1b%20c"},
+			"fee":{"$ref":"money.json#fee"},"net":{"$ref":"urn:x:net"},"far":{"$ref":"https://example.com/far.json#/a"}},"$defs":{
+			"m/n":{"$id":"money.json","type":"` + money + `","$defs":{"a/b c":{"$anchor":"fee","$ref":"#"},"list":{"oneOf":[{},{"$id":"urn:x:net","not":{"$ref":"#/x"},"x":{"$ref":"https://example.com/invoice.json"}}]}}}}}`)
+	}
+	doc, err := made(t, types...).OpenAPI(catalogue.Info{})
+	require.NoError(t, err)
+	var got struct {
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal(doc, &got))
+	for i, money := range []string{"integer", "number"} {
+		var compact bytes.Buffer
+		require.NoError(t, json.Compact(&compact, got.Components.Schemas[types[i].Name]))
+		require.Equal(t, strings.ReplaceAll(`{"properties":{"total":{"$ref":"AT/$defs/m~1n"},"tax":{"$ref":"AT/$defs/m~1n/$defs/a~1b%20c"},`+
+			`"fee":{"$ref":"AT/$defs/m~1n/$defs/a~1b%20c"},"net":{"$ref":"AT/$defs/m~1n/$defs/list/oneOf/1"},"far":{"$ref":"https://example.com/far.json#/a"}},"$defs":{`+
+			`"m/n":{"type":"`+money+`","$defs":{"a/b c":{"$ref":"AT/$defs/m~1n"},"list":{"oneOf":[{},{"not":{"$ref":"AT/$defs/m~1n/$defs/list/oneOf/1/x"},"x":{"$ref":"AT"}}]}}}}}`,
+			"AT", "#/components/schemas/"+types[i].Name), compact.String())
 	}
 }
 
@@ -349,7 +375,7 @@ func TestBody(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(string(v.Schema), "#/$defs/money", "#/properties/data/$defs/money"), string(s.Properties.Data), "references lead to where the schema is now")
 	v.Schema = json.RawMessage(`{"items":{"$ref":"#"},"not":{"$ref":"#money"},"$defs":{"m":{"$anchor":"money"}}}`)
 	require.NoError(t, json.Unmarshal(one.BodySchema(v), &s))
-	require.Equal(t, `{"items":{"$ref":"#/properties/data"},"not":{"$ref":"#money"},"$defs":{"m":{"$anchor":"money"}}}`, string(s.Properties.Data))
+	require.Equal(t, `{"items":{"$ref":"#/properties/data"},"not":{"$ref":"#/properties/data/$defs/m"},"$defs":{"m":{}}}`, string(s.Properties.Data))
 	require.True(t, bytes.HasSuffix(one.BodyExample(v, &v.Examples[0]), []byte(`,"payload_version":"2026-11-25","data":{"total":9007199254740993}}`)))
 	one = thin()
 	require.False(t, strings.Contains(string(one.BodyExample(one.Newest(), &one.Newest().Examples[0])), `"data"`))

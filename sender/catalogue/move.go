@@ -3,12 +3,15 @@ package catalogue
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
+	"strconv"
 	"strings"
 )
 
 // moved is a schema as it stands at a place in a larger document: its references lead to what
-// they led to before. All else stays as it is, in its order. Its own $id goes, since it is a part
-// of another document now, and several types may share one schema.
+// they led to before. All else stays as it is, in its order. Every $id and $anchor in it goes,
+// and references lead to the places that had them: it is a part of another document now, in
+// which other types may have the same schema, and no two schemas may have one name.
 func moved(schema json.RawMessage, to string) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.UseNumber()
@@ -16,12 +19,9 @@ func moved(schema json.RawMessage, to string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := move{to: to}
-	if top, ok := v.(members); ok {
-		m.id = ownID(top)
-		v = m.members(top, true)
-	}
-	return encode(v)
+	m := move{to: to, places: map[string]string{"": ""}}
+	m.find(v, "", "", false)
+	return encode(m.value(v, "", false))
 }
 
 // ordered decodes a value whose objects are members: their names stay in their order.
@@ -65,73 +65,130 @@ func ordered(d *json.Decoder) (any, error) {
 
 // move is where a schema is moved to.
 type move struct {
-	to string
-	id string // that the schema had; "": none
+	to     string
+	places map[string]string // what has an $id or an $anchor, by its URI: where it is in the schema
 }
 
 // noSchema are the keywords behind which there is none.
 var noSchema = map[string]bool{"const": true, "enum": true, "default": true, "examples": true, "example": true}
 
+// names tells whether the members of what stands behind a keyword are schemas by names.
+func names(keyword string) bool {
+	return named[keyword] || keyword == "$defs" || keyword == "definitions"
+}
+
+// find notes the places of what has a URI. base is that of the schema around v, and at its
+// place. byNames: the members of v are schemas by names.
+func (m *move) find(v any, base, at string, byNames bool) {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			m.find(v[i], base, at+"/"+strconv.Itoa(i), false)
+		}
+	case members:
+		if !byNames {
+			base = baseOf(v, base)
+			if _, known := m.places[base]; !known {
+				m.places[base] = at
+			}
+		}
+		for _, one := range v {
+			if anchor, ok := anchorOf(&one); ok && !byNames {
+				m.places[base+"#"+anchor] = at
+			}
+			if byNames || !noSchema[one.name] {
+				m.find(one.value, base, at+"/"+url.PathEscape(pointer.Replace(one.name)), !byNames && names(one.name))
+			}
+		}
+	}
+}
+
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// value moves the references in v, which is as for find.
+func (m *move) value(v any, base string, byNames bool) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = m.value(v[i], base, false)
+		}
+	case members:
+		if !byNames {
+			return m.members(v, baseOf(v, base))
+		}
+		for i := range v {
+			v[i].value = m.value(v[i].value, base, false)
+		}
+	}
+	return v
+}
+
 // members moves the references of a schema.
-func (m *move) members(schema members, top bool) members {
+func (m *move) members(schema members, base string) members {
 	out := make(members, 0, len(schema))
 	for _, one := range schema {
 		text, isText := one.value.(string)
+		_, anchor := anchorOf(&one)
 		switch {
-		case one.name == "$id" && isText && top && m.id != "":
+		case anchor, one.name == "$id" && isText:
 			continue
 		case (one.name == "$ref" || one.name == "$dynamicRef") && isText:
-			one.value = m.reference(text)
+			one.value = m.reference(text, base)
 		case !noSchema[one.name]:
-			one.value = m.value(one.value, named[one.name] || one.name == "$defs" || one.name == "definitions")
+			one.value = m.value(one.value, base, names(one.name))
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// value moves the references in what stands behind a keyword. names: its members are schemas by
-// names. A schema with an $id is a document of its own, into which its references lead.
-func (m *move) value(v any, names bool) any {
-	switch v := v.(type) {
-	case []any:
-		for i := range v {
-			v[i] = m.value(v[i], false)
-		}
-	case members:
-		if names {
-			for i := range v {
-				v[i].value = m.value(v[i].value, false)
-			}
-			return v
-		}
-		if ownID(v) == "" {
-			return m.members(v, false)
-		}
+// reference is what a reference is to be that led to ref before. One that leads out of the schema
+// stays as it is.
+func (m *move) reference(ref, base string) string {
+	whole, fragment, _ := strings.Cut(ref, "#")
+	whole = absolute(base, whole)
+	if at, ok := m.places[whole]; ok && (fragment == "" || fragment[0] == '/') {
+		return m.to + at + fragment
 	}
-	return v
+	if at, ok := m.places[whole+"#"+fragment]; ok {
+		return m.to + at
+	}
+	return ref
 }
 
-func (m *move) reference(ref string) string {
-	own := ref
-	if m.id != "" {
-		if rest, ok := strings.CutPrefix(ref, m.id); ok && (rest == "" || rest[0] == '#') {
-			own = "#" + strings.TrimPrefix(rest, "#")
-		}
-	}
-	if !isPointer(own) {
-		return ref
-	}
-	return m.to + strings.TrimPrefix(own, "#")
-}
-
-// ownID is the $id of a schema, or "" if it has none. One that is only a fragment names a place,
-// as $anchor does.
-func ownID(schema members) string {
+// baseOf is the URI of a schema that stands in one with another. An $id that is only a fragment
+// names a place, as $anchor does.
+func baseOf(schema members, around string) string {
 	for _, one := range schema {
 		if id, ok := one.value.(string); ok && one.name == "$id" && !strings.HasPrefix(id, "#") {
-			return strings.TrimSuffix(id, "#")
+			id, _, _ = strings.Cut(id, "#")
+			return absolute(around, id)
 		}
 	}
-	return ""
+	return around
+}
+
+// anchorOf is the name that a keyword gives its schema.
+func anchorOf(keyword *member) (name string, ok bool) {
+	text, isText := keyword.value.(string)
+	switch {
+	case isText && keyword.name == "$anchor":
+		return text, true
+	case isText && keyword.name == "$id":
+		return strings.CutPrefix(text, "#")
+	}
+	return "", false
+}
+
+// absolute is a URI without a fragment as it is meant in a schema that has the URI base.
+func absolute(base, uri string) string {
+	b, err := url.Parse(base)
+	if err != nil || uri == "" {
+		return base
+	}
+	u, err := b.Parse(uri)
+	if err != nil {
+		return uri
+	}
+	return u.String()
 }

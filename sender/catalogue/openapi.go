@@ -26,7 +26,8 @@ type Info struct {
 
 // OpenAPI returns the catalogue as an OpenAPI 3.1 document, whose webhooks are the types. The
 // same catalogue and info give the same bytes. Schemas are components of it, so their
-// references lead to these. The $id of a schema is left out, since types may share one.
+// references lead to these. Every $id and $anchor is left out, since types may share schemas: what
+// referred to one refers to its place.
 func (c *Catalogue) OpenAPI(info Info) ([]byte, error) {
 	at := info.At
 	switch {
