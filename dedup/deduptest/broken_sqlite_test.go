@@ -154,6 +154,12 @@ func inSQLite() []breakage[*sql.Tx] {
 				return list, err
 			}
 		}},
+		{"does not look for its file", []string{"lost"}, func(b b, _ h) {
+			b.again = func(ctx context.Context, tx tx, _ string, _ dedup.Object, _ int64) (bool, error) {
+				_, err := exec(ctx, tx, "UPDATE surehook_dedup_versions SET version = version")
+				return err == nil, err
+			}
+		}},
 		{"keeps markers in the process", []string{"reopen"}, func(b b, h h) {
 			mem := memory.New()
 			var mu sync.Mutex

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"maps"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -248,6 +249,11 @@ func sqliteHarness(t *testing.T, path string) deduptest.Harness[*sql.Tx] {
 				return err
 			}
 			return tx.Commit()
+		},
+		Lose: func(t *testing.T) (back func()) {
+			db.SetMaxOpenConns(1)
+			require.NoError(t, os.Rename(path, path+".moved"))
+			return func() { require.NoError(t, os.Rename(path+".moved", path)) }
 		},
 		Reopen: func(t *testing.T) deduptest.Harness[*sql.Tx] {
 			h := sqliteHarness(t, path)

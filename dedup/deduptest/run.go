@@ -26,6 +26,12 @@ type Harness[Tx any] struct {
 	// is not used any more: close it first, if a file can be opened only once. Reopen is nil
 	// for a store that does not outlive a process.
 	Reopen func(t *testing.T) Harness[Tx]
+
+	// Lose moves the file away that the store has open, and back moves it to its place again.
+	// What is written meanwhile is gone with the process. No new connection must be opened
+	// meanwhile: it would make a file. Lose is nil for a store without a file, and for one
+	// that a server keeps.
+	Lose func(t *testing.T) (back func())
 }
 
 // Run runs the suite. open is called once for each subtest. It may return the same
@@ -70,7 +76,7 @@ type rule[Tx any] struct {
 func rules[Tx any]() []rule[Tx] {
 	return slices.Concat(
 		markRules[Tx](), versionRules[Tx](), markAdvanceRules[Tx](), concurrencyRules[Tx](), writerRules[Tx](),
-		argumentRules[Tx](), pruneRules[Tx](), letterRules[Tx](), reapplyRules[Tx](), reopenRules[Tx](),
+		argumentRules[Tx](), pruneRules[Tx](), letterRules[Tx](), reapplyRules[Tx](), reopenRules[Tx](), lostRules[Tx](),
 	)
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // SetAside implements [dedup.DeadLetters].
-func (*Store) SetAside(ctx context.Context, tx *sql.Tx, letter dedup.DeadLetter) error {
-	return sqlstore.SetAside(ctx, tx, letter)
+func (s *Store) SetAside(ctx context.Context, tx *sql.Tx, letter dedup.DeadLetter) error {
+	return s.files.Kept(ctx, tx, sqlstore.SetAside(ctx, tx, letter))
 }
 
 // DeadLetter implements [dedup.DeadLetters].
@@ -24,6 +24,6 @@ func (*Store) ListDeadLetters(ctx context.Context, tx *sql.Tx, scope, after stri
 }
 
 // Discard implements [dedup.DeadLetters].
-func (*Store) Discard(ctx context.Context, tx *sql.Tx, scope, id string) error {
-	return sqlstore.Discard(ctx, tx, scope, id)
+func (s *Store) Discard(ctx context.Context, tx *sql.Tx, scope, id string) error {
+	return s.files.Kept(ctx, tx, sqlstore.Discard(ctx, tx, scope, id))
 }

@@ -27,11 +27,17 @@ const turnLimit = 15 * time.Second
 // an error, which InTx then returns. It ends with ctx. If the turn does not come within 15
 // seconds, the error matches dedup.ErrRetryTx. That happens to each call inside fn, too, unless
 // its ctx ends before. With a nil db it is nil, which receiver.New refuses.
+//
+// Nothing is committed while the database's file is not where it was first: SQLite goes on with
+// a file that was removed or replaced, and what it has is gone with the process. The file is
+// looked at ten times a second. After a restore, start the process again, or open another
+// *sql.DB and make another InTx and other stores.
 func InTx(db *sql.DB) func(ctx context.Context, fn func(*sql.Tx) error) error {
 	if db == nil {
 		return nil
 	}
 	turn := make(chan struct{}, 1) // goroutines that wait for it get it in the order in which they came
+	var file sqlitetx.File
 	return func(ctx context.Context, fn func(*sql.Tx) error) error {
 		select {
 		case turn <- struct{}{}:
@@ -49,6 +55,9 @@ func InTx(db *sql.DB) func(ctx context.Context, fn func(*sql.Tx) error) error {
 		defer func() { _ = tx.Rollback() }()
 		if err := fn(tx.Tx); err != nil {
 			return err
+		}
+		if err := file.Moved(ctx, tx); err != nil { // not before: who reads first may be refused the write lock later
+			return fmt.Errorf("sqlite: nothing is written to the database: %w", err)
 		}
 		return tx.Commit()
 	}

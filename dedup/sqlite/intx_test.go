@@ -4,10 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,4 +135,37 @@ func TestInTxWhoseContextEnds(t *testing.T) {
 		_, err := tx.Exec("CREATE TABLE left_behind (n INTEGER)")
 		return err
 	}))
+}
+
+// What is committed into a file that was removed or replaced would be gone with the process.
+func TestInTxWithoutItsFile(t *testing.T) {
+	if runtime.GOOS == "windows" { // it does not let go of a file that is open
+		return
+	}
+	path := filepath.Join(t.TempDir(), "a.db")
+	db := open(t, path, immediate)
+	db.SetMaxOpenConns(1) // a new connection would make a file
+	_, err := db.Exec("CREATE TABLE effects (n INTEGER)")
+	require.NoError(t, err)
+	inTx := sqlite.InTx(db)
+	becomes := func(says string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			err := inTx(t.Context(), func(tx *sql.Tx) error {
+				_, err := tx.Exec("INSERT INTO effects VALUES (1)")
+				return err
+			})
+			if says == "" {
+				return err == nil
+			}
+			return err != nil && strings.Contains(err.Error(), says)
+		}, time.Minute, time.Millisecond, "%q", says)
+	}
+	becomes("")
+	require.NoError(t, os.Rename(path, path+".moved"))
+	becomes("was removed")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	becomes("was replaced")
+	require.NoError(t, os.Rename(path+".moved", path))
+	becomes("")
 }

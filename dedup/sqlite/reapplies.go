@@ -9,8 +9,9 @@ import (
 )
 
 // AskReapply implements [dedup.Reapplies].
-func (*Store) AskReapply(ctx context.Context, tx *sql.Tx, r dedup.Reapply) (int64, error) {
-	return sqlstore.AskReapply(ctx, tx, r)
+func (s *Store) AskReapply(ctx context.Context, tx *sql.Tx, r dedup.Reapply) (int64, error) {
+	number, err := sqlstore.AskReapply(ctx, tx, r)
+	return number, s.files.Kept(ctx, tx, err)
 }
 
 // ListReapplies implements [dedup.Reapplies].
@@ -19,8 +20,8 @@ func (*Store) ListReapplies(ctx context.Context, tx *sql.Tx, scope string, after
 }
 
 // CancelReapply implements [dedup.Reapplies].
-func (*Store) CancelReapply(ctx context.Context, tx *sql.Tx, scope string, number int64) error {
-	return sqlstore.CancelReapply(ctx, tx, scope, number)
+func (s *Store) CancelReapply(ctx context.Context, tx *sql.Tx, scope string, number int64) error {
+	return s.files.Kept(ctx, tx, sqlstore.CancelReapply(ctx, tx, scope, number))
 }
 
 // lastReapply is the number of the last request that covers the marker at hand. The two
@@ -38,11 +39,11 @@ const takeReapply = `
 	WHERE scope = ? AND id = ? AND reapplied < ` + lastReapply
 
 // TakeReapply implements [dedup.Reapplies].
-func (*Store) TakeReapply(ctx context.Context, tx *sql.Tx, scope, id string, obj dedup.Object) (bool, error) {
+func (s *Store) TakeReapply(ctx context.Context, tx *sql.Tx, scope, id string, obj dedup.Object) (bool, error) {
 	if err := dedup.CheckTakeReapply(scope, id, obj); err != nil {
 		return false, err
 	}
-	n, err := sqlstore.Exec(ctx, tx, takeReapply, obj.Type, obj.ID, scope, id, obj.Type, obj.ID)
+	n, err := s.exec(ctx, tx, takeReapply, obj.Type, obj.ID, scope, id, obj.Type, obj.ID)
 	if err != nil {
 		return false, dedup.WrapError(ctx, "looking for a request to apply an event again", err)
 	}
@@ -50,11 +51,11 @@ func (*Store) TakeReapply(ctx context.Context, tx *sql.Tx, scope, id string, obj
 }
 
 // AdvanceAgain implements [dedup.Reapplies].
-func (*Store) AdvanceAgain(ctx context.Context, tx *sql.Tx, scope string, obj dedup.Object, version int64) (bool, error) {
+func (s *Store) AdvanceAgain(ctx context.Context, tx *sql.Tx, scope string, obj dedup.Object, version int64) (bool, error) {
 	if err := dedup.CheckVersion(scope, obj, version); err != nil {
 		return false, err
 	}
-	n, err := sqlstore.Exec(ctx, tx, `
+	n, err := s.exec(ctx, tx, `
 		INSERT INTO surehook_dedup_versions AS v (scope, object_type, object_id, version) VALUES (?, ?, ?, ?)
 		ON CONFLICT (scope, object_type, object_id) DO UPDATE SET version = excluded.version
 		WHERE excluded.version >= v.version`,

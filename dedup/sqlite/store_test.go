@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -46,6 +48,18 @@ func inTx(db *sql.DB) func(context.Context, func(*sql.Tx) error) error {
 	}
 }
 
+// lose moves the file of a database away.
+func lose(db *sql.DB, path string) func(t *testing.T) (back func()) {
+	if runtime.GOOS == "windows" { // it does not let go of a file that is open
+		return nil
+	}
+	return func(t *testing.T) (back func()) {
+		db.SetMaxOpenConns(1)
+		require.NoError(t, os.Rename(path, path+".moved"))
+		return func() { require.NoError(t, os.Rename(path+".moved", path)) }
+	}
+}
+
 func TestStore(t *testing.T) {
 	for name, params := range map[string]string{
 		"immediate": immediate,
@@ -60,7 +74,7 @@ func TestStore(t *testing.T) {
 			var harness func(t *testing.T) deduptest.Harness[*sql.Tx]
 			harness = func(t *testing.T) deduptest.Harness[*sql.Tx] {
 				db := open(t, path, params)
-				h := deduptest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: inTx(db), Reopen: harness}
+				h := deduptest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: inTx(db), Reopen: harness, Lose: lose(db, path)}
 				if params == immediate {
 					h.InTx = sqlite.InTx(db)
 				}

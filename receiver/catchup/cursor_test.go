@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,6 +36,7 @@ func TestCursorStores(t *testing.T) {
 		require.ErrorIs(t, sqlite.New().SetCursor(t.Context(), nil, "a", "b"), catchup.ErrInvalid)
 		keepsOutOfEnded(t, sqlite.New(), receiver.SQL(db, nil), execSQL)
 	})
+	t.Run("sqlite whose file is removed", refusesWithoutFile)
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
@@ -77,6 +81,29 @@ func TestCursorStores(t *testing.T) {
 	})
 	_, err = postgres.New(&postgres.Config{Schema: strings.Repeat("x", 64)})
 	require.ErrorIs(t, err, catchup.ErrInvalid)
+}
+
+// refusesWithoutFile has the store on SQLite set no cursor while its file is not where it was:
+// what the cursor stands behind would be gone with the process.
+func refusesWithoutFile(t *testing.T) {
+	if runtime.GOOS == "windows" { // it does not let go of a file that is open
+		return
+	}
+	path := filepath.Join(t.TempDir(), "app.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db.SetMaxOpenConns(1) // a new connection would make a file
+	require.NoError(t, sqlite.Migrate(t.Context(), db))
+	store, inTx := sqlite.New(), receiver.SQL(db, nil)
+	set := func() error {
+		return inTx(t.Context(), func(tx *sql.Tx) error { return store.SetCursor(t.Context(), tx, "a", "b") })
+	}
+	require.NoError(t, set())
+	require.NoError(t, os.Rename(path, path+".moved"))
+	require.Eventually(t, func() bool { err := set(); return err != nil && strings.Contains(err.Error(), "was removed") }, time.Minute, time.Millisecond)
+	require.NoError(t, os.Rename(path+".moved", path))
+	require.Eventually(t, func() bool { return set() == nil }, time.Minute, time.Millisecond)
 }
 
 func execSQL(ctx context.Context, tx *sql.Tx, statement string) error {

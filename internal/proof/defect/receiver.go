@@ -109,4 +109,14 @@ var ofDedup = []Defect{
 		File: "dedup/retention.go", Tests: []string{"./dedup"}, Run: "^TestCheckRetention$",
 		Old: "case retention < reach+horizon+RetentionMargin:", New: "case retention < reach+RetentionMargin:",
 	},
+	{
+		Name: "what is committed into a file that was removed counts as kept, on SQLite",
+		File: "internal/sqlitetx/file.go", Tests: []string{"./dedup/sqlite"}, Run: "^TestStore$/^immediate$/^lost$",
+		Old: "case errors.Is(err, fs.ErrNotExist):", New: "case errors.Is(err, fs.ErrExist):",
+	},
+	{
+		Name: "a duplicate is acknowledged although its file was removed, on SQLite",
+		File: "dedup/sqlite/store.go", Tests: []string{"./dedup/sqlite"}, Run: "^TestStore$/^immediate$/^lost$",
+		Old: "return n, s.files.Kept(ctx, tx, err)", New: "if n == 0 {\n\t\treturn n, err\n\t}\n\treturn n, s.files.Kept(ctx, tx, err)",
+	},
 }

@@ -18,8 +18,9 @@ import (
 )
 
 // Store is a [catchup.CursorStore] for the transactions of a *sql.DB. It is safe for
-// concurrent use and holds nothing.
-type Store struct{}
+// concurrent use. Make one for a *sql.DB: it knows which file was there first, and writes
+// nothing while that is not in its place.
+type Store struct{ files sqlitetx.Files }
 
 var _ catchup.CursorStore[*sql.Tx] = (*Store)(nil)
 
@@ -40,7 +41,7 @@ func (*Store) Cursor(ctx context.Context, tx *sql.Tx, name string) (string, erro
 }
 
 // SetCursor implements [catchup.CursorStore].
-func (*Store) SetCursor(ctx context.Context, tx *sql.Tx, name, cursor string) error {
+func (s *Store) SetCursor(ctx context.Context, tx *sql.Tx, name, cursor string) error {
 	if err := errors.Join(check(tx, name), catchup.CheckCursor(cursor)); err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (*Store) SetCursor(ctx context.Context, tx *sql.Tx, name, cursor string) er
 		_, err = tx.ExecContext(ctx, `INSERT INTO surehook_catchup_cursors (name, cursor, moved_at) VALUES (?, ?, ?)
 			ON CONFLICT (name) DO UPDATE SET cursor = excluded.cursor, moved_at = excluded.moved_at`, name, cursor, time.Now().UnixMicro())
 	}
-	if err != nil {
+	if err = s.files.Kept(ctx, tx, err); err != nil {
 		return fmt.Errorf("sqlite: storing a cursor: %w", dberr.Unmigrated("surehook_catchup_", err))
 	}
 	return nil

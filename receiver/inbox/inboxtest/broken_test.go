@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ type broken struct {
 	retry  func(context.Context, tx, inbox.Claim, time.Duration, string) error
 	status func(context.Context, tx, string) (inbox.Status, error)
 	late   func(context.Context, tx, string, time.Duration) (inbox.Overdue, error)
+	lose   func(t *testing.T) (back func())
 }
 
 func (b *broken) RecordTx(ctx context.Context, tx tx, r inbox.Record) (bool, error) {
@@ -55,7 +57,8 @@ func (b *broken) OverdueTx(ctx context.Context, tx tx, scope string, longer time
 }
 
 func open(t *testing.T) *broken {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "inbox.db")+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(off)&_pragma=busy_timeout(20000)")
+	path := filepath.Join(t.TempDir(), "inbox.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=synchronous(off)&_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	require.NoError(t, sqlite.Migrate(t.Context(), db))
@@ -63,6 +66,11 @@ func open(t *testing.T) *broken {
 	return &broken{
 		good: good, inTx: receiver.SQL(db, nil),
 		record: good.RecordTx, claim: good.ClaimTx, finish: good.FinishTx, retry: good.RetryTx, status: good.StatusTx, late: good.OverdueTx,
+		lose: func(t *testing.T) (back func()) {
+			db.SetMaxOpenConns(1)
+			require.NoError(t, os.Rename(path, path+".moved"))
+			return func() { require.NoError(t, os.Rename(path+".moved", path)) }
+		},
 	}
 }
 
@@ -347,6 +355,11 @@ var breakages = []struct {
 			return err
 		}
 	}},
+	{"does not look for its file", []string{"lost"}, func(b *broken) {
+		b.retry = func(ctx context.Context, tx tx, _ inbox.Claim, _ time.Duration, _ string) error {
+			return exec(ctx, tx, "UPDATE surehook_inbox_lines SET token = 0")
+		}
+	}},
 	{"heeds no context", []string{"context-ended"}, func(b *broken) {
 		b.finish = func(ctx context.Context, tx tx, c inbox.Claim) error {
 			return b.good.FinishTx(context.WithoutCancel(ctx), tx, c)
@@ -355,7 +368,9 @@ var breakages = []struct {
 }
 
 func TestSuiteFindsBrokenStores(t *testing.T) {
-	harness := func(b *broken) inboxtest.Harness[tx] { return inboxtest.Harness[tx]{Store: b, InTx: b.inTx} }
+	harness := func(b *broken) inboxtest.Harness[tx] {
+		return inboxtest.Harness[tx]{Store: b, InTx: b.inTx, Lose: b.lose}
+	}
 	t.Run("good", func(t *testing.T) {
 		t.Parallel()
 		inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[tx] { return harness(open(t)) })

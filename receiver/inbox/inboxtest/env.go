@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/surehook/surehook/internal/dberr"
@@ -16,6 +17,7 @@ import (
 type env[Tx any] struct {
 	reporter
 	Harness[Tx]
+	t   *testing.T // for Lose
 	ctx context.Context
 }
 

@@ -17,6 +17,12 @@ type Harness[Tx any] struct {
 	// InTx runs fn in one transaction and returns the error of fn or of the commit. It
 	// must be safe for concurrent use, by as many as 16 goroutines at a time.
 	InTx func(ctx context.Context, fn func(Tx) error) error
+
+	// Lose moves the file away that the store has open, and back moves it to its place again.
+	// What is written meanwhile is gone with the process. No new connection must be opened
+	// meanwhile: it would make a file. Lose is nil for a store without a file, and for one
+	// that a server keeps.
+	Lose func(t *testing.T) (back func())
 }
 
 // Run runs the suite. open is called once for each subtest and must return an empty inbox
@@ -42,7 +48,7 @@ const limit = time.Minute
 func check[Tx any](t *testing.T, report reporter, r rule[Tx], open func(t *testing.T) Harness[Tx], limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
-	r.check(&env[Tx]{reporter: report, Harness: open(t), ctx: ctx})
+	r.check(&env[Tx]{reporter: report, t: t, Harness: open(t), ctx: ctx})
 }
 
 // A rule is one thing that a store must do.
@@ -53,7 +59,7 @@ type rule[Tx any] struct {
 }
 
 func rules[Tx any]() []rule[Tx] {
-	return slices.Concat(recordRules[Tx](), claimRules[Tx](), resultRules[Tx](), concurrencyRules[Tx](), argumentRules[Tx]())
+	return slices.Concat(recordRules[Tx](), claimRules[Tx](), resultRules[Tx](), concurrencyRules[Tx](), argumentRules[Tx](), lostRules[Tx]())
 }
 
 // reporter has the methods of *testing.T that the rules need. Fatalf is for the rule's

@@ -15,9 +15,10 @@ import (
 	"github.com/surehook/surehook/receiver/inbox"
 )
 
-// Store is an [inbox.Store] for the transactions of a *sql.DB. It is safe for
-// concurrent use and holds nothing.
-type Store struct{}
+// Store is an [inbox.Store] for the transactions of a *sql.DB. It is safe for concurrent
+// use. Make one for a *sql.DB: it knows which file was there first, and writes nothing while
+// that is not in its place.
+type Store struct{ files sqlitetx.Files }
 
 var _ inbox.Store[*sql.Tx] = (*Store)(nil)
 
@@ -51,14 +52,14 @@ const (
 )
 
 // RecordTx implements [inbox.Store].
-func (*Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, error) {
+func (s *Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, error) {
 	if err := errors.Join(checkTx(tx), inbox.CheckRecord(r)); err != nil {
 		return false, err
 	}
-	n, err := exec(ctx, tx, `INSERT INTO surehook_inbox_events (scope, id, line, type, version, body, recorded_at)
+	n, err := s.exec(ctx, tx, `INSERT INTO surehook_inbox_events (scope, id, line, type, version, body, recorded_at)
 		VALUES (?, ?, ?, ?, ?, ?, `+now+`) ON CONFLICT (scope, id) DO NOTHING`, r.Scope, r.ID, r.Line, r.Type, r.Version, r.Body)
 	if err == nil && n == 1 {
-		_, err = exec(ctx, tx, `INSERT INTO surehook_inbox_lines (scope, line, due_at, one_scope) VALUES (?, ?, `+now+`, ?)
+		_, err = s.exec(ctx, tx, `INSERT INTO surehook_inbox_lines (scope, line, due_at, one_scope) VALUES (?, ?, `+now+`, ?)
 			ON CONFLICT (scope, line) DO UPDATE SET one_scope = excluded.one_scope WHERE one_scope <> excluded.one_scope`, r.Scope, r.Line, r.OneScope)
 	}
 	return n == 1, wrap("recording an event", err)
@@ -66,12 +67,12 @@ func (*Store) RecordTx(ctx context.Context, tx *sql.Tx, r inbox.Record) (bool, e
 
 // ClaimTx implements [inbox.Store]. Its first statement takes the write lock, so that
 // it never finds its snapshot too old.
-func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
+func (s *Store) ClaimTx(ctx context.Context, tx *sql.Tx, scope string, limit int, lease time.Duration) ([]inbox.Claim, error) {
 	if err := errors.Join(checkTx(tx), inbox.CheckClaim(limit, lease)); err != nil {
 		return nil, err
 	}
 	claims, err := claimLines(ctx, tx, scope, limit, lease)
-	if err != nil {
+	if err = s.files.Kept(ctx, tx, err); err != nil {
 		return nil, wrap("claiming lines", err)
 	}
 	kept := claims[:0]
@@ -80,7 +81,7 @@ func (*Store) ClaimTx(ctx context.Context, tx *sql.Tx, scope string, limit int, 
 		err := tx.QueryRowContext(ctx, claimEventQuery, c.Scope, c.Line).
 			Scan(&c.ID, &c.Type, &c.Version, &c.Body, &c.Attempt, &age)
 		if errors.Is(err, sql.ErrNoRows) { // somebody has removed events by hand
-			_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_lines WHERE scope = ? AND line = ?`, c.Scope, c.Line)
+			_, err = s.exec(ctx, tx, `DELETE FROM surehook_inbox_lines WHERE scope = ? AND line = ?`, c.Scope, c.Line)
 			if err == nil {
 				continue
 			}
@@ -116,31 +117,31 @@ func claimLines(ctx context.Context, tx *sql.Tx, scope string, limit int, lease 
 }
 
 // FinishTx implements [inbox.Store].
-func (*Store) FinishTx(ctx context.Context, tx *sql.Tx, c inbox.Claim) error {
+func (s *Store) FinishTx(ctx context.Context, tx *sql.Tx, c inbox.Claim) error {
 	if err := checkTx(tx); err != nil {
 		return wrap("removing an event", err)
 	}
 	err := sqlitetx.Open(ctx, tx) // else the event would go without its effect
 	if err == nil {
-		err = held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = 0
+		err = s.held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+`, token = 0
 			WHERE scope = ? AND line = ? AND token = ?`, c.Scope, c.Line, c.Token)
 	}
 	if err == nil {
-		_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_events WHERE scope = ? AND id = ?`, c.Scope, c.ID)
+		_, err = s.exec(ctx, tx, `DELETE FROM surehook_inbox_events WHERE scope = ? AND id = ?`, c.Scope, c.ID)
 	}
 	if err == nil {
-		_, err = exec(ctx, tx, `DELETE FROM surehook_inbox_lines AS l WHERE scope = ? AND line = ?
+		_, err = s.exec(ctx, tx, `DELETE FROM surehook_inbox_lines AS l WHERE scope = ? AND line = ?
 			AND NOT EXISTS (SELECT 1 FROM surehook_inbox_events AS e WHERE e.scope = l.scope AND e.line = l.line)`, c.Scope, c.Line)
 	}
 	return wrap("removing an event", err)
 }
 
 // RetryTx implements [inbox.Store].
-func (*Store) RetryTx(ctx context.Context, tx *sql.Tx, c inbox.Claim, after time.Duration, reason string) error {
-	err := held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = 0
+func (s *Store) RetryTx(ctx context.Context, tx *sql.Tx, c inbox.Claim, after time.Duration, reason string) error {
+	err := s.held(ctx, tx, `UPDATE surehook_inbox_lines SET due_at = `+now+` + ?, token = 0
 		WHERE scope = ? AND line = ? AND token = ?`, after.Microseconds(), c.Scope, c.Line, c.Token)
 	if err == nil {
-		_, err = exec(ctx, tx, `UPDATE surehook_inbox_events SET reason = ? WHERE scope = ? AND id = ?`, reason, c.Scope, c.ID)
+		_, err = s.exec(ctx, tx, `UPDATE surehook_inbox_events SET reason = ? WHERE scope = ? AND id = ?`, reason, c.Scope, c.ID)
 	}
 	return wrap("putting an event back", err)
 }
@@ -172,20 +173,21 @@ func (*Store) OverdueTx(ctx context.Context, tx *sql.Tx, scope string, longer ti
 }
 
 // held changes the line of a claim, or returns inbox.ErrLeaseLost.
-func held(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+func (s *Store) held(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
 	if err := checkTx(tx); err != nil {
 		return err
 	}
-	n, err := exec(ctx, tx, query, args...)
+	n, err := s.exec(ctx, tx, query, args...)
 	if err == nil && n == 0 {
 		return inbox.ErrLeaseLost
 	}
 	return err
 }
 
-func exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
+// exec runs a statement that writes.
+func (s *Store) exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
 	res, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
+	if err = s.files.Kept(ctx, tx, err); err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()

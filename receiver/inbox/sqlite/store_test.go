@@ -2,7 +2,10 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -53,9 +56,24 @@ func TestNotMigrated(t *testing.T) {
 	}
 }
 
+// lose moves the file of a database away.
+func lose(t *testing.T, db *sql.DB) func(t *testing.T) (back func()) {
+	if runtime.GOOS == "windows" { // it does not let go of a file that is open
+		return nil
+	}
+	var path string
+	require.NoError(t, db.QueryRow("SELECT file FROM pragma_database_list").Scan(&path))
+	return func(t *testing.T) (back func()) {
+		db.SetMaxOpenConns(1)
+		require.NoError(t, os.Rename(path, path+".moved"))
+		return func() { require.NoError(t, os.Rename(path+".moved", path)) }
+	}
+}
+
 func TestStore(t *testing.T) {
 	inboxtest.Run(t, func(t *testing.T) inboxtest.Harness[*sql.Tx] {
-		return inboxtest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: receiver.SQL(open(t), nil)}
+		db := open(t)
+		return inboxtest.Harness[*sql.Tx]{Store: sqlite.New(), InTx: receiver.SQL(db, nil), Lose: lose(t, db)}
 	})
 }
 
@@ -83,6 +101,42 @@ func TestRemovedByHand(t *testing.T) {
 	var lines int
 	require.NoError(t, db.QueryRow("SELECT count(*) FROM surehook_inbox_lines").Scan(&lines))
 	require.Equal(t, 1, lines)
+}
+
+// What was recorded while the clock was ahead is due once the statement of docs/receiving.md is
+// run. What is claimed stays so.
+func TestDueAtOnce(t *testing.T) {
+	db, store := open(t), sqlite.New()
+	inTx := receiver.SQL(db, nil)
+	claim := func() (ids []string) {
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+			claims, err := store.ClaimTx(t.Context(), tx, "s", 10, time.Hour)
+			for _, c := range claims {
+				ids = append(ids, c.ID)
+			}
+			return err
+		}))
+		return ids
+	}
+	record := func(id string) {
+		require.NoError(t, inTx(t.Context(), func(tx *sql.Tx) error {
+			_, err := store.RecordTx(t.Context(), tx, inbox.Record{Scope: "s", ID: id, Line: id, Type: "t", Version: 1, Body: []byte("x")})
+			return err
+		}))
+	}
+	record("claimed")
+	require.Equal(t, []string{"claimed"}, claim())
+	record("ahead")
+	_, err := db.Exec("UPDATE surehook_inbox_lines SET due_at = due_at + 365 * 86400 * 1000000 WHERE line = 'ahead'")
+	require.NoError(t, err)
+	require.Empty(t, claim())
+	page, err := os.ReadFile("../../../docs/receiving.md")
+	require.NoError(t, err)
+	statement := regexp.MustCompile("`(UPDATE surehook_inbox_lines [^`]+)` on SQLite").FindSubmatch(page)
+	require.NotNil(t, statement, "the page has no such statement")
+	_, err = db.Exec(string(statement[1]))
+	require.NoError(t, err)
+	require.Equal(t, []string{"ahead"}, claim())
 }
 
 // Claiming looks at lines that are due, and at one event of each, however many events
