@@ -155,7 +155,7 @@ var countWrongLines = func() string {
 	return `WITH l AS MATERIALIZED (` + linesOut + `) SELECT ` + strings.Join(counts, ", ")
 }()
 
-var wrongLines = []struct{ text, query string }{
+var wrongLines = []wrongRow{
 	{"lines have several deliveries out", `SELECT count(*) FROM (SELECT 1 FROM l GROUP BY subscription, object HAVING sum(out) > 1)`},
 	{"deliveries are marked and not out, or not marked, and out before an earlier one", `SELECT count(*) FROM l WHERE place = 0 AND out = 0
 		OR place > 0 AND out > 0 AND EXISTS (SELECT 1 FROM l f WHERE f.subscription = l.subscription AND f.object = l.object AND f.event < l.event)`},

@@ -160,6 +160,7 @@ func TestStore(t *testing.T) {
 					Advance:     clock.advance,
 					BoundedWork: true,
 					Settled:     func(t *testing.T) { settled(t, db) },
+					Consistent:  func(t *testing.T) { consistent(t, db, clock.now()) },
 					SettingsOf: func(t *testing.T, id string) sender.Settings {
 						var stored []byte
 						require.NoError(t, db.QueryRowContext(t.Context(), `SELECT settings FROM surehook_subscriptions WHERE id = ?`, id).Scan(&stored))
