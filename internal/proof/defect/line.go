@@ -91,6 +91,11 @@ var ofLines = []Defect{
 		Old: "CASE WHEN l.preceded THEN 0 ELSE l.event END", New: "l.event",
 	},
 	{
+		Name: "what comes out of a line among pending deliveries is never due, on PostgreSQL",
+		File: "sender/postgres/line_leave.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "h.pend(out, first.Int64, due)", New: "h.pend(out, first.Int64, never)",
+	},
+	{
 		Name: "what waits in the lines of a deleted subscription comes out, on SQLite",
 		File: "sender/sqlite/line_advance.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
 		Old: "if sub.gone() { // all of what is gone is swept", New: "if sub.gone() && b == nil {",
