@@ -3,6 +3,7 @@
 //
 // Like the sender's store it needs a write-ahead log and synchronous=FULL on every
 // connection, and accepts no job without them: see that package for the DSN. Its
-// transactions have the write lock from their beginning, except those that only read. With
-// jobs.NewCallbacks the sender's store runs them, in one line with its own.
+// transactions have the write lock from their beginning, except those that only read, and
+// those of one store take turns. With jobs.NewCallbacks the sender's store runs them, in one
+// line with its own.
 package sqlite

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/surehook/surehook/internal/migrate"
 	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/inside"
 	"github.com/surehook/surehook/sender/jobs"
 )
 
@@ -25,9 +28,11 @@ type Config struct {
 // Store is a jobs.Store in an SQLite database. It is safe for concurrent use, by any
 // number of processes on one machine.
 type Store struct {
-	db    *sql.DB
-	file  sqlitetx.File
-	clock func() time.Time
+	db      *sql.DB
+	file    sqlitetx.File
+	clock   func() time.Time
+	writing *semaphore.Weighted // first come, first served
+	calls   inside.Calls
 }
 
 var (
@@ -42,7 +47,7 @@ func New(db *sql.DB, cfg *Config) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: New needs a *sql.DB")
 	}
-	s := &Store{db: db, clock: time.Now}
+	s := &Store{db: db, clock: time.Now, writing: semaphore.NewWeighted(1)}
 	if cfg != nil && cfg.Now != nil {
 		s.clock = cfg.Now
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/surehook/surehook/internal/dberr"
 	"github.com/surehook/surehook/internal/sqlitetx"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/internal/inside"
 )
 
 const (
-	// busyLimit is how long a transaction waits for other writers, on top of the
-	// connection's own busy_timeout.
+	// busyLimit is how long a transaction that has its turn waits for other processes, and
+	// for writers of this one that do not take turns, on top of the connection's own
+	// busy_timeout.
 	busyLimit   = 15 * time.Second
 	busyWaitMin = time.Millisecond
 	busyWaitMax = 50 * time.Millisecond
@@ -27,9 +29,23 @@ const (
 // lockQuery takes SQLite's write lock, and writes nothing.
 const lockQuery = `UPDATE surehook_jobs SET no = no WHERE no = 0`
 
-// InTx implements jobs.Store. The transaction has the write lock from its beginning:
-// one that reads first may be refused the lock later.
+// InTx implements jobs.Store. The transaction waits until all that were begun before by InTx
+// of this store have ended. SQLite keeps no queue: otherwise one could wait for longer than a
+// lease lasts, while others come and go. It has the write lock from its beginning: one that
+// reads first may be refused the lock later.
+//
+// A call inside fn, on its goroutine, would wait for itself. It is refused at once: use
+// the method that takes tx.
 func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	if ctx.Err() != nil || !s.writing.TryAcquire(1) { // others have the turn, or ask for it
+		if s.calls.Called() {
+			return inside.ErrInTx
+		}
+		if err := s.writing.Acquire(ctx, 1); err != nil {
+			return fmt.Errorf("sqlite: waiting for a turn to write: %w", err)
+		}
+	}
+	defer s.writing.Release(1)
 	var err error
 	for range inTxRuns {
 		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
@@ -58,7 +74,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if err := s.file.Moved(ctx, tx); err != nil {
 		return fmt.Errorf("%w: %w", sender.ErrUnfit, err)
 	}
-	if err := fn(tx.Tx); err != nil {
+	if err := s.calls.Call(func() error { return fn(tx.Tx) }); err != nil {
 		return err
 	}
 	return fail("committing", tx.Commit())
