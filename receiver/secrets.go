@@ -213,7 +213,8 @@ func NameInPath(m signing.Message) string {
 	if err != nil {
 		return ""
 	}
-	escaped := u.EscapedPath()
+	// EscapedPath alone would lose an escaped slash beside a character that ought to be escaped.
+	escaped := cmp.Or(u.RawPath, u.EscapedPath())
 	name, _ := url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:]) // what was parsed is well-formed
 	return name
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	neturl "net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -169,6 +170,13 @@ func TestNameInHeader(t *testing.T) {
 	require.Empty(t, name(snd.Request(newEvent(1)).Message()))
 	require.Equal(t, "a b", receiver.NameInPath(signing.Message{URL: "http://host/x/a%20b?c=/d"}))
 	require.Equal(t, "a/b", receiver.NameInPath(signing.Message{URL: "/x/a%2Fb"}))
+	for url, name := range map[string]string{ // with characters that should be escaped, and some senders leave as they are
+		"/x/a%2Fb|c": "a/b|c", "http://host/x/a%2Fb|c?d=%zz": "a/b|c", "/x/{a}%2Fb": "{a}/b", "/x%2F|/a%252Fb\"": "a%2Fb\"",
+	} {
+		u, err := neturl.ParseRequestURI(url) // as net/http does
+		require.NoError(t, err)
+		require.Equal(t, name, receiver.NameInPath(signing.Message{URL: url}), "%s has the path %s", url, u.Path)
+	}
 	require.Empty(t, receiver.NameInPath(signing.Message{URL: "/x/a/"}))
 	require.Empty(t, receiver.NameInPath(signing.Message{URL: "%zz"}))
 }
