@@ -55,6 +55,21 @@ func TestUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"*"}, got.EventTypes)
 
+	got, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{EditSettings: func(s *sender.Settings) {
+		s.Rate, s.Headers["x-more"] = 5, "y"
+	}})
+	require.NoError(t, err)
+	require.InDelta(t, 5.0, got.Settings.Rate, 0)
+	require.Contains(t, got.Settings.Headers, "Authorization", "what is not changed stays")
+	b.Publish("sub_a")
+	_, err = d.RunOnce(t.Context())
+	require.NoError(t, err)
+	posts = endpoint.Requests()
+	require.Equal(t, []string{"Bearer x", "y"}, []string{posts[1].Header.Get("Authorization"), posts[1].Header.Get("X-More")})
+	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{Settings: &sender.Settings{}, EditSettings: func(*sender.Settings) {}})
+	require.ErrorIs(t, err, sender.ErrInvalid)
+	require.ErrorContains(t, err, "given and edited: do one of them")
+
 	bad := "ftp://after/"
 	_, err = b.Registry.Update(t.Context(), s.ID, sender.SubscriptionChange{URL: &bad, Settings: &sender.Settings{Rate: -1}})
 	require.ErrorIs(t, err, sender.ErrInvalid)

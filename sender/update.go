@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 )
 
 // SubscriptionChange lists the fields to change. A nil field stays
@@ -16,10 +18,15 @@ type SubscriptionChange struct {
 	Filter      *string  // as in NewSubscription: "" removes it
 	Description *string
 
-	// Settings are all of them, except the certificate, which has fields of its own. To change
-	// one, change it in the Settings that Subscription returns, and give these: what is left
-	// out is gone.
+	// Settings are all of them, except the certificate, which has fields of its own: what is
+	// left out is gone, and so is what others have changed since they were read. To change
+	// some, give EditSettings.
 	Settings *Settings
+	// EditSettings, in place of Settings, changes the settings that are given to it. They are
+	// those that the subscription has when it is changed, so that what others change at the
+	// same time stays. It is called once or twice, in the transaction too, and must do nothing
+	// else.
+	EditSettings func(*Settings)
 
 	ClientCertificate       *ClientCertificate
 	RemoveClientCertificate bool
@@ -103,6 +110,14 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 		if bytes.Equal(n.Settings.SealedCertificate, s.Settings.SealedCertificate) { // its own settings, changed
 			n.Settings.SealedCertificate = nil
 		}
+	}
+	if c.EditSettings != nil {
+		if c.Settings != nil {
+			return Subscription{}, fmt.Errorf("%w change: settings are given and edited: do one of them", ErrInvalid)
+		}
+		n.Settings.Headers, n.Settings.RetryDelays = maps.Clone(n.Settings.Headers), slices.Clone(n.Settings.RetryDelays)
+		c.EditSettings(&n.Settings)
+		n.Settings.SealedCertificate = nil
 	}
 	if s.Implicit && (n.URL != s.URL || c.EventTypes != nil) {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q is implicit: its URL and its event types follow from what it is for", ErrInvalid, s.ID)

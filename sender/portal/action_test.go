@@ -100,7 +100,7 @@ func TestTwoSaveAtOnce(t *testing.T) {
 	backend := b.backend()
 	backend.Registry = beforeUpdate{b.reg, func(id string) error {
 		theirs, filter := "Theirs", `{"data.a":1}`
-		_, err := b.reg.Update(t.Context(), id, sender.SubscriptionChange{Description: &theirs, Filter: &filter, EventTypes: []string{"invoice.paid", "invoice.sent"}})
+		_, err := b.reg.Update(t.Context(), id, sender.SubscriptionChange{Description: &theirs, Filter: &filter, EventTypes: []string{"invoice.paid", "invoice.sent"}, Settings: &sender.Settings{Rate: 5, Timeout: 3 * time.Second}})
 		return err
 	}}
 	other, err := portal.New(backend, [][]byte{portalKey}, b.config())
@@ -109,10 +109,11 @@ func TestTwoSaveAtOnce(t *testing.T) {
 	v := b.visit("sub_ada")
 	at := "/endpoints/" + b.ada.good
 	e := b.endpoint(b.ada.good)
-	v.done(v.post(at, "url", "https://mine.example.com/", "description", e.Description, "types", "payout.settled, invoice.*, payout.settled", "filter", ""), at, "Saved.")
+	v.done(v.post(at, "url", "https://mine.example.com/", "description", e.Description, "types", "payout.settled, invoice.*, payout.settled", "filter", "", "order", "object"), at, "Saved.")
 	e = b.endpoint(b.ada.good)
 	require.Equal(t, []string{"https://mine.example.com/", "Theirs", `{"data.a":1}`}, []string{e.URL, e.Description, e.Filter.String()})
 	require.Equal(t, []string{"invoice.paid", "invoice.sent"}, e.EventTypes)
+	require.Equal(t, sender.Settings{Rate: 5, Timeout: 3 * time.Second, Order: sender.OrderObject, PayloadVersion: e.Settings.PayloadVersion}, e.Settings)
 }
 
 // beforeUpdate is a registry in which others are faster.

@@ -51,8 +51,8 @@ func changeTyped(form url.Values, typed *entries, e *sender.Subscription) (c sen
 			c.Filter = &filter
 		}
 	}
-	if settings, changed := settingsTyped(form, typed, e.Settings); changed {
-		c.Settings = &settings
+	if _, changed := settingsTyped(form, typed, e.Settings); changed {
+		c.EditSettings = func(s *sender.Settings) { *s, _ = settingsTyped(form, typed, *s) }
 	}
 	return c
 }
