@@ -30,8 +30,10 @@ func (v *Verifier) Diagnose(m Message) []string {
 	var outside *TimestampError
 	var header *HeaderError
 	switch {
-	case err == nil || len(v.schemes) == 0 || v.keys == nil:
+	case err == nil:
 		return nil
+	case len(v.schemes) == 0:
+		return []string{"the verifier is a zero value, without a scheme and without a keyring, and so it accepts nothing: make it with NewVerifier"}
 	case errors.As(err, &outside):
 		return []string{whySkewed(outside.Skew)}
 	}
@@ -39,11 +41,15 @@ func (v *Verifier) Diagnose(m Message) []string {
 	small := len(m.Body) <= maxDiagnosed
 	switch {
 	case errors.As(err, &header):
-		if small {
+		if small && v.keys != nil {
 			d.trySchemes()
 		}
 		if d.found == nil { // there may be no body yet
 			d.found = whyHeader(header, m.Header)
+		}
+	case v.keys == nil:
+		if errors.Is(err, ErrSignatureMismatch) {
+			d.found = []string{"there is no keyring, since the scheme has keys of its own, and so no known mistake was tried: see whether something in front of the receiver changes bodies"}
 		}
 	case small:
 		d.tryAll(errors.Is(err, ErrSignatureMismatch))

@@ -248,6 +248,38 @@ func TestDiagnoseForeignSchemes(t *testing.T) {
 	}
 }
 
+// mismatching is a scheme that has keys of its own, none of which suits any signature.
+type mismatching struct{ signing.TimestampBody }
+
+func (mismatching) OwnKeys() {}
+
+func (s mismatching) Verify(m signing.Message, _ *signing.Keyring, now time.Time, tolerance time.Duration) (signing.Verified, error) {
+	if err := s.Precheck(m.Header, now, tolerance); err != nil {
+		return signing.Verified{}, err
+	}
+	return signing.Verified{}, signing.ErrSignatureMismatch
+}
+
+// Without a keyring it says so, and what can be seen without one.
+func TestDiagnoseWithoutAKeyring(t *testing.T) {
+	v, err := signing.NewVerifier(nil, &signing.VerifierConfig{Schemes: []signing.Scheme{mismatching{}}})
+	require.NoError(t, err)
+	for what, c := range map[string]struct {
+		v    *signing.Verifier
+		m    signing.Message
+		want string
+	}{
+		"a zero verifier": {new(signing.Verifier), signing.Message{}, "without a scheme and without a keyring"},
+		"a signature":     {v, signedWith(time.Now(), diagnosedSecret, "{}"), "there is no keyring"},
+		"a time":          {v, signedWith(time.Now().Add(-2*time.Hour), diagnosedSecret, "{}"), "time zone's difference"},
+		"a header":        {v, signing.Message{Header: http.Header{"Stripe-Signature": {"t=1,v1=ab"}}}, "carries Stripe-Signature"},
+	} {
+		found := c.v.Diagnose(c.m)
+		require.Len(t, found, 1, what)
+		require.Contains(t, found[0], c.want)
+	}
+}
+
 func TestDiagnoseHeaders(t *testing.T) {
 	v := diagnosing(t, nil)
 	for _, c := range []struct {

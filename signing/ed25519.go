@@ -3,8 +3,55 @@ package signing
 import (
 	"crypto/ed25519"
 	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
+	"fmt"
+	"strings"
 )
+
+// ParseEd25519Key takes an Ed25519 key as tools write it: PEM with a PRIVATE KEY (PKCS #8, RFC
+// 8410), not encrypted, which signs and verifies, or with a PUBLIC KEY (SubjectPublicKeyInfo),
+// which verifies. [Secret.Reveal] gives it back as "whsk_" or "whpk_" and base64, which
+// [ParseSecret] reads. The errors match [ErrSecret], and hold nothing of the text.
+func ParseEd25519Key(text string) (Secret, error) {
+	s, err := ed25519PEM(text)
+	if err != nil {
+		return Secret{}, fmt.Errorf("%w: %w", ErrSecret, err)
+	}
+	return s, nil
+}
+
+func ed25519PEM(text string) (Secret, error) {
+	if err := asSaved(text); err != nil {
+		return Secret{}, err
+	}
+	block, rest := pem.Decode([]byte(text))
+	if len(text) > maxSecretText || block == nil || strings.TrimSpace(string(rest)) != "" {
+		return Secret{}, errors.New("it is not one block of PEM: an Ed25519 key has a PRIVATE KEY or a PUBLIC KEY, and nothing behind it")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case publicKeyPEM:
+		key, err = x509.ParsePKIXPublicKey(block.Bytes)
+	default:
+		return Secret{}, errors.New("the PEM must be a PRIVATE KEY (PKCS #8), not encrypted, or a PUBLIC KEY (SubjectPublicKeyInfo)")
+	}
+	switch key := key.(type) {
+	case ed25519.PrivateKey:
+		return parseSecret(prefixPrivate + base64.StdEncoding.EncodeToString(key.Seed()))
+	case ed25519.PublicKey:
+		return parseSecret(prefixPublic + base64.StdEncoding.EncodeToString(key))
+	}
+	if err != nil { // its text tells of the form alone, and could come to tell more
+		return Secret{}, errors.New("the PEM cannot be read as a key")
+	}
+	return Secret{}, errors.New("the PEM has a key of another kind than Ed25519")
+}
 
 // edPrivate accepts the two forms in which an Ed25519 private key is written: the 32-byte
 // seed (RFC 8032), and the seed followed by the public key (64 bytes). Implementations of

@@ -23,26 +23,28 @@ const (
 	prefixPublic  = "whpk_"
 )
 
-// Limits in bytes. Standard Webhooks asks for 24 to 64 bytes in an HMAC secret. Other
-// senders choose theirs. The shortest text that one of them issues is Dropbox's, of 15
+// Limits in bytes. Standard Webhooks asks for 24 to 64 bytes in an HMAC secret, and Svix
+// takes up to 75. Other senders choose theirs. The shortest text that one of them issues is Dropbox's, of 15
 // letters and digits, which nobody can search through.
 const (
 	minSecret     = 24
 	minTextSecret = 15
 	minDecoded    = 16
-	maxSecret     = 64
+	maxSecret     = 75
 	maxSecretText = 1024
 )
 
 // Secret is key material that does not let itself be printed. It is one of
 //
-//   - an HMAC secret of Standard Webhooks: "whsec_" and 24 to 64 bytes in base64;
+//   - an HMAC secret of Standard Webhooks: "whsec_" and 24 to 75 bytes in base64, of
+//     which that asks for at most 64;
 //   - an HMAC secret in any other text of 24 to 1024 bytes;
 //   - an HMAC secret that another sender has issued, from [ParseTextSecret];
 //   - an Ed25519 private key: "whsk_" and a seed (32 bytes) or seed and public key
 //     (64 bytes) in base64, which signs and verifies;
 //   - an Ed25519 public key: "whpk_" and 32 bytes in base64, which verifies, or 64
 //     hex digits, from [ParseHexPublicKey];
+//   - an Ed25519 key of either kind in PEM, from [ParseEd25519Key];
 //   - a public key of ECDSA or RSA, which verifies, from [ParseECDSAPublicKey] or
 //     [ParseRSAPublicKey].
 //
@@ -103,7 +105,13 @@ func parseSecret(text string) (Secret, error) {
 		return Secret{}, errors.New("it is empty")
 	case len(text) > maxSecretText:
 		return Secret{}, fmt.Errorf("it has %d bytes: at most %d are allowed", len(text), maxSecretText)
-	case !utf8.ValidString(text):
+	case strings.HasPrefix(text, beginPEM):
+		return Secret{}, errPEM
+	}
+	if err := asSaved(text); err != nil {
+		return Secret{}, err
+	}
+	if !utf8.ValidString(text) {
 		// JSON replaces such bytes on the way to the other side, which would have another key.
 		return Secret{}, errors.New("it is not valid UTF-8")
 	}

@@ -2,17 +2,24 @@ package signing_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/gob"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"encoding/xml"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert" //nolint:depguard // what it prints is looked at, nothing is asserted with it
@@ -41,7 +48,7 @@ func b64(n int) string {
 func TestParseSecret(t *testing.T) {
 	for _, text := range []string{
 		publishedHMAC, publishedPrivate, publishedSeed, publishedPublic,
-		"whsec_" + b64(24), "whsec_" + b64(32), "whsec_" + b64(64), b64(32),
+		"whsec_" + b64(24), "whsec_" + b64(32), "whsec_" + b64(64), b64(32), "whsec_" + b64(75),
 		"24-bytes-of-any-text-24!", "größer-als-vierundzwanzig", "WHSEC_not-the-prefix-at-all",
 		"awhile-without-quotation-marks", `"and-so-is-this-whatever-it-has"`,
 		strings.Repeat("ab", 512),
@@ -57,7 +64,7 @@ func TestParseSecret(t *testing.T) {
 		"empty":                    "",
 		"prefix alone":             "whsec_",
 		"short decoded":            "whsec_" + b64(23),
-		"long decoded":             "whsec_" + b64(65),
+		"long decoded":             "whsec_" + b64(76),
 		"short text":               "23-bytes-of-any-text-23",
 		"long text":                strings.Repeat("ab", 512) + "c",
 		"leading space":            " " + publishedHMAC,
@@ -72,6 +79,9 @@ func TestParseSecret(t *testing.T) {
 		"not UTF-8":                "correct-horse\xffbattery-staple",
 		"equal bytes":              strings.Repeat("a", 32),
 		"equal decoded bytes":      "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)),
+		"UTF-16":                   "\xff\xfew\x00h\x00s\x00e\x00c\x00_\x00",
+		"UTF-16 without its mark":  "w\x00h\x00s\x00e\x00c\x00_\x00w\x00h\x00s\x00e\x00c\x00_\x00",
+		"PEM":                      "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n",
 		"quotation marks":          `"` + publishedHMAC + `"`,
 		"single quotation marks":   "'" + publishedPublic + "'",
 		"signature's version":      "v1," + publishedHMAC,
@@ -96,6 +106,67 @@ func TestParseSecret(t *testing.T) {
 		if len(text) > 8 {
 			require.NotContains(t, err.Error(), strings.TrimSpace(text)[6:], "%s: the error holds the text", what)
 		}
+	}
+}
+
+// A secret or a key in the form in which a program on Windows has saved it is refused, and the
+// error says so, whatever reads it.
+func TestTextsAsWindowsSavesThem(t *testing.T) {
+	utf16 := func(text string, order binary.AppendByteOrder) (saved string) {
+		for _, unit := range utf16.Encode([]rune(text)) {
+			saved = string(order.AppendUint16([]byte(saved), unit))
+		}
+		return saved
+	}
+	text := publishedHMAC + "\r\n"
+	for name, read := range map[string]func(string) (signing.Secret, error){
+		"ParseSecret": signing.ParseSecret, "ParseTextSecret": signing.ParseTextSecret, "ParseEd25519Key": signing.ParseEd25519Key,
+		"ParseECDSAPublicKey": signing.ParseECDSAPublicKey, "ParseRSAPublicKey": signing.ParseRSAPublicKey, "ParseHexPublicKey": signing.ParseHexPublicKey,
+	} {
+		for saved, says := range map[string]string{
+			"\ufeff" + text: "byte order mark", utf16("\ufeff"+text, binary.LittleEndian): "UTF-16", utf16("\ufeff"+text, binary.BigEndian): "UTF-16", utf16(text, binary.LittleEndian): "UTF-16",
+		} {
+			_, err := read(saved)
+			require.ErrorIs(t, err, signing.ErrSecret, name)
+			require.ErrorContains(t, err, says, name)
+		}
+	}
+}
+
+// Ed25519 keys are read as OpenSSL writes them. These are the keys of RFC 8410, section 10.
+func TestParseEd25519Key(t *testing.T) {
+	const (
+		private = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n"
+		public  = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
+	)
+	signs, err := signing.ParseEd25519Key(private)
+	require.NoError(t, err)
+	require.Equal(t, "whsk_1O5y2/kTWErVttjx92n4rTr+fCjL8dT74Jeoj0R1WEI=", signs.Reveal())
+	verifies, err := signing.ParseEd25519Key(strings.ReplaceAll(public, "\n", "\r\n"))
+	require.NoError(t, err)
+	require.Equal(t, "whpk_Gb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=", verifies.Reveal())
+	require.Equal(t, signs.Fingerprint(), verifies.Fingerprint())
+	require.Equal(t, signs.Fingerprint(), secret(t, signs.Reveal()).Fingerprint())
+
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(ec)
+	require.NoError(t, err)
+	inPEM := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	for text, says := range map[string]string{
+		"": "one block of PEM", publishedPublic: "one block of PEM", private + public: "one block of PEM", private + strings.Repeat("\n", 2000): "one block of PEM",
+		inPEM("PRIVATE KEY", der): "another kind than Ed25519", inPEM("PRIVATE KEY", der[1:]): "cannot be read as a key", inPEM("PUBLIC KEY", der): "cannot be read as a key",
+		inPEM("ENCRYPTED PRIVATE KEY", der): "not encrypted", inPEM("OPENSSH PRIVATE KEY", der): "PKCS #8",
+	} {
+		_, err := signing.ParseEd25519Key(text)
+		require.ErrorIs(t, err, signing.ErrSecret)
+		require.ErrorContains(t, err, says)
+	}
+	for _, read := range []func(string) (signing.Secret, error){signing.ParseSecret, signing.ParseTextSecret} {
+		_, err := read(private)
+		require.ErrorContains(t, err, "ParseEd25519Key")
 	}
 }
 

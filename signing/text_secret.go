@@ -26,7 +26,12 @@ func ParseTextSecret(text string) (Secret, error) {
 }
 
 func checkTextSecret(text string) error {
+	if err := asSaved(text); err != nil {
+		return err
+	}
 	switch {
+	case strings.HasPrefix(text, beginPEM):
+		return errPEM
 	case len(text) < minTextSecret || len(text) > maxSecretText:
 		return fmt.Errorf("it has %d bytes: it must have from %d to %d", len(text), minTextSecret, maxSecretText)
 	case !utf8.ValidString(text):
@@ -52,6 +57,9 @@ func checkTextSecret(text string) error {
 //
 // Read the result of [Secret.Reveal] with this function again.
 func ParseHexPublicKey(text string) (Secret, error) {
+	if err := asSaved(text); err != nil {
+		return Secret{}, fmt.Errorf("%w: %w", ErrSecret, err)
+	}
 	raw, err := hex.DecodeString(text)
 	if err != nil || len(raw) != ed25519.PublicKeySize {
 		return Secret{}, fmt.Errorf("%w: a public key in hex has %d digits and nothing around them", ErrSecret, 2*ed25519.PublicKeySize)

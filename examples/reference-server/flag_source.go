@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -50,6 +51,10 @@ func (g *given) readFiles() (errs []error) {
 			continue
 		}
 		text, err := os.ReadFile(one.path)
+		text = bytes.TrimPrefix(text, []byte("\ufeff")) // programs on Windows put it in front
+		if err == nil && bytes.IndexByte(text, 0) >= 0 {
+			err = fmt.Errorf("%s is in UTF-16, as programs on Windows save files: save it as UTF-8", one.path)
+		}
 		if err == nil && strings.TrimSpace(string(text)) == "" {
 			err = fmt.Errorf("%s is empty", one.path)
 		}

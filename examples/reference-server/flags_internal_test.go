@@ -80,6 +80,22 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
+// A file of a flag as programs on Windows save it: the byte order mark is no part of the value,
+// and UTF-16 is refused by its name.
+func TestFilesAsWindowsSavesThem(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("\ufeffthe-operators-token-of-a-file\r\n"), 0o600))
+	o, err := parse([]string{"-operator-token-file", file}, environment(nil), io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "the-operators-token-of-a-file", o.operatorToken)
+	for _, text := range []string{"\xff\xfet\x00o\x00", "\xfe\xff\x00t\x00o", "t\x00o\x00"} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := parse([]string{"-operator-token-file", file}, environment(nil), io.Discard)
+		require.ErrorContains(t, err, "is in UTF-16, as programs on Windows save files: save it as UTF-8")
+	}
+}
+
 // A directory is no database, and gets no key beside it.
 func TestDatabaseThatIsADirectory(t *testing.T) {
 	t.Parallel()

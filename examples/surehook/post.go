@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/surehook/surehook/examples/surehook/verify"
 	"github.com/surehook/surehook/signing"
 )
 
@@ -107,7 +108,7 @@ func secretOf(file string, t *terminal) (s signing.Secret, from string, err erro
 	if text == "" {
 		return signing.GenerateSecret(), "", nil
 	}
-	if s, err = signing.ParseSecret(text); err != nil {
+	if s, err = verify.Secret(text); err != nil {
 		return s, from, fmt.Errorf("%s: %w", from, err)
 	}
 	return s, from, nil

@@ -12,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"github.com/surehook/surehook/examples/surehook/verify"
 )
 
 // terminal is what a command reads from and prints to.
@@ -121,6 +123,9 @@ func textFile(flagName, file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("-%s: %w", flagName, err)
+	}
+	if verify.IsUTF16(b) {
+		return "", fmt.Errorf("-%s: %s is in UTF-16, as programs on Windows save files: save it as UTF-8", flagName, file)
 	}
 	text := strings.TrimSpace(strings.TrimPrefix(string(b), "\ufeff"))
 	if text == "" {

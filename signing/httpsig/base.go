@@ -49,8 +49,11 @@ func (s *Scheme) appendDerived(b []byte, c *component, m *signing.Message, here 
 			return b, fmt.Errorf("httpsig: %w: the target has %d bytes: at most %d are read", signing.ErrSignatureMismatch, len(m.URL), maxHeader)
 		}
 		var ok bool
-		if *here, ok = s.targetOf(m); !ok {
-			return b, fmt.Errorf("httpsig: %w: the target is signed: set Config.URL, and with one that ends behind the host also signing.Message.URL", signing.ErrSignatureMismatch)
+		switch *here, ok = s.targetOf(m); {
+		case !s.hasTarget:
+			return b, fmt.Errorf("httpsig: %w: %s of the target is signed, and what a request says of it a proxy may have changed: %s", signing.ErrSignatureMismatch, c.id, giveURL)
+		case !ok:
+			return b, fmt.Errorf("httpsig: %w: %s of the target is signed, and Config.URL ends behind the host: set signing.Message.URL to the target of the request, or have Config.URL end with the path", signing.ErrSignatureMismatch, c.id)
 		}
 	}
 	switch c.kind {
@@ -73,6 +76,8 @@ func (s *Scheme) appendDerived(b []byte, c *component, m *signing.Message, here 
 	}
 	return append(b, value...), nil
 }
+
+const giveURL = "set Config.URL to the URL to which the sender sends, such as https://example.com/webhooks"
 
 func (s *Scheme) targetOf(m *signing.Message) (target, bool) {
 	switch {
@@ -132,6 +137,9 @@ func (s *Scheme) field(h http.Header, name string) (string, error) {
 	text, err := once(h, name, signing.ErrMissingHeader)
 	if name == "Host" && s.hasTarget && errors.Is(err, signing.ErrMissingHeader) {
 		return s.target.host, nil
+	}
+	if name == "Host" && errors.Is(err, signing.ErrMissingHeader) {
+		return "", fmt.Errorf("%w: the host is signed, and net/http takes it out of the headers, where a proxy may have changed it: %s", err, giveURL)
 	}
 	if err != nil {
 		return "", err

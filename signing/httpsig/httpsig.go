@@ -161,7 +161,7 @@ func (s *Scheme) readCovered(covered []string) error {
 			problems = append(problems, fmt.Errorf("httpsig: component %q is there twice", text))
 			continue
 		case c.ofTarget() && s.cfg.URL == "":
-			problems = append(problems, fmt.Errorf("httpsig: component %q needs Config.URL", text))
+			problems = append(problems, fmt.Errorf("httpsig: component %q needs Config.URL, since what a request says of itself a proxy may have changed: %s", text, giveURL))
 		}
 		s.covered = append(s.covered, c)
 		ids = append(ids, c.id)

@@ -161,6 +161,32 @@ func TestRequestsFromTheWireVerify(t *testing.T) {
 	require.NoError(t, <-got)
 }
 
+// Whoever does not say to which URL a sender sends, and gets signatures that cover it, reads what
+// to set.
+func TestTheTargetWithoutItsURL(t *testing.T) {
+	keys := ring(t, hmacKey(t, secretA))
+	const giveURL = "set Config.URL to the URL to which the sender sends, such as https://example.com/webhooks"
+	for component, c := range map[string]struct {
+		is  error
+		cfg httpsig.Config
+		say string
+	}{
+		"host":       {signing.ErrMissingHeader, httpsig.Config{}, giveURL},
+		"@authority": {signing.ErrSignatureMismatch, httpsig.Config{}, `"@authority" of the target is signed, and what a request says of it a proxy may have changed: ` + giveURL},
+		"@path":      {signing.ErrSignatureMismatch, httpsig.Config{URL: "https://example.com"}, `"@path" of the target is signed, and Config.URL ends behind the host: set signing.Message.URL`},
+	} {
+		m := signed(t, scheme(t, signing.HMACSHA256, []string{"content-digest", component}, httpsig.Config{URL: "https://example.com/webhooks"}), keys, "{}")
+		m.URL = ""
+		_, err := scheme(t, signing.HMACSHA256, []string{"content-digest"}, c.cfg).Verify(m, keys, now, tolerance)
+		require.ErrorIs(t, err, c.is, component)
+		require.ErrorContains(t, err, c.say)
+		if c.cfg.URL == "" && component != "host" {
+			_, err = httpsig.New(signing.HMACSHA256, []string{"content-digest", component}, &c.cfg)
+			require.ErrorContains(t, err, giveURL)
+		}
+	}
+}
+
 // The scheme, not the request, says what counts. Each change makes a request that one of the
 // promises of the package's documentation refuses, and the error names it.
 func TestRefusedRequests(t *testing.T) {

@@ -132,7 +132,9 @@ func TestNotifications(t *testing.T) {
 		require.NoError(t, v.Precheck(m.Header))
 	}
 	require.Nil(t, v.Tried())
-	require.Nil(t, v.Diagnose(signing.Message{Header: header(), Body: []byte("{}")}))
+	found := v.Diagnose(signing.Message{Header: header(), Body: []byte("{}")})
+	require.Len(t, found, 1)
+	require.Contains(t, found[0], "there is no keyring, since the scheme has keys of its own")
 }
 
 // A signed notification is refused with a byte changed, and so is everything that has

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/surehook/surehook/signing/vendors"
 )
 
 // Commands as people and browsers write them: what is signed are the bytes that curl
@@ -176,4 +178,27 @@ func TestSecretLines(t *testing.T) {
 	got, err := secretLines(path)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", " b"}, got)
+
+	// A key in PEM has several lines, and is one secret.
+	const key = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
+	require.NoError(t, os.WriteFile(path, []byte("a\r\n"+strings.ReplaceAll(key, "\n", "\r\n")+"b"), 0o600))
+	got, err = secretLines(path)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", key, "b"}, got)
+	discord, known := vendors.Find("discord")
+	require.True(t, known)
+	for _, c := range []candidate{{name: "standard-webhooks"}, {name: "timestamp-body"}, {name: "discord", vendor: discord}} {
+		ring, err := keyring(c, namedText{"secret 1", key})
+		require.NoError(t, err, c.name)
+		require.NotNil(t, ring)
+	}
+
+	for text, says := range map[string]string{
+		"\xff\xfea\x00\r\x00\n\x00": "is in UTF-16, as programs on Windows save files: save it as UTF-8", "\xfe\xff\x00a": "is in UTF-16", "a\x00\n\x00": "is in UTF-16",
+		key[:40]: "has no END", "\n": "no secret",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err = secretLines(path)
+		require.ErrorContains(t, err, says)
+	}
 }
