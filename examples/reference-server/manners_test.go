@@ -88,6 +88,37 @@ func TestManners(t *testing.T) {
 	})
 }
 
+// A field that may be left out and is null is left out, so that the same key makes the request a
+// repeat of one without it. One that must be there is refused by its name.
+func TestNullIsLeftOut(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		s := start(t, p, "-workers=false")
+		c := s.customer("c")
+		const order = `"type":"order.paid","object":{"type":"order","id":"1"}`
+		for path, bodies := range map[string][3]string{ // without the fields, with null, and with null for one that must be there
+			"/subscribers":   {`{"name":"x"}`, `{"name":"x","id":null,"attributes":null}`, `{"name":null}`},
+			"/subscriptions": {`{"url":"https://example.com/"}`, `{"url":"https://example.com/","event_types":null,"filter":null,"description":null,"subscriber_id":null,"order":null,"hold_tries":null,"retry_delays_seconds":null,"horizon_seconds":null,"gone":null}`, `{"url":null}`},
+			"/events":        {`{` + order + `}`, `{` + order + `,"version":null,"data":null,"subscriber_id":null}`, `{"type":"order.paid","object":null}`},
+			"/jobs":          {`{"kind":"export_events","input":{}}`, `{"kind":"export_events","input":{},"callback_url":null}`, `{"kind":"export_events","input":null}`},
+		} {
+			first := s.post(operatorToken, path, bodies[0], "Idempotency-Key", "a")
+			require.Less(t, first.status, 300, "%s: %v", path, first.body)
+			require.Equal(t, first.body, s.post(operatorToken, path, bodies[1], "Idempotency-Key", "a").is(first.status), path)
+			with := s.post(operatorToken, path, bodies[1]).is(first.status)
+			if path == "/events" {
+				require.NotContains(t, s.get(operatorToken, "/events/"+with["id"].(string)).is(http.StatusOK), "data")
+			}
+			field := map[string]string{"/subscribers": "name", "/subscriptions": "url", "/events": "object", "/jobs": "input"}[path]
+			s.post(operatorToken, path, bodies[2]).refused(http.StatusUnprocessableEntity, "body."+field)
+		}
+		s.post(operatorToken, "/jobs", `{"kind":"export_events","input":{"since":null,"until":null,"event_type":null}}`).is(http.StatusAccepted)
+		before := s.patch(operatorToken, "/subscribers/"+c.id, `{"attributes":{"a":1}}`).is(http.StatusOK)
+		after := s.patch(operatorToken, "/subscribers/"+c.id, `{"name":null,"attributes":null}`).is(http.StatusOK)
+		require.Equal(t, []any{before["name"], before["attributes"]}, []any{after["name"], after["attributes"]})
+	})
+}
+
 // If requests with one key and different bodies come at a time, one has the effect, and
 // the others learn that the key is taken.
 func TestOneKeyTwoBodies(t *testing.T) {

@@ -17,7 +17,7 @@ type NewEvent struct {
 	Type         string          `json:"type" doc:"Words joined by full stops. Those that begin with subscriber, job, delivery, subscription and webhook are the server's own."`
 	Object       Object          `json:"object" doc:"What it is about. The objects of the server's own events are its own."`
 	Version      *integer        `json:"version,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Higher than the object's last. Without it, the object's next."`
-	Data         json.RawMessage `json:"data,omitempty" doc:"Any JSON. Without it the event is thin."`
+	Data         json.RawMessage `json:"data,omitempty" doc:"Any JSON. Without it, or with null, the event is thin."`
 	SubscriberID string          `json:"subscriber_id,omitempty" minLength:"1" doc:"Whom it is for. Without it, everyone who asks for its type."`
 }
 
@@ -47,6 +47,9 @@ func (s *server) publishOperations() {
 }
 
 func (s *server) publish(ctx context.Context, c caller, in *publishEvent) (*publishedEvent, error) {
+	if string(in.Body.Data) == "null" {
+		in.Body.Data = nil
+	}
 	e := sender.Event{Type: in.Body.Type, Object: sender.Object(in.Body.Object), Data: in.Body.Data, Subscriber: in.Body.SubscriberID}
 	if first, _, _ := strings.Cut(e.Type, "."); reserved[first] {
 		return nil, invalid("body.type", fmt.Sprintf("the types %s.* are the server's own", first))

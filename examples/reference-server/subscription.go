@@ -159,6 +159,9 @@ func (s *server) createSubscription(ctx context.Context, c caller, in *createSub
 	if err := errors.Join(textOnly("body.description", in.Body.Description), textOnly("body.subscriber_id", owner)); err != nil {
 		return nil, err
 	}
+	if expression(in.Body.Filter) == "" {
+		in.Body.Filter = nil
+	}
 	challenge := func() error { return s.challenged(ctx, owner, newID("wsub_"), in.Body.URL, "body.url") }
 	body, err := challengedOnce(ctx, s.service, c, in.Key, in.Body, challenge, func(tx *sql.Tx) (Subscription, error) {
 		if err := s.roomForSubscription(ctx, tx, c); err != nil {
