@@ -119,6 +119,9 @@ func TestAttemptClasses(t *testing.T) {
 			if c.name == "huge headers" {
 				require.Equal(t, "the answer's headers are longer than 64 KiB", a.Error)
 			}
+			if c.status == 304 {
+				require.Equal(t, "answered 304 (not modified), which is no answer to a POST: only 2xx is success", a.Error)
+			}
 			require.Equal(t, c.status, a.StatusCode)
 			require.Contains(t, string(a.Snippet), c.snippet)
 			if c.status/100 == 2 {

@@ -49,8 +49,12 @@ func newConn(network net.Conn, to origin) *conn {
 	return cn
 }
 
-// Read reads no more than remaining allows.
+// Read reads no more than remaining allows. Its first error stays: a server that was refused a
+// second TLS handshake sends another one, which says less.
 func (cn *conn) Read(p []byte) (int, error) {
+	if cn.failed != nil {
+		return 0, cn.failed
+	}
 	if cn.remaining <= 0 {
 		cn.failed = ErrHeader
 		return 0, ErrHeader

@@ -94,6 +94,8 @@ func classify(ctx context.Context, err error, answered bool) (sender.Class, stri
 		return sender.ClassTLS, "the server does not speak TLS at this port"
 	case alerted:
 		return sender.ClassTLS, fmt.Sprintf("the server ended TLS by the alert %q", alert)
+	case strings.Contains(err.Error(), "tls: no renegotiation"): // crypto/tls has no name for it
+		return sender.ClassTLS, "the server asked for a second TLS handshake (renegotiation), which is not made: it must ask for a client certificate in the first one"
 	case strings.Contains(err.Error(), "tls: "):
 		return sender.ClassTLS, "the TLS handshake failed"
 	case errors.As(err, &op) && op.Op == "dial",

@@ -22,6 +22,11 @@ func FuzzProxyAnswer(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	for _, size := range []int{4 << 10, maxProxyAnswer, maxProxyAnswer + 1} { // heads as long as a buffer or a bound
+		head := "HTTP/1.1 200 OK\r\nX: "
+		f.Add([]byte(head + strings.Repeat("x", size-len(head)-4) + "\r\n\r\n"))
+		f.Add([]byte(head + strings.Repeat("x", size-len(head)-4) + "\r\n\r\n220 mail.example.com"))
+	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		conn := &scripted{answer: bytes.NewReader(answer)}
 		p := &proxy{header: http.Header{"User-Agent": {"surehook"}}, reach: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}

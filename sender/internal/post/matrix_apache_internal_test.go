@@ -50,7 +50,7 @@ func apacheRows(m *matrix) {
 	m.exact(
 		row{name: "MaxKeepAliveRequests", url: loopback("https", few) + "/ok", record: seen, posts: 9, status: 200, connections: 3},
 		// Go's TLS does neither renegotiate nor authenticate itself after the handshake.
-		row{name: "renegotiation for a client certificate", url: loopback("https", tls12) + "/asks", way: way{certificate: true}, class: sender.ClassTLS},
+		row{name: "renegotiation for a client certificate", url: loopback("https", tls12) + "/asks", way: way{certificate: true}, class: sender.ClassTLS, text: "asked for a second TLS handshake (renegotiation)"},
 		row{name: "a client certificate asked for after the handshake", url: loopback("https", tls13) + "/asks", record: seen, way: way{certificate: true}, status: 403, class: sender.ClassStatus},
 	)
 	m.races(race{name: "KeepAliveTimeout", url: loopback("http", short) + "/ok", record: seen, callers: 66, posts: 4, pause: around(time.Second, 5*time.Millisecond)})

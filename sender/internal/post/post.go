@@ -251,6 +251,8 @@ func (x *Exchange) Conclude(ctx context.Context, answer *http.Response, err erro
 	r.Duration = x.poster.cfg.Now().Sub(x.began)
 	r.RetryAfter, _ = backoff.ParseRetryAfter(answer.Header.Get("Retry-After"), r.StartedAt.Add(r.Duration))
 	switch {
+	case answer.StatusCode == http.StatusNotModified:
+		r.Class, r.Error = sender.ClassRedirect, "answered 304 (not modified), which is no answer to a POST: only 2xx is success"
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		r.Class, r.Error = sender.ClassRedirect, fmt.Sprintf("answered %d: redirects are not followed", answer.StatusCode)
 	case answer.StatusCode < 200 || answer.StatusCode >= 400:

@@ -100,7 +100,10 @@ func (p *proxy) ask(ctx context.Context, conn net.Conn, request *http.Request) (
 	if err := request.Write(conn); err != nil {
 		return nil, false, endOf(ctx, err)
 	}
-	reader := bufio.NewReader(io.LimitReader(conn, maxProxyAnswer))
+	// The buffer holds one byte more than headers may have: with it, what came together with
+	// them is seen, however long they are.
+	bounded := &io.LimitedReader{R: conn, N: maxProxyAnswer + 1}
+	reader := bufio.NewReaderSize(bounded, maxProxyAnswer+1)
 	for {
 		answer, err = http.ReadResponse(reader, request)
 		if err != nil {
@@ -113,6 +116,9 @@ func (p *proxy) ask(ctx context.Context, conn net.Conn, request *http.Request) (
 	}
 	if !stop() { // the connection is past its deadline
 		return nil, false, ctx.Err()
+	}
+	if bounded.N == 0 && reader.Buffered() == 0 {
+		return nil, false, io.ErrUnexpectedEOF // as those that are longer still
 	}
 	return answer, reader.Buffered() > 0, nil
 }
