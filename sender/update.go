@@ -117,7 +117,7 @@ func (r *Registry[Tx]) changed(s Subscription, c SubscriptionChange) (Subscripti
 		}
 		n.Settings.Headers, n.Settings.RetryDelays = maps.Clone(n.Settings.Headers), slices.Clone(n.Settings.RetryDelays)
 		c.EditSettings(&n.Settings)
-		n.Settings.SealedCertificate = nil
+		n.Settings.SealedCertificate, n.Settings.unknown = nil, s.Settings.unknown
 	}
 	if s.Implicit && (n.URL != s.URL || c.EventTypes != nil) {
 		return Subscription{}, fmt.Errorf("%w change: subscription %q is implicit: its URL and its event types follow from what it is for", ErrInvalid, s.ID)

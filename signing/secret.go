@@ -23,21 +23,20 @@ const (
 	prefixPublic  = "whpk_"
 )
 
-// Limits in bytes. Standard Webhooks asks for 24 to 64 bytes in an HMAC secret, and Svix
-// takes up to 75. Other senders choose theirs. The shortest text that one of them issues is Dropbox's, of 15
+// Limits in bytes. Standard Webhooks asks for 24 to 64 bytes in an HMAC secret. Other
+// senders choose theirs. The shortest text that one of them issues is Dropbox's, of 15
 // letters and digits, which nobody can search through.
 const (
 	minSecret     = 24
 	minTextSecret = 15
 	minDecoded    = 16
-	maxSecret     = 75
+	maxSecret     = 64
 	maxSecretText = 1024
 )
 
 // Secret is key material that does not let itself be printed. It is one of
 //
-//   - an HMAC secret of Standard Webhooks: "whsec_" and 24 to 75 bytes in base64, of
-//     which that asks for at most 64;
+//   - an HMAC secret of Standard Webhooks: "whsec_" and 24 to 64 bytes in base64;
 //   - an HMAC secret in any other text of 24 to 1024 bytes;
 //   - an HMAC secret that another sender has issued, from [ParseTextSecret];
 //   - an Ed25519 private key: "whsk_" and a seed (32 bytes) or seed and public key
