@@ -10,8 +10,9 @@ import (
 )
 
 // consistent checks that the heads' counts are the numbers of the rows, that nothing is due
-// before its head, except what is due by now, and that of each line just the right delivery is out. A head whose deliveries
-// are held back by its subscription's rate is due when that allows another.
+// before its head, except what is due by now, and that of each line just the right delivery is
+// out. A head whose deliveries are held back by its subscription's rate is due when that allows
+// another.
 func consistent(t testing.TB, db *sql.DB, now time.Time) {
 	t.Helper()
 	wrong, to := make([]int, len(wrongRows)), make([]any, len(wrongRows))
@@ -43,8 +44,8 @@ var wrongRows = append([]wrongRow{
 		OR dead <> (SELECT count(*) FROM surehook_ended WHERE subscription = h.subscription AND status = 'dead_lettered')`},
 	{"deliveries are in several tables, or have no head", `SELECT count(*) FROM (SELECT subscription, event FROM surehook_pending
 		UNION ALL SELECT subscription, event FROM surehook_leases UNION ALL SELECT subscription, event FROM surehook_waiting
-		UNION ALL SELECT subscription, event FROM surehook_ended UNION ALL SELECT subscription, event FROM l WHERE place < 3 AND out = 0)
-		GROUP BY subscription, event HAVING count(*) > 1 OR NOT EXISTS (SELECT 1 FROM surehook_heads h WHERE h.subscription = subscription)`},
+		UNION ALL SELECT subscription, event FROM surehook_ended UNION ALL SELECT subscription, event FROM l WHERE place < 3 AND out = 0
+		) d GROUP BY subscription, event HAVING count(*) > 1 OR NOT EXISTS (SELECT 1 FROM surehook_heads h WHERE h.subscription = d.subscription)`},
 	{"heads are due after something of theirs", `SELECT count(*) FROM surehook_heads h JOIN surehook_subscriptions s ON s.no = h.subscription
 		WHERE h.open AND h.leased = 0 AND iif(h.open, s.settings ->> 'Rate', 1) = 0
 		AND coalesce(h.next_due, 9223372036854775807) > (SELECT max(?1, coalesce(min(due), 9223372036854775807)) FROM o WHERE o.subscription = h.subscription)`},
