@@ -158,7 +158,7 @@ type breakage[Tx any] struct {
 
 func prove[Tx any](t *testing.T, all []breakage[Tx], good func(t *testing.T) (full[Tx], deduptest.Harness[Tx])) {
 	t.Run("good", func(t *testing.T) {
-		require.Empty(t, deduptest.Broken(t, deduptest.Names(), time.Minute, func(t *testing.T) deduptest.Harness[Tx] {
+		require.Empty(t, deduptest.Broken(t, deduptest.Names(), 5*time.Minute, func(t *testing.T) deduptest.Harness[Tx] {
 			store, h := good(t)
 			h.Store = broken[Tx]{full: store}
 			return h
