@@ -117,7 +117,7 @@ func column(t testing.TB, db *sql.DB, query string) []string {
 // run runs a Catchup until the condition is true when the feed is asked.
 func (b *bed) run(c *catchup.Catchup[*sql.Tx], until func() bool) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	done := false
 	b.feed.onAsked(func(string) {

@@ -145,7 +145,7 @@ func TestCursorIsInTheTransaction(t *testing.T) {
 	b.feed.add(2)
 	_, err := b.db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON surehook_catchup_cursors BEGIN SELECT RAISE(ABORT, 'no cursor'); END")
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(_ context.Context, event string, _ error, _ time.Duration) {
 		if event == "evt_002" {
@@ -258,7 +258,7 @@ func TestReconcileEvery(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	ids := b.feed.add(2)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var reports []catchup.Report
 	c := b.catchup(effect, catchup.Config{Every: time.Millisecond, Hooks: catchup.Hooks{Reconciled: func(_ context.Context, r catchup.Report) {
@@ -296,7 +296,7 @@ func TestReconcileOfABusyFeedEnds(t *testing.T) {
 		occurred = occurred.Add(time.Minute)
 		publish(occurred)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	report, err := b.catchup(effect, catchup.Config{}).Reconcile(ctx, "")
 	require.NoError(t, err)
@@ -422,7 +422,7 @@ func TestRunNeedsTheTable(t *testing.T) {
 	b := newBed(t)
 	_, err := b.db.Exec("DROP TABLE surehook_catchup_cursors")
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err = b.catchup(effect, catchup.Config{Hooks: catchup.Hooks{Retry: func(context.Context, string, error, time.Duration) { cancel() }}}).Run(ctx)
 	require.ErrorContains(t, err, "call Migrate before")

@@ -92,7 +92,7 @@ func TestWhatPushMisses(t *testing.T) {
 
 func missed(t *testing.T, b both) {
 	const events = 120
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	_, err := b.db.Exec("CREATE TABLE effects (id TEXT NOT NULL)")
 	require.NoError(t, err)
@@ -181,7 +181,7 @@ func missed(t *testing.T, b both) {
 		require.NoError(t, err)
 		return len(list)
 	}
-	require.Eventually(t, func() bool { return delivered() == len(mine) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return delivered() == len(mine) }, 5*time.Minute, 10*time.Millisecond)
 
 	// The feed is served over TLS and with a token.
 	reader, err := feed.NewReader(b.store, nil)
@@ -223,12 +223,12 @@ func missed(t *testing.T, b both) {
 	done := make(chan error, 1)
 	go func() { done <- c.Run(running) }()
 	publish(30)
-	require.Eventually(t, func() bool { return len(column(t, b.db, "SELECT DISTINCT id FROM effects")) == len(mine) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(column(t, b.db, "SELECT DISTINCT id FROM effects")) == len(mine) }, 5*time.Minute, 10*time.Millisecond)
 	end()
 	require.NoError(t, <-done)
 	// The events that were held meanwhile come as duplicates.
 	require.NoError(t, registry.Resume(ctx, sub.ID, sender.Resume{}))
-	require.Eventually(t, func() bool { return delivered() == len(mine) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return delivered() == len(mine) }, 5*time.Minute, 10*time.Millisecond)
 	require.ElementsMatch(t, mine, column(t, b.db, "SELECT DISTINCT id FROM effects"))
 	t.Logf("%d events, of which posts had missed %d", len(mine), len(report.Missed))
 }

@@ -79,7 +79,7 @@ func TestWhatCanNeverBeApplied(t *testing.T) {
 						t.Errorf("%s is tried again: %v", event, err)
 					},
 				}}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				report, err := b.catchup(hopeless, cfg).Reconcile(ctx, "")
 				require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestEventLargerThanAPage(t *testing.T) {
 		Retry:   func(_ context.Context, _ string, err error, _ time.Duration) { t.Error("it is tried again:", err) },
 	}})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	report, err := c.Reconcile(ctx, "")
 	require.NoError(t, err)

@@ -254,7 +254,7 @@ func (b *bed[Tx]) post(ev receivertest.Event) receivertest.Answer {
 // run runs the inbox until n events have ended, and then stops it.
 func (b *bed[Tx]) run(until func() bool) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- b.in.Run(ctx) }()

@@ -37,7 +37,7 @@ func TestForeign(t *testing.T) {
 	open := onSQLite(t)
 	secret, schemes, verifier := gitHub(t)
 	var applied, types []string
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	const events = 6
 	rcv, err := receiver.New(verifier, open.inTx, open.dedup, "default", &receiver.Config{
@@ -77,7 +77,7 @@ func TestForeign(t *testing.T) {
 // that as nil.
 func emptyBody[Tx any](t *testing.T, open base[Tx]) {
 	secret, schemes, verifier := gitHub(t)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	rcv, err := receiver.New(verifier, open.inTx, open.dedup, "default", &receiver.Config{
 		Logger:   quiet,

@@ -83,7 +83,7 @@ func TestRunNeedsTables(t *testing.T) {
 		require.NoError(t, err)
 	}
 	rename("surehook_inbox_lines", "away")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	require.ErrorContains(t, b.in.Run(ctx), "call Migrate before")
 	rename("away", "surehook_inbox_lines")
@@ -137,7 +137,7 @@ func hasOneEffect[Tx any](t *testing.T, open base[Tx], work receiver.Work[Tx], f
 			events = append(events, receivertest.NewEvent("thing", fmt.Sprint(o), int64(v+1)))
 		}
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	var running sync.WaitGroup
 	for _, b := range []*bed[Tx]{one, two} {
