@@ -87,8 +87,9 @@ func (h *hostile) answersAfterCommit() {
 		if status/100 != 2 {
 			return
 		}
-		// A transaction that is still open may keep readers waiting: that says enough.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		// A transaction that is still open may keep readers waiting: that says enough. A slow
+		// machine may need a second for what is committed.
+		ctx, cancel := context.WithTimeout(context.Background(), min(5*time.Second, h.cfg.Timeout))
 		defer cancel()
 		n, err := h.subject.Effects(ctx, ev)
 		mu.Lock()

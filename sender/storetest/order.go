@@ -189,8 +189,9 @@ func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// standsStill is how long no attempt ends before no more are waited for.
-var standsStill = 15 * time.Second
+// standsStill is how long no attempt ends before no more are waited for. Nobody waits for it
+// but where an order was broken.
+var standsStill = time.Minute
 
 // wait waits until n attempts were made, one has broken the order, or no more come.
 func (v *versions) wait(attempts int) {
