@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,7 +32,8 @@ const (
 	// not its own timeout. The lease is the default, a minute.
 	timeout = 20 * time.Second
 
-	lost = "lost" // the log message about a result that came too late
+	// lost is printed for a result that came too late, with the time at which its attempt began.
+	lost = "lost %d"
 )
 
 func keys() (*sender.Keys, error) {
@@ -73,7 +75,7 @@ func runDispatcher(name, place string, open func(place string) (dispatch.Store, 
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Hooks: dispatch.Hooks{Recorded: func(_ context.Context, r *dispatch.Recorded) {
 			if r.Lost {
-				fmt.Println(lost)
+				fmt.Printf(lost+"\n", r.Result.StartedAt.UnixNano())
 			}
 		}},
 	})
@@ -129,9 +131,25 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	noError(t, p.cmd.Process.Signal(s))
 }
 
-// end ends the process as a deployment does.
-func (p *process) end(t *testing.T) {
+// end ends the process as a deployment does. It returns the rest of what tells returns.
+func (p *process) end(t *testing.T) []time.Time {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
+	rest := p.tells(t, math.MaxInt)
 	noError(t, p.cmd.Wait())
+	return rest
+}
+
+// tells waits until the process has told of n results that came too late, or has ended. It
+// returns when their attempts began.
+func (p *process) tells(t *testing.T, n int) (began []time.Time) {
+	t.Helper()
+	for len(began) < n && p.lines.Scan() {
+		var at int64
+		_, err := fmt.Sscanf(p.lines.Text(), lost, &at)
+		noError(t, err)
+		began = append(began, time.Unix(0, at))
+	}
+	noError(t, p.lines.Err())
+	return began
 }
