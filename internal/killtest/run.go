@@ -87,16 +87,19 @@ func (r *Running) Lines(n int) {
 	}
 }
 
+// patience is how long the next signal may take: a process starts in it, on a slow machine.
+const patience = 5 * time.Minute
+
 // Await waits for a signal. It fails the test if a process ends, or if the signal does
-// not come for a minute.
+// not come for five minutes.
 func (r *Running) Await(signal <-chan struct{}) {
 	r.t.Helper()
 	select {
 	case <-signal:
 	case p := <-r.gone:
 		r.t.Fatalf("process %d has ended by itself: %s", p.N, p.cmd.ProcessState)
-	case <-time.After(time.Minute):
-		r.t.Fatal("the point at which to kill was not reached within a minute")
+	case <-time.After(patience):
+		r.t.Fatalf("the point at which to kill was not reached within %s", patience)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestDedup(t *testing.T) {
 		testDedup(t, db, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func() {}, func(int) *exec.Cmd { return dedupOnPostgres.Command(at) })
 		require.Eventually(t, func() bool { // otherwise the schema could not be dropped
 			return count(t, db, `SELECT count(*) FROM pg_locks WHERE relation = 'effects'::regclass AND pid <> pg_backend_pid()`) == 0
-		}, time.Minute, time.Millisecond)
+		}, 5*time.Minute, time.Millisecond)
 	})
 }
 

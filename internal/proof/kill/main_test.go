@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
@@ -109,16 +108,17 @@ func testKeys(t testing.TB) *sender.Keys {
 }
 
 func newReceiver[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store[Tx], secret signing.Secret) *receiver.Receiver[Tx] {
-	return newReceiverAt(t, inTx, store, secret, nil)
+	return newReceiverWith(t, inTx, store, secret, receiver.Config{})
 }
 
-// newReceiverAt is newReceiver with a clock for markers.
-func newReceiverAt[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store[Tx], secret signing.Secret, now func() time.Time) *receiver.Receiver[Tx] {
+// newReceiverWith is newReceiver with a configuration, whose Logger it sets.
+func newReceiverWith[Tx any](t testing.TB, inTx receiver.InTx[Tx], store dedup.Store[Tx], secret signing.Secret, cfg receiver.Config) *receiver.Receiver[Tx] {
 	keys, err := signing.NewKeyring(signing.Key{ID: "1", Secret: secret})
 	require.NoError(t, err)
 	verifier, err := signing.NewVerifier(keys, nil)
 	require.NoError(t, err)
-	rcv, err := receiver.New(verifier, inTx, store, "default", &receiver.Config{Logger: quiet, Now: now})
+	cfg.Logger = quiet
+	rcv, err := receiver.New(verifier, inTx, store, "default", &cfg)
 	require.NoError(t, err)
 	return rcv
 }

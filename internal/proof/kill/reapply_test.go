@@ -123,10 +123,14 @@ func (b books[Tx]) work(t testing.TB, state string, holdAt int) receiver.Work[Tx
 	return work
 }
 
+// patient is how long a receiver may take for an event. Two processes share a file, and SQLite
+// keeps no queue: on a slow disk one of them can wait for long, while the other one commits.
+const patient = 2 * time.Minute
+
 func (b books[Tx]) catchup(t testing.TB, feed string, holdAt int) (*receiver.Receiver[Tx], *catchup.Catchup[Tx]) {
 	client, err := catchup.NewClient(feed, &catchup.ClientConfig{AllowUnencrypted: true})
 	require.NoError(t, err)
-	rcv := newReceiver(t, b.inTx, b.dedup, signing.GenerateSecret())
+	rcv := newReceiverWith(t, b.inTx, b.dedup, signing.GenerateSecret(), receiver.Config{Timeout: patient})
 	c, err := catchup.New(client, rcv, b.inTx, b.cursors, b.work(t, "right", holdAt), &catchup.Config{Limit: 17, Logger: quiet})
 	require.NoError(t, err)
 	return rcv, c
@@ -316,7 +320,7 @@ func testReapply[Tx any](t *testing.T, db *sql.DB, b books[Tx], child func(repai
 // takeWrongly takes events, a second after one another, with a function that has a bug.
 func (b books[Tx]) takeWrongly(t *testing.T) (events []taken) {
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
-	rcv := newReceiverAt(t, b.inTx, b.dedup, signing.GenerateSecret(), func() time.Time { return at })
+	rcv := newReceiverWith(t, b.inTx, b.dedup, signing.GenerateSecret(), receiver.Config{Timeout: patient, Now: func() time.Time { return at }})
 	wrong := b.work(t, "wrong", 0)
 	for version := range int64(4) {
 		for object := range 10 {

@@ -90,7 +90,7 @@ func serviceOnPostgres(t *testing.T, rounds int) {
 			require.Eventually(t, func() bool {
 				stopped = others[rand.IntN(len(others))]
 				return stopWhile(t, stopped, busy)
-			}, time.Minute, time.Millisecond, "a process is stopped while %s", when)
+			}, 5*time.Minute, time.Millisecond, "a process is stopped while %s", when)
 			inFlight, said = rcv.waits(nameOf(stopped.N), 0) > 0, late.lines()
 			require.NoError(t, pool.QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&leased))
 			leased = leased.Add(serviceLease)
@@ -103,16 +103,16 @@ func serviceOnPostgres(t *testing.T, rounds int) {
 		},
 		Within: 250 * time.Millisecond,
 		Check: func() {
-			require.Eventually(t, func() bool { return lockingHeads(t, pool, stopped) == 0 }, time.Minute, 10*time.Millisecond,
+			require.Eventually(t, func() bool { return lockingHeads(t, pool, stopped) == 0 }, 5*time.Minute, 10*time.Millisecond,
 				"the server ends what the stopped process was at")
 			require.Eventually(t, func() bool {
 				var left int
 				require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM surehook_leases l JOIN surehook_heads h USING (subscription)
 					WHERE l.until <= $1 AND h.open`, leased).Scan(&left))
 				return left == 0
-			}, time.Minute, 10*time.Millisecond, "others take what the stopped process had claimed, except where all waits for a resume")
+			}, 5*time.Minute, 10*time.Millisecond, "others take what the stopped process had claimed, except where all waits for a resume")
 			require.NoError(t, stopped.Signal(syscall.SIGCONT))
-			require.Eventually(t, func() bool { return !inFlight || late.lines() > said }, time.Minute, time.Millisecond,
+			require.Eventually(t, func() bool { return !inFlight || late.lines() > said }, 5*time.Minute, time.Millisecond,
 				"a process that was stopped records too late what it had in flight")
 			for _, status := range []sender.Status{sender.StatusDelivered, sender.StatusDeadLettered} {
 				page, _, err := producer.history.Deliveries(t.Context(), history.DeliveryQuery{Status: status, Limit: 50})
