@@ -113,14 +113,14 @@ func TestProducerAndConsumer(t *testing.T) {
 			_ = c.Close()
 		}
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	close(ready)
 
 	require.Eventually(t, func() bool {
 		var state string
 		err := pool.QueryRow(t.Context(), "SELECT state FROM copies WHERE state = 'paid'").Scan(&state)
 		return err == nil && state == "paid"
-	}, 30*time.Second, 20*time.Millisecond)
+	}, 2*time.Minute, 20*time.Millisecond)
 	require.NoError(t, sending.Process.Signal(syscall.SIGTERM)) // of systemd and Kubernetes
 	require.NoError(t, sending.Wait(), "it drains, and ends")
 }
@@ -139,7 +139,7 @@ func another(t *testing.T, pool *pgxpool.Pool, table string) (goOn func()) {
 			var waiting bool
 			err := pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))", tx.Conn().PgConn().PID()).Scan(&waiting)
 			return err == nil && waiting
-		}, 30*time.Second, 10*time.Millisecond)
+		}, 2*time.Minute, 10*time.Millisecond)
 		require.NoError(t, tx.Commit(t.Context()))
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // A server that does not listen after this time will not.
-const startingTime = 30 * time.Second
+const startingTime = 2 * time.Minute
 
 // Server is a program that runs in a folder of its own.
 type Server struct {

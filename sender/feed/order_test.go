@@ -63,7 +63,7 @@ func skipNone[Tx any](t *testing.T, store storetest.Store[Tx], turned bool) {
 	require.NoError(t, err)
 	reader, err := feed.NewReader(store, &feed.ReaderConfig{Poll: 5 * time.Millisecond})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 
 	var mu sync.Mutex

@@ -163,7 +163,7 @@ func start(t *testing.T, file string, env ...string) *program {
 // says waits for a line with the text, and returns what comes after it.
 func (p *program) says(text string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		select {
@@ -198,5 +198,5 @@ func listens(t *testing.T, address string) {
 			_ = c.Close()
 		}
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 }
