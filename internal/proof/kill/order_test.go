@@ -28,7 +28,7 @@ var (
 		return producerOnSQLite(child{}, openSQLite(child{}, path), false).change(ctx, 30*time.Millisecond)
 	})
 	orderingOnPostgres = killtest.NewChild("order on PostgreSQL", func(ctx context.Context, at schema) error {
-		return producerOnPostgres(child{}, openPool(child{}, at), at, false, dispatch.Hooks{}).change(ctx, 10*time.Millisecond)
+		return producerOnPostgres(child{}, openPool(child{}, at), at, false, dispatch.Hooks{}, noHorizon).change(ctx, 10*time.Millisecond)
 	})
 )
 
@@ -65,7 +65,7 @@ func TestOrderOfObjects(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		at, _ := testSchema(t)
-		ordered(t, producerOnPostgres(t, openPool(t, at), at, true, dispatch.Hooks{}), func(n int) *exec.Cmd { return orderingOnPostgres.Command(at.named(n)) })
+		ordered(t, producerOnPostgres(t, openPool(t, at), at, true, dispatch.Hooks{}, noHorizon), func(n int) *exec.Cmd { return orderingOnPostgres.Command(at.named(n)) })
 	})
 }
 

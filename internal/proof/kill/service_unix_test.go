@@ -51,7 +51,7 @@ func serviceOnPostgres(t *testing.T, rounds int) {
 	at, db := testSchema(t)
 	pool := openPool(t, at)
 	rcv := newEndpoint(t, filepath.Join(t.TempDir(), "receiver.db"))
-	producer := producerOnPostgres(t, pool, at, true, dispatch.Hooks{})
+	producer := producerOnPostgres(t, pool, at, true, dispatch.Hooks{}, serviceHorizon)
 	_, secret, err := producer.registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a"})
 	require.NoError(t, err)
 	rcv.verifyWith(t, secret)
