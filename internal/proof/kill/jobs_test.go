@@ -79,13 +79,17 @@ func openWorker(t testing.TB, p place, migrate bool) *worker {
 	require.NoError(t, err)
 	callbacks, err := jobs.NewCallbacks(w.reg, pub, nil)
 	require.NoError(t, err)
+	lease := 400 * time.Millisecond // of processes that are killed
+	if migrate {                    // nobody kills the test's, and on a slow machine a step takes longer
+		lease = time.Minute
+	}
 	// Many tries end with their process here.
 	w.jobs, err = jobs.New(store, []jobs.Kind[*sql.Tx]{
 		{Name: "steps", Run: runSteps, MaxTries: 1000, Concurrency: 3},
 		{Name: "fails", Run: func(context.Context, *jobs.Run[*sql.Tx]) (json.RawMessage, error) {
 			return nil, jobs.Permanent(errors.New("as it must"))
 		}, MaxTries: 1000},
-	}, &jobs.Config[*sql.Tx]{Announcer: callbacks, Lease: 400 * time.Millisecond, Poll: 20 * time.Millisecond, Logger: quiet})
+	}, &jobs.Config[*sql.Tx]{Announcer: callbacks, Lease: lease, Poll: 20 * time.Millisecond, Logger: quiet})
 	require.NoError(t, err)
 	return w
 }
