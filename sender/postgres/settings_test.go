@@ -68,7 +68,9 @@ func TestUnknownSettingsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	p.exec(t, `UPDATE {}.surehook_subscriptions SET settings = jsonb_set(settings::jsonb, '{Burst}', '{"a": [1]}')::text`)
 	text := "mine"
-	for _, c := range []sender.SubscriptionChange{{Description: &text}, {Settings: &sender.Settings{Rate: 2}}} {
+	for _, c := range []sender.SubscriptionChange{
+		{Description: &text}, {Settings: &sender.Settings{Rate: 3}}, {EditSettings: func(s *sender.Settings) { *s = sender.Settings{Rate: 2} }},
+	} {
 		_, err = reg.Update(t.Context(), subscriptionID(0, 0), c)
 		require.NoError(t, err)
 		require.Equal(t, 1, p.count(t, `SELECT count(*) FROM {}.surehook_subscriptions WHERE settings::jsonb -> 'Burst' = '{"a": [1]}'`))
