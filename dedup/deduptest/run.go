@@ -28,9 +28,9 @@ type Harness[Tx any] struct {
 	Reopen func(t *testing.T) Harness[Tx]
 
 	// Lose moves the file away that the store has open, and back moves it to its place again.
-	// What is written meanwhile is gone with the process. No new connection must be opened
-	// meanwhile: it would make a file. Lose is nil for a store without a file, and for one
-	// that a server keeps.
+	// The store must refuse to write meanwhile, because the file would be gone with the process.
+	// No new connection must be opened meanwhile: it would make a file. Lose is nil for a store
+	// without a file, and for one that a server keeps.
 	Lose func(t *testing.T) (back func())
 }
 

@@ -137,7 +137,7 @@ func TestInTxWhoseContextEnds(t *testing.T) {
 	}))
 }
 
-// What is committed into a file that was removed or replaced would be gone with the process.
+// InTx commits nothing into a file that was removed or replaced: it would be gone with the process.
 func TestInTxWithoutItsFile(t *testing.T) {
 	if runtime.GOOS == "windows" { // it does not let go of a file that is open
 		return

@@ -216,7 +216,7 @@ func TestHostileCorrect(t *testing.T) {
 			}
 			effects := subject.Effects
 			subject.Effects = func(ctx context.Context, ev receivertest.Event) (int, error) {
-				// What takes a second on a slow machine is no broken promise.
+				// A look can take a second on a slow machine, and no promise is broken by that.
 				deadline, bounded := ctx.Deadline()
 				if !bounded || deadline.Before(time.Now().Add(2*time.Second)) {
 					t.Errorf("a look at the effects may take until %v only", deadline)

@@ -8,7 +8,7 @@ import (
 )
 
 // The links of a customer's list of subscriptions lead to lists of the same customer, except the
-// one that says otherwise. What is counted for all customers does not stand there.
+// one that says otherwise. Counts of all customers do not stand there.
 func TestSubscriptionsOfOneCustomer(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

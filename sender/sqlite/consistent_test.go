@@ -29,8 +29,8 @@ func consistent(t testing.TB, db *sql.DB, now time.Time) {
 
 type wrongRow struct{ text, query string }
 
-// out has what is out, with when it is due. What a resume has skipped is left out: a claim
-// passes over it, and a sweep ends it.
+// out has the deliveries that are out, and when they are due. Those that a resume has skipped
+// are not among them: a claim passes over them, and a sweep ends them.
 const out = `SELECT p.subscription, p.event, 'pending' AS at, max(p.due, h.resumed_at) AS due FROM surehook_pending p JOIN surehook_heads h USING (subscription) WHERE p.event > h.left_to
 	UNION ALL SELECT subscription, event, 'leased', until FROM surehook_leases
 	UNION ALL SELECT w.subscription, w.event, 'waiting', iif(w.epoch < h.epoch, h.resumed_at, w.due) FROM surehook_waiting w JOIN surehook_heads h USING (subscription)

@@ -161,8 +161,8 @@ func TestRequestsFromTheWireVerify(t *testing.T) {
 	require.NoError(t, <-got)
 }
 
-// Whoever does not say to which URL a sender sends, and gets signatures that cover it, reads what
-// to set.
+// A signature can cover the URL to which it is sent. Without Config.URL the error says what to
+// set.
 func TestTheTargetWithoutItsURL(t *testing.T) {
 	keys := ring(t, hmacKey(t, secretA))
 	const giveURL = "set Config.URL to the URL to which the sender sends, such as https://example.com/webhooks"

@@ -121,7 +121,8 @@ func producerOnSQLite(t testing.TB, db *sql.DB, migrate bool) *producer[*sql.Tx]
 const (
 	serviceLease = 1200 * time.Millisecond
 
-	// What is refused for so long is a dead letter. On a slow machine, what is not refused can be one.
+	// A delivery that is refused for so long is a dead letter. On a slow machine one that is not
+	// refused can be one, too.
 	serviceHorizon = 8 * time.Second
 	noHorizon      = 0 // that of the library
 )

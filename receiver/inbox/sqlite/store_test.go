@@ -103,8 +103,8 @@ func TestRemovedByHand(t *testing.T) {
 	require.Equal(t, 1, lines)
 }
 
-// What was recorded while the clock was ahead is due once the statement of docs/receiving.md is
-// run. What is claimed stays so.
+// Events that were recorded while the clock was ahead are due once the statement of
+// docs/receiving.md is run. Those that are claimed stay so.
 func TestDueAtOnce(t *testing.T) {
 	db, store := open(t), sqlite.New()
 	inTx := receiver.SQL(db, nil)

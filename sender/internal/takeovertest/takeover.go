@@ -190,7 +190,7 @@ func Stopped[Tx any](t *testing.T, store storetest.Store[Tx], place string) {
 	w.delivered(t, warm+events+5)
 	tooLate = append(tooLate, p.end(t)...)
 	// The stop can come between the beginning of an attempt and its post, which then comes after
-	// the stop. What was not begun is not attempted.
+	// the stop. Attempts that were not begun are not made.
 	for _, began := range tooLate {
 		check(t, began.Before(stopped), "an attempt of what others had taken over began at %s, after the stop at %s", began, stopped)
 	}

@@ -16,8 +16,8 @@ import (
 
 // Transactions begin in the order of their calls. If each tried again and again until it had
 // SQLite's lock, one could wait for longer than its job's lease lasts: on a slow disk the lock
-// is free for a moment only, between the commits of others. Whoever gives up, panics or ends
-// its goroutine lets the next one begin.
+// is free for a moment only, between the commits of others. A call that gives up, panics or
+// ends its goroutine lets the next one begin.
 func TestInTxTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sqlite.New(open(t, path(t), fit), nil)
