@@ -9,20 +9,20 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func bodyRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"within a bound", "The bodies of what is claimed, each event's once, are at most ClaimParams.Bytes in all, and all is claimed in the end.", bodiesBounded[Tx]},
-		{"counted once", "The body of an event that many get counts once in a claim.", bodiesOnce[Tx]},
-		{"one that is larger", "A delivery whose body is larger than the bound is claimed alone.", bodiesLarge[Tx]},
-		{"turns", "A subscription that gets nothing because of the bound goes before those that got something.", bodiesTurns[Tx]},
-		{"shared", "The deliveries of an event in a claim share its body.", bodiesShared[Tx]},
-		{"Payloads", "Payloads returns events as they are sent, without those that are not there.", bodiesPayloads[Tx]},
-		{"Payloads, redacted", "Payloads returns a redacted event without a body; its delivery is not claimed again once it was given back.", bodiesRedacted[Tx]},
+func bodyRules() []rule {
+	return []rule{
+		{"within a bound", "The bodies of what is claimed, each event's once, are at most ClaimParams.Bytes in all, and all is claimed in the end.", bodiesBounded},
+		{"counted once", "The body of an event that many get counts once in a claim.", bodiesOnce},
+		{"one that is larger", "A delivery whose body is larger than the bound is claimed alone.", bodiesLarge},
+		{"turns", "A subscription that gets nothing because of the bound goes before those that got something.", bodiesTurns},
+		{"shared", "The deliveries of an event in a claim share its body.", bodiesShared},
+		{"Payloads", "Payloads returns events as they are sent, without those that are not there.", bodiesPayloads},
+		{"Payloads, redacted", "Payloads returns a redacted event without a body; its delivery is not claimed again once it was given back.", bodiesRedacted},
 	}
 }
 
 // sized is an event whose body has at least n bytes.
-func (w *world[Tx]) sized(n int) sender.Draft {
+func (w *world) sized(n int) sender.Draft {
 	d := w.draft("a.b")
 	d.BodyTail = append(append([]byte(`,"data":"`), bytes.Repeat([]byte("x"), n)...), []byte(`"}`)...)
 	return d
@@ -30,7 +30,7 @@ func (w *world[Tx]) sized(n int) sender.Draft {
 
 // claimWithin claims the due deliveries under a bound of bytes, and returns the number
 // of bytes claimed.
-func (w *world[Tx]) claimWithin(bound int64) (claimed []dispatch.Claimed, size int64) {
+func (w *world) claimWithin(bound int64) (claimed []dispatch.Claimed, size int64) {
 	w.Helper()
 	claimed = w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty), Bytes: bound}).Claimed
 	seen := map[int64]bool{}
@@ -44,7 +44,7 @@ func (w *world[Tx]) claimWithin(bound int64) (claimed []dispatch.Claimed, size i
 	return claimed, size
 }
 
-func bodiesBounded[Tx any](w *world[Tx]) {
+func bodiesBounded(w *world) {
 	const events, bound = 12, 20_000
 	owners := []string{w.subscriber(), w.subscriber()}
 	for _, owner := range owners {
@@ -76,7 +76,7 @@ func bodiesBounded[Tx any](w *world[Tx]) {
 	w.equal(n, made, "deliveries claimed in the end")
 }
 
-func bodiesOnce[Tx any](w *world[Tx]) {
+func bodiesOnce(w *world) {
 	owner := w.subscriber()
 	for range 3 {
 		w.subscribe(owner, "*")
@@ -87,7 +87,7 @@ func bodiesOnce[Tx any](w *world[Tx]) {
 	w.equal(len(claimed), 6, "deliveries of two events claimed with a bound that both keep")
 }
 
-func bodiesLarge[Tx any](w *world[Tx]) {
+func bodiesLarge(w *world) {
 	w.subscribe(w.subscriber(), "*")
 	w.publish(w.sized(5000), w.sized(1), w.sized(5000))
 	w.expand()
@@ -97,7 +97,7 @@ func bodiesLarge[Tx any](w *world[Tx]) {
 	}
 }
 
-func bodiesTurns[Tx any](w *world[Tx]) {
+func bodiesTurns(w *world) {
 	var subs []string
 	for range 3 {
 		owner := w.subscriber()
@@ -122,7 +122,7 @@ func bodiesTurns[Tx any](w *world[Tx]) {
 	}
 }
 
-func bodiesShared[Tx any](w *world[Tx]) {
+func bodiesShared(w *world) {
 	owner := w.subscriber()
 	for range 3 {
 		w.subscribe(owner, "*")
@@ -138,7 +138,7 @@ func bodiesShared[Tx any](w *world[Tx]) {
 	}
 }
 
-func bodiesPayloads[Tx any](w *world[Tx]) {
+func bodiesPayloads(w *world) {
 	w.subscribe(w.subscriber(), "*")
 	w.publish(w.draft("a.b"), w.draft("c.d"))
 	w.expand()
@@ -154,7 +154,7 @@ func bodiesPayloads[Tx any](w *world[Tx]) {
 	}
 }
 
-func bodiesRedacted[Tx any](w *world[Tx]) {
+func bodiesRedacted(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	w.redact(history.RedactParams{Object: d.Object})

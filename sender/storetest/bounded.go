@@ -10,14 +10,14 @@ import (
 )
 
 // boundedRules apply to stores whose Harness says BoundedWork.
-func boundedRules[Tx any]() []rule[Tx] {
-	all := []rule[Tx]{
-		{"lists", "A list looks at history.MaxExamined candidates; a later call, with the cursor, returns the matches beyond them. A query with an event's id, or with a time minutes earlier, does not look at other events.", boundedLists[Tx]},
-		{"turns of subscribers", "If many subscribers have work, a claim gives a few of them turns with several deliveries each. All get their turns in the end.", boundedTurnsOfSubscribers[Tx]},
-		{"turns of subscriptions", "The same holds of many subscriptions of one subscriber.", boundedTurnsOfSubscriptions[Tx]},
+func boundedRules() []rule {
+	all := []rule{
+		{"lists", "A list looks at history.MaxExamined candidates; a later call, with the cursor, returns the matches beyond them. A query with an event's id, or with a time minutes earlier, does not look at other events.", boundedLists},
+		{"turns of subscribers", "If many subscribers have work, a claim gives a few of them turns with several deliveries each. All get their turns in the end.", boundedTurnsOfSubscribers},
+		{"turns of subscriptions", "The same holds of many subscriptions of one subscriber.", boundedTurnsOfSubscriptions},
 	}
 	for i, r := range all {
-		all[i].run = func(w *world[Tx]) {
+		all[i].run = func(w *world) {
 			if !w.BoundedWork {
 				w.Log("NOT TESTED: the store does not bound its work")
 				return
@@ -28,7 +28,7 @@ func boundedRules[Tx any]() []rule[Tx] {
 	return all
 }
 
-func boundedLists[Tx any](w *world[Tx]) {
+func boundedLists(w *world) {
 	owners, subs := w.crowd(2, 0)
 	rare := w.addressed(owners[0], subs[0])
 	rare.Type = "rare"
@@ -56,7 +56,7 @@ func boundedLists[Tx any](w *world[Tx]) {
 }
 
 // boundedNotices looks for a notice beyond many others, by each index.
-func boundedNotices[Tx any](w *world[Tx], owner, sub string) {
+func boundedNotices(w *world, owner, sub string) {
 	notices := []sender.Notice{{Kind: sender.NoticeNetwork, Subscriber: owner, Subscription: sub, CreatedAt: w.now()}}
 	for range history.MaxExamined {
 		notices = append(notices, sender.Notice{Kind: sender.NoticeDeadLettered, Subscriber: owner, Subscription: sub, CreatedAt: w.now()})
@@ -75,7 +75,7 @@ func boundedNotices[Tx any](w *world[Tx], owner, sub string) {
 }
 
 // page asks for one page of deliveries, and ends the test unless it has n of them.
-func (w *world[Tx]) page(q history.DeliveryQuery, n int) (next string) {
+func (w *world) page(q history.DeliveryQuery, n int) (next string) {
 	w.Helper()
 	page, next, err := w.Store.Deliveries(w.ctx, q)
 	w.noError(err, "listing deliveries")
@@ -84,7 +84,7 @@ func (w *world[Tx]) page(q history.DeliveryQuery, n int) (next string) {
 }
 
 // eventPage is page for events.
-func (w *world[Tx]) eventPage(q history.EventQuery, n int) (next string) {
+func (w *world) eventPage(q history.EventQuery, n int) (next string) {
 	w.Helper()
 	page, next, err := w.Store.Events(w.ctx, q)
 	w.noError(err, "listing events")
@@ -92,13 +92,13 @@ func (w *world[Tx]) eventPage(q history.EventQuery, n int) (next string) {
 	return next
 }
 
-func boundedTurnsOfSubscribers[Tx any](w *world[Tx]) { w.wholeTurns(100, 1) }
+func boundedTurnsOfSubscribers(w *world) { w.wholeTurns(100, 1) }
 
-func boundedTurnsOfSubscriptions[Tx any](w *world[Tx]) { w.wholeTurns(1, 100) }
+func boundedTurnsOfSubscriptions(w *world) { w.wholeTurns(1, 100) }
 
 // wholeTurns ends the test unless turns are of several deliveries, also when recorded
 // deliveries were due again.
-func (w *world[Tx]) wholeTurns(subscribers, each int) {
+func (w *world) wholeTurns(subscribers, each int) {
 	const slots, due = 64, 40
 	w.Helper()
 	w.decide = dispatch.Policy{}.Decide

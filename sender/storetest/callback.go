@@ -7,37 +7,37 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func callbackRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"found", "A subscriber's implicit subscription of a URL is found by it until it is closing or deleted; then there can be another.", callbackFound[Tx]},
-		{"made once", "If several transactions at a time make a subscriber's implicit subscription of a URL, one makes it; the others find it.", callbackMadeOnce[Tx]},
-		{"in lists", "History lists implicit subscriptions if it is asked to; the registry's store always does.", callbackInLists[Tx]},
-		{"gets what is addressed to it", "An implicit subscription gets what is addressed to it, also in the transaction that makes it, and nothing else.", callbackAddressed[Tx]},
-		{"url", "An event's own URL is with its claims, its record and its delivery; without one the subscription's is.", callbackURL[Tx]},
+func callbackRules() []rule {
+	return []rule{
+		{"found", "A subscriber's implicit subscription of a URL is found by it until it is closing or deleted; then there can be another.", callbackFound},
+		{"made once", "If several transactions at a time make a subscriber's implicit subscription of a URL, one makes it; the others find it.", callbackMadeOnce},
+		{"in lists", "History lists implicit subscriptions if it is asked to; the registry's store always does.", callbackInLists},
+		{"gets what is addressed to it", "An implicit subscription gets what is addressed to it, also in the transaction that makes it, and nothing else.", callbackAddressed},
+		{"url", "An event's own URL is with its claims, its record and its delivery; without one the subscription's is.", callbackURL},
 	}
 }
 
 const origin = "https://callback.example.com/"
 
-func (w *world[Tx]) implicit(owner string) sender.Subscription {
+func (w *world) implicit(owner string) sender.Subscription {
 	return sender.Subscription{
 		ID: w.name("wsub"), Subscriber: owner, URL: origin, EventTypes: []string{}, Implicit: true, CreatedAt: createdAt, Status: sender.SubscriptionActive,
 	}
 }
 
-func (w *world[Tx]) create(s sender.Subscription) error {
-	return w.Store.InTx(w.ctx, func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+func (w *world) create(s sender.Subscription) error {
+	return w.Store.InTx(w.ctx, func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 }
 
-func (w *world[Tx]) findImplicit(owner, url string) (s sender.Subscription, err error) {
-	err = w.Store.InTx(w.ctx, func(tx Tx) error {
+func (w *world) findImplicit(owner, url string) (s sender.Subscription, err error) {
+	err = w.Store.InTx(w.ctx, func(tx any) error {
 		s, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{Subscriber: owner, Origin: url})
 		return err
 	})
 	return s, err
 }
 
-func callbackFound[Tx any](w *world[Tx]) {
+func callbackFound(w *world) {
 	a, b := w.subscriber(), w.subscriber()
 	explicit := w.implicit(a)
 	explicit.Implicit = false
@@ -57,16 +57,16 @@ func callbackFound[Tx any](w *world[Tx]) {
 	w.errorIs(w.create(w.implicit(a)), sender.ErrExists, "creating a second one")
 	w.noError(w.create(w.implicit(b)), "creating another subscriber's")
 
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.HoldSubscriptionTx(w.ctx, tx, first.ID, sender.SubscriptionPaused, "")
 	})
 	got, err = w.findImplicit(a, origin)
 	w.noError(err, "looking for a paused one")
 	w.equal(got.ID, first.ID, "id of the paused one")
-	w.inTx(func(tx Tx) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, first.ID, sender.Resume{}) })
+	w.inTx(func(tx any) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, first.ID, sender.Resume{}) })
 
 	w.publish(w.addressed(first.Subscriber, first.ID)) // so that it does not end at once
-	w.inTx(func(tx Tx) error { return w.Store.CloseSubscriptionTx(w.ctx, tx, first.ID) })
+	w.inTx(func(tx any) error { return w.Store.CloseSubscriptionTx(w.ctx, tx, first.ID) })
 	_, err = w.findImplicit(a, origin)
 	w.errorIs(err, sender.ErrNotFound, "looking for one that is closing")
 	second := w.implicit(a)
@@ -75,7 +75,7 @@ func callbackFound[Tx any](w *world[Tx]) {
 	w.noError(w.create(w.implicit(a)), "creating one after another was deleted")
 }
 
-func callbackMadeOnce[Tx any](w *world[Tx]) {
+func callbackMadeOnce(w *world) {
 	owner := w.subscriber()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -101,7 +101,7 @@ func callbackMadeOnce[Tx any](w *world[Tx]) {
 	w.equal(len(ids), 1, "implicit subscriptions")
 }
 
-func callbackInLists[Tx any](w *world[Tx]) {
+func callbackInLists(w *world) {
 	owner := w.subscriber()
 	explicit := w.subscribe(owner, "*")
 	implicit := w.implicit(owner)
@@ -120,7 +120,7 @@ func callbackInLists[Tx any](w *world[Tx]) {
 		w.noError(err, "listing subscriptions")
 		w.equal(subscriptionIDs(page), c.want, "subscriptions for %+v", c.q)
 	}
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		page, err := w.Store.SubscriptionsTx(w.ctx, tx, owner, "", 10)
 		w.noError(err, "listing subscriptions")
 		w.equal(subscriptionIDs(page), []string{explicit, implicit.ID}, "subscriptions of the registry")
@@ -135,10 +135,10 @@ func subscriptionIDs(list []sender.Subscription) (ids []string) {
 	return ids
 }
 
-func callbackAddressed[Tx any](w *world[Tx]) {
+func callbackAddressed(w *world) {
 	s := w.implicit(w.subscriber())
 	d := w.addressed(s.Subscriber, s.ID)
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		w.noError(w.Store.CreateSubscriptionTx(w.ctx, tx, s), "creating an implicit subscription")
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d})
 		w.noError(err, "publishing to it")
@@ -151,7 +151,7 @@ func callbackAddressed[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Event.ID, d.ID, "event")
 }
 
-func callbackURL[Tx any](w *world[Tx]) {
+func callbackURL(w *world) {
 	s := w.implicit(w.subscriber())
 	w.noError(w.create(s), "creating an implicit subscription")
 	one, two, none := w.addressed(s.Subscriber, s.ID), w.addressed(s.Subscriber, s.ID), w.addressed(s.Subscriber, s.ID)

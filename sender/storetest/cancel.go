@@ -10,26 +10,26 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func cancelRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"live ones are cancelled", "From the deletion's commit on, the subscription's live deliveries read as cancelled and are not claimed; those of others go on.", cancelLive[Tx]},
-		{"ended ones stay", "A delivery that was delivered or dead-lettered before the deletion stays so.", cancelEnded[Tx]},
-		{"in flight and succeeds", "An attempt that was in flight at the deletion and succeeds makes its delivery delivered, also if it was swept meanwhile.", cancelInFlightSucceeds[Tx]},
-		{"in flight and fails", "An attempt that was in flight at the deletion and fails leaves its delivery cancelled, whatever Decide says, and is stored.", cancelInFlightFails[Tx]},
-		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept, also if it was delivered before, and a resume has skipped its single attempt.", cancelInFlightLost[Tx]},
-		{"sweep is bounded", "Sweep ends up to limit deliveries and returns how many, until none is left.", cancelSweep[Tx]},
-		{"sweep beside resumes", "Many resumes of which nothing can be swept yet keep no other one from being swept.", cancelSweepBesideResumes[Tx]},
+func cancelRules() []rule {
+	return []rule{
+		{"live ones are cancelled", "From the deletion's commit on, the subscription's live deliveries read as cancelled and are not claimed; those of others go on.", cancelLive},
+		{"ended ones stay", "A delivery that was delivered or dead-lettered before the deletion stays so.", cancelEnded},
+		{"in flight and succeeds", "An attempt that was in flight at the deletion and succeeds makes its delivery delivered, also if it was swept meanwhile.", cancelInFlightSucceeds},
+		{"in flight and fails", "An attempt that was in flight at the deletion and fails leaves its delivery cancelled, whatever Decide says, and is stored.", cancelInFlightFails},
+		{"in flight and lost", "An attempt that was in flight at the deletion and is lost is stored as interrupted once the delivery is swept, also if it was delivered before, and a resume has skipped its single attempt.", cancelInFlightLost},
+		{"sweep is bounded", "Sweep ends up to limit deliveries and returns how many, until none is left.", cancelSweep},
+		{"sweep beside resumes", "Many resumes of which nothing can be swept yet keep no other one from being swept.", cancelSweepBesideResumes},
 	}
 }
 
 // sweep sweeps until no delivery remains, limit at a time, and returns how many it
 // ended.
-func (w *world[Tx]) sweep(limit int) (ended int) {
+func (w *world) sweep(limit int) (ended int) {
 	w.Helper()
 	return w.sweepBy(dispatch.SweepParams{Limit: limit}).Ended
 }
 
-func (w *world[Tx]) sweepBy(p dispatch.SweepParams) (sum dispatch.Swept) {
+func (w *world) sweepBy(p dispatch.SweepParams) (sum dispatch.Swept) {
 	w.Helper()
 	for range plenty {
 		got, err := w.Store.Sweep(w.ctx, p)
@@ -45,7 +45,7 @@ func (w *world[Tx]) sweepBy(p dispatch.SweepParams) (sum dispatch.Swept) {
 }
 
 // statuses counts a subscription's deliveries.
-func (w *world[Tx]) statuses(sub string) map[sender.Status]int {
+func (w *world) statuses(sub string) map[sender.Status]int {
 	w.Helper()
 	n := map[sender.Status]int{}
 	for _, d := range w.list(history.DeliveryQuery{Subscription: sub}) {
@@ -56,7 +56,7 @@ func (w *world[Tx]) statuses(sub string) map[sender.Status]int {
 	return n
 }
 
-func cancelLive[Tx any](w *world[Tx]) {
+func cancelLive(w *world) {
 	owners, subs := w.crowd(2, 3)
 	sibling := w.subscribe(owners[0], "only.addressed")
 	w.backlog(owners[0], sibling, 3)
@@ -85,7 +85,7 @@ func cancelLive[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(subs[1]), map[sender.Status]int{sender.StatusPending: 3}, "statuses of another subscriber's subscription")
 }
 
-func cancelEnded[Tx any](w *world[Tx]) {
+func cancelEnded(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	w.backlog(owner, sub, 2)
@@ -104,7 +104,7 @@ func cancelEnded[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), want, "statuses after the sweep")
 }
 
-func cancelInFlightSucceeds[Tx any](w *world[Tx]) {
+func cancelInFlightSucceeds(w *world) {
 	d, sub := w.one()
 	r := result(w.claimOne(), sender.ClassNone)
 	w.unsubscribe(sub)
@@ -118,7 +118,7 @@ func cancelInFlightSucceeds[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 1}, "statuses after a sweep")
 }
 
-func cancelInFlightFails[Tx any](w *world[Tx]) {
+func cancelInFlightFails(w *world) {
 	d, sub := w.one()
 	r := result(w.claimOne(), sender.ClassTimeout)
 	w.unsubscribe(sub)
@@ -135,7 +135,7 @@ func cancelInFlightFails[Tx any](w *world[Tx]) {
 	}
 }
 
-func cancelInFlightLost[Tx any](w *world[Tx]) {
+func cancelInFlightLost(w *world) {
 	for want, again := range map[sender.Status]bool{sender.StatusCancelled: false, sender.StatusDelivered: true} {
 		d, sub := w.one()
 		c := w.claimOne()
@@ -159,7 +159,7 @@ func cancelInFlightLost[Tx any](w *world[Tx]) {
 	}
 }
 
-func cancelSweep[Tx any](w *world[Tx]) {
+func cancelSweep(w *world) {
 	_, subs := w.crowd(3, 5)
 	n, err := w.Store.Sweep(w.ctx, dispatch.SweepParams{Limit: 10})
 	w.noError(err, "sweeping")
@@ -180,14 +180,14 @@ func cancelSweep[Tx any](w *world[Tx]) {
 
 // cancelSweepBesideResumes has many subscriptions paused again after a resume, while an
 // attempt of before it is lost that it has not skipped.
-func cancelSweepBesideResumes[Tx any](w *world[Tx]) {
+func cancelSweepBesideResumes(w *world) {
 	owner := w.subscriber()
 	w.publish(w.draft("nobody.asks"))
 	w.Advance(time.Second)
 	since := w.now()
 	var subs []string
 	var drafts []sender.Draft
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		for range 100 {
 			sub := w.subscription(owner, "only.addressed")
 			subs, drafts = append(subs, sub.ID), append(drafts, w.addressed(owner, sub.ID))
@@ -200,10 +200,10 @@ func cancelSweepBesideResumes[Tx any](w *world[Tx]) {
 	w.publish(drafts...)
 	w.expand()
 	w.equal(len(w.claim(plenty)), len(subs), "deliveries claimed")
-	hold := func(tx Tx, sub string) error {
+	hold := func(tx any, sub string) error {
 		return w.Store.HoldSubscriptionTx(w.ctx, tx, sub, sender.SubscriptionPaused, "")
 	}
-	w.inTx(func(tx Tx) (err error) {
+	w.inTx(func(tx any) (err error) {
 		for _, sub := range subs {
 			err = errors.Join(err, hold(tx, sub), w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, sender.Resume{Since: since}), hold(tx, sub))
 		}

@@ -9,23 +9,23 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func claimRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"what is claimed", "A claimed delivery comes with its token, attempt number, target, event, body and the time of the claim; the deliveries of one subscription share the target.", claimFields[Tx]},
-		{"lease", "A claimed delivery is not claimed again before its lease ends, and is after.", claimLease[Tx]},
-		{"lost attempt", "A claim that finds a lease ended without a result stores the attempt as interrupted, decides, and goes on with the next number.", claimInterrupted[Tx]},
-		{"lost attempt ends the delivery", "The decision about a lost attempt can dead-letter the delivery, which is then not claimed.", claimInterruptedEnds[Tx]},
-		{"lost attempt is put off", "The decision about a lost attempt can put the next one off.", claimInterruptedLater[Tx]},
-		{"by several at a time", "However many claim at a time, no delivery is claimed twice, and all are.", claimConcurrently[Tx]},
-		{"oldest due first", "A subscription's deliveries are claimed in the order in which they became due.", claimOrder[Tx]},
-		{"nothing before it is due", "A delivery is not claimed before it is due.", claimNotBefore[Tx]},
-		{"after recording", "The claim of a batch sees what the recording of the same batch made due.", claimAfterRecord[Tx]},
-		{"NextDue", "NextDue is never later than when something is due that was not claimed, and zero if nothing is live.", claimNextDue[Tx]},
-		{"every wake-up is seen", "A delivery that becomes due while others expand and claim is not overlooked: it is claimed without the clock moving.", claimWakeups[Tx]},
+func claimRules() []rule {
+	return []rule{
+		{"what is claimed", "A claimed delivery comes with its token, attempt number, target, event, body and the time of the claim; the deliveries of one subscription share the target.", claimFields},
+		{"lease", "A claimed delivery is not claimed again before its lease ends, and is after.", claimLease},
+		{"lost attempt", "A claim that finds a lease ended without a result stores the attempt as interrupted, decides, and goes on with the next number.", claimInterrupted},
+		{"lost attempt ends the delivery", "The decision about a lost attempt can dead-letter the delivery, which is then not claimed.", claimInterruptedEnds},
+		{"lost attempt is put off", "The decision about a lost attempt can put the next one off.", claimInterruptedLater},
+		{"by several at a time", "However many claim at a time, no delivery is claimed twice, and all are.", claimConcurrently},
+		{"oldest due first", "A subscription's deliveries are claimed in the order in which they became due.", claimOrder},
+		{"nothing before it is due", "A delivery is not claimed before it is due.", claimNotBefore},
+		{"after recording", "The claim of a batch sees what the recording of the same batch made due.", claimAfterRecord},
+		{"NextDue", "NextDue is never later than when something is due that was not claimed, and zero if nothing is live.", claimNextDue},
+		{"every wake-up is seen", "A delivery that becomes due while others expand and claim is not overlooked: it is claimed without the clock moving.", claimWakeups},
 	}
 }
 
-func claimFields[Tx any](w *world[Tx]) {
+func claimFields(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	first, second := w.draft("a.b"), w.draft("c.d")
@@ -57,7 +57,7 @@ func claimFields[Tx any](w *world[Tx]) {
 	w.check(claims.Claimed[0].Key != claims.Claimed[1].Key, "two deliveries have one key")
 }
 
-func claimLease[Tx any](w *world[Tx]) {
+func claimLease(w *world) {
 	w.one()
 	w.claimOne()
 	w.claimNothing("at once after the claim")
@@ -67,7 +67,7 @@ func claimLease[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 2, "number of a claim after a lost lease")
 }
 
-func claimInterrupted[Tx any](w *world[Tx]) {
+func claimInterrupted(w *world) {
 	d, sub := w.one()
 	lost := w.claimOne()
 	w.Advance(lease + time.Second)
@@ -96,7 +96,7 @@ func claimInterrupted[Tx any](w *world[Tx]) {
 	w.equal([]any{read.Status, read.InFlight, read.LastErrorClass}, []any{sender.StatusAwaitingRetry, true, sender.ClassInterrupted}, "status, in flight, and last class")
 }
 
-func claimInterruptedEnds[Tx any](w *world[Tx]) {
+func claimInterruptedEnds(w *world) {
 	d, sub := w.one()
 	for n := range maxTries {
 		c := w.claimOne()
@@ -115,7 +115,7 @@ func claimInterruptedEnds[Tx any](w *world[Tx]) {
 	w.claimNothing("of a dead-lettered delivery")
 }
 
-func claimInterruptedLater[Tx any](w *world[Tx]) {
+func claimInterruptedLater(w *world) {
 	d, sub := w.one()
 	w.claimOne()
 	w.Advance(lease + time.Second)
@@ -133,7 +133,7 @@ func claimInterruptedLater[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 2, "number of the next attempt")
 }
 
-func claimConcurrently[Tx any](w *world[Tx]) {
+func claimConcurrently(w *world) {
 	const claimers, subscriptions, events = 8, 10, 30
 	for range subscriptions {
 		w.subscribe(w.subscriber(), "*")
@@ -177,7 +177,7 @@ func claimConcurrently[Tx any](w *world[Tx]) {
 	w.equal(len(claimed), subscriptions*events, "deliveries claimed")
 }
 
-func claimOrder[Tx any](w *world[Tx]) {
+func claimOrder(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	w.backlog(owner, sub, 6)
@@ -211,7 +211,7 @@ func claimOrder[Tx any](w *world[Tx]) {
 	w.equal(order, []int{10, 20, 30, 40, 50, 60}, "order of the claims, by the minutes after which each was due")
 }
 
-func claimNotBefore[Tx any](w *world[Tx]) {
+func claimNotBefore(w *world) {
 	w.one()
 	for n := 1; n < maxTries; n++ {
 		w.record(result(w.claimOne(), sender.ClassConnect))
@@ -223,7 +223,7 @@ func claimNotBefore[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, maxTries, "number of the last attempt")
 }
 
-func claimAfterRecord[Tx any](w *world[Tx]) {
+func claimAfterRecord(w *world) {
 	w.one()
 	c := w.claimOne()
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
@@ -238,7 +238,7 @@ func claimAfterRecord[Tx any](w *world[Tx]) {
 	w.equal(claims.Claimed[0].Number, 2, "number of the attempt")
 }
 
-func claimNextDue[Tx any](w *world[Tx]) {
+func claimNextDue(w *world) {
 	full := dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
 	w.check(w.claimBy(full).NextDue.IsZero(), "NextDue of an empty store is set")
 	owner := w.subscriber()
@@ -288,7 +288,7 @@ func claimNextDue[Tx any](w *world[Tx]) {
 	w.check(w.claimBy(full).NextDue.IsZero(), "NextDue is set although nothing is live")
 }
 
-func claimWakeups[Tx any](w *world[Tx]) {
+func claimWakeups(w *world) {
 	const publishers, each = 4, 30
 	owner := w.subscriber()
 	for range 3 {

@@ -9,20 +9,20 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func closeRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"close", "A closing subscription gets what was committed before, and what the transaction published before it closed it, and nothing later, whenever that is expanded.", closeGets[Tx]},
-		{"close, ends", "A closing subscription is read and listed as closing, and its deliveries go on, until all of them have ended; then a sweep deletes it.", closeEnds[Tx]},
-		{"close, waits for the expansion", "A closing subscription is not deleted before what it still gets is expanded, also in the middle of an event.", closeWaits[Tx]},
-		{"close, held", "A paused or disabled subscription that is closed is deleted at once, and its live deliveries read as cancelled.", closeHeld[Tx]},
-		{"close, again", "Closing a closing subscription changes nothing; an unknown or deleted one is ErrNotFound.", closeAgain[Tx]},
-		{"close, then delete", "A closing subscription can be deleted at once.", closeDelete[Tx]},
-		{"close, redelivered", "A redelivered delivery of a closing subscription is sent before the subscription ends.", closeRedelivered[Tx]},
-		{"close, rolled back", "A closing that rolled back changes nothing.", closeRolledBack[Tx]},
+func closeRules() []rule {
+	return []rule{
+		{"close", "A closing subscription gets what was committed before, and what the transaction published before it closed it, and nothing later, whenever that is expanded.", closeGets},
+		{"close, ends", "A closing subscription is read and listed as closing, and its deliveries go on, until all of them have ended; then a sweep deletes it.", closeEnds},
+		{"close, waits for the expansion", "A closing subscription is not deleted before what it still gets is expanded, also in the middle of an event.", closeWaits},
+		{"close, held", "A paused or disabled subscription that is closed is deleted at once, and its live deliveries read as cancelled.", closeHeld},
+		{"close, again", "Closing a closing subscription changes nothing; an unknown or deleted one is ErrNotFound.", closeAgain},
+		{"close, then delete", "A closing subscription can be deleted at once.", closeDelete},
+		{"close, redelivered", "A redelivered delivery of a closing subscription is sent before the subscription ends.", closeRedelivered},
+		{"close, rolled back", "A closing that rolled back changes nothing.", closeRolledBack},
 	}
 }
 
-func closeGets[Tx any](w *world[Tx]) {
+func closeGets(w *world) {
 	owner := w.subscriber()
 	sub, sibling := w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	expanded, waiting := w.draft("a.b"), w.draft("a.b")
@@ -30,7 +30,7 @@ func closeGets[Tx any](w *world[Tx]) {
 	w.publish(expanded)
 	w.expand()
 	w.publish(waiting)
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{own})
 		w.noError(err, "publishing")
 		w.noError(w.Store.CloseSubscriptionTx(w.ctx, tx, sub), "closing")
@@ -45,7 +45,7 @@ func closeGets[Tx any](w *world[Tx]) {
 	w.claimsOf(map[string]int{sub: 3, sibling: 4}, "while it is closing")
 }
 
-func closeEnds[Tx any](w *world[Tx]) {
+func closeEnds(w *world) {
 	owner := w.subscriber()
 	sub, sibling := w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
 	w.backlog(owner, sub, 3)
@@ -61,7 +61,7 @@ func closeEnds[Tx any](w *world[Tx]) {
 		got := w.read(sub)
 		got.Health = want.Health
 		w.equal(got, want, "closing subscription %s", when)
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error {
 			list, err := w.Store.SubscriptionsTx(w.ctx, tx, owner, "", 10)
 			w.noError(err, "listing subscriptions")
 			w.equal([]int{len(list), slices.IndexFunc(list, func(s sender.Subscription) bool { return s.Status == sender.SubscriptionClosing })}, []int{2, 0}, "subscriptions listed, and index of the closing one, %s", when)
@@ -90,7 +90,7 @@ func closeEnds[Tx any](w *world[Tx]) {
 	w.gone(sub, "that was closed and has nothing left")
 	w.equal(w.read(sibling).Status, sender.SubscriptionActive, "status of another subscription")
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 2, sender.StatusDeadLettered: 1}, "statuses after the end")
-	w.errorIs(w.try(func(tx Tx) error {
+	w.errorIs(w.try(func(tx any) error {
 		s := w.subscription(owner, "*")
 		s.ID = sub
 		return w.Store.CreateSubscriptionTx(w.ctx, tx, s)
@@ -101,7 +101,7 @@ func closeEnds[Tx any](w *world[Tx]) {
 	w.gone(sibling, "that was closed and never had anything")
 }
 
-func closeWaits[Tx any](w *world[Tx]) {
+func closeWaits(w *world) {
 	owner := w.subscriber()
 	w.subscribe(owner, "*")
 	first, last := w.subscribe(owner, "*"), w.subscribe(owner, "*")
@@ -131,7 +131,7 @@ func closeWaits[Tx any](w *world[Tx]) {
 	w.gone(last, "that was closed, and has got all")
 }
 
-func closeHeld[Tx any](w *world[Tx]) {
+func closeHeld(w *world) {
 	for name, hold := range w.holds() {
 		owner := w.subscriber()
 		sub := w.subscribe(owner, "x")
@@ -153,7 +153,7 @@ func closeHeld[Tx any](w *world[Tx]) {
 	}
 }
 
-func closeAgain[Tx any](w *world[Tx]) {
+func closeAgain(w *world) {
 	d, sub := w.one()
 	w.close(sub)
 	before := w.read(sub)
@@ -172,7 +172,7 @@ func closeAgain[Tx any](w *world[Tx]) {
 	w.errorIs(w.tryClose(other), sender.ErrNotFound, "closing a deleted subscription")
 }
 
-func closeDelete[Tx any](w *world[Tx]) {
+func closeDelete(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "x")
 	w.publish(w.draft("x"))
@@ -187,7 +187,7 @@ func closeDelete[Tx any](w *world[Tx]) {
 	w.endsSwept()
 }
 
-func closeRedelivered[Tx any](w *world[Tx]) {
+func closeRedelivered(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.backlog(owner, sub, 2)
@@ -203,7 +203,7 @@ func closeRedelivered[Tx any](w *world[Tx]) {
 	w.gone(sub, "that was closed and has nothing left")
 }
 
-func closeRolledBack[Tx any](w *world[Tx]) {
+func closeRolledBack(w *world) {
 	owner := w.subscriber()
 	sub, held := w.subscribe(owner, "x"), w.subscribe(owner, "x")
 	w.pause(held)
@@ -211,7 +211,7 @@ func closeRolledBack[Tx any](w *world[Tx]) {
 	w.publish(waiting)
 	before := []sender.Subscription{w.read(sub), w.read(held)}
 	for _, id := range []string{sub, held} {
-		w.undone(func(tx Tx) error { return w.Store.CloseSubscriptionTx(w.ctx, tx, id) })
+		w.undone(func(tx any) error { return w.Store.CloseSubscriptionTx(w.ctx, tx, id) })
 	}
 	w.sweep(100)
 	w.equal([]sender.Subscription{w.read(sub), w.read(held)}, before, "subscriptions after closings that rolled back")

@@ -27,17 +27,17 @@ var concurrentRules = map[string][]string{
 // the race detector, for a store that passes Run without it: the detector slows all tests
 // down, and finds something in these.
 func RunConcurrent[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
-	var groups []group[Tx]
-	for _, g := range slices.Concat(callersGroups[Tx](), ownGroups[Tx]()) {
+	var groups []group
+	for _, g := range slices.Concat(callersGroups(), ownGroups()) {
 		names := concurrentRules[g.name]
 		if len(names) == 0 {
 			continue
 		}
-		g.cases = slices.DeleteFunc(g.cases, func(r rule[Tx]) bool { return !slices.Contains(names, r.name) })
+		g.cases = slices.DeleteFunc(g.cases, func(r rule) bool { return !slices.Contains(names, r.name) })
 		if len(g.cases) != len(names) {
 			t.Errorf("group %q has %d of the %d rules %q", g.name, len(g.cases), len(names), names)
 		}
 		groups = append(groups, g)
 	}
-	run(t, open, groups)
+	run(t, erased(open), groups)
 }

@@ -36,10 +36,10 @@ func spoilSecrets(secrets []sender.SealedSecret) {
 
 // historyCopies changes all that it has given to the store, and all that the store has
 // answered, and then reads it again.
-func historyCopies[Tx any](w *world[Tx]) {
+func historyCopies(w *world) {
 	owner, secrets := w.name("sub_"), func() []sender.SealedSecret { return []sender.SealedSecret{sealed("sec_1", "first", "k1")} }
 	given := secrets()
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner, CreatedAt: createdAt}, given)
 	})
 	spoilSecrets(given)
@@ -52,7 +52,7 @@ func historyCopies[Tx any](w *world[Tx]) {
 		return s
 	}
 	s := want()
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	spoilSubscription(&s)
 	w.sameSubscription(w.read(made.ID), want())
 	s = want()
@@ -105,7 +105,7 @@ type copied struct {
 
 // copied are the answers about a subscriber, its subscription, and a claimed delivery with
 // an id.
-func (w *world[Tx]) copied(owner, subscription string, c dispatch.Claimed, delivery string) []copied {
+func (w *world) copied(owner, subscription string, c dispatch.Claimed, delivery string) []copied {
 	return []copied{
 		{"SubscriptionTx", func() (any, func(), error) {
 			s := w.read(subscription)
@@ -165,7 +165,7 @@ func (w *world[Tx]) copied(owner, subscription string, c dispatch.Claimed, deliv
 	}
 }
 
-func replayCopies[Tx any](w *world[Tx]) {
+func replayCopies(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	groups := func() []replay.Group {
 		return []replay.Group{{Subscription: sub, ErrorClass: sender.ClassStatus, StatusCode: 500}}

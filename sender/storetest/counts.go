@@ -9,12 +9,12 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func (m *model[Tx]) compareCounts() {
+func (m *model) compareCounts() {
 	got, err := m.Store.Counts(m.ctx)
 	m.noError(err, "counting")
 	want := history.Counts{At: got.At, OldestDue: got.OldestDue, Subscriptions: map[sender.SubscriptionStatus]int64{}, Notices: int64(m.noticed)}
 	limited := map[string]bool{}
-	m.inTx(func(tx Tx) error {
+	m.inTx(func(tx any) error {
 		list, err := m.Store.SubscriptionsTx(m.ctx, tx, "", "", plenty)
 		for _, s := range list {
 			want.Subscriptions[s.Status]++
@@ -92,7 +92,7 @@ func oldestOf(lanes [sender.Lanes]history.LaneCounts) (oldest time.Time) {
 }
 
 // counted ends the test unless Counts returns these figures.
-func (w *world[Tx]) counted(want history.Counts, when string) {
+func (w *world) counted(want history.Counts, when string) {
 	w.Helper()
 	got, err := w.Store.Counts(w.ctx)
 	w.noError(err, "counting %s", when)
@@ -110,7 +110,7 @@ func (w *world[Tx]) counted(want history.Counts, when string) {
 	w.equal(got, want, "counts %s", when)
 }
 
-func queryCounts[Tx any](w *world[Tx]) {
+func queryCounts(w *world) {
 	type by = map[sender.SubscriptionStatus]int64
 	w.counted(history.Counts{Subscriptions: by{}}, "of nothing")
 	owner := w.subscriber()
@@ -143,7 +143,7 @@ func queryCounts[Tx any](w *world[Tx]) {
 	w.counted(history.Counts{Subscriptions: by{"active": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "and swept")
 	w.close(a)
 	w.counted(history.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "the other closing")
-	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, a) })
+	w.undone(func(tx any) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, a) })
 	w.counted(history.Counts{Subscriptions: by{"closing": 1}, Live: 3, DeadLettered: 1, Notices: 1, OldestDue: w.now()}, "a deletion rolled back")
 
 	c := w.read(w.subscribe(owner, "only.addressed"))
@@ -159,7 +159,7 @@ func queryCounts[Tx any](w *world[Tx]) {
 	w.counted(history.Counts{Subscriptions: by{"closing": 1, "active": 1}, Live: 5, DeadLettered: 1, Notices: 1, OldestDue: since}, "with one that waits no more, as the limit is higher")
 }
 
-func queryCountsGivenBack[Tx any](w *world[Tx]) {
+func queryCountsGivenBack(w *world) {
 	owner, sub := w.ordered(sender.Settings{Order: sender.OrderObject})
 	since := w.now()
 	w.versions(owner, sub, "a", "a")

@@ -4,41 +4,41 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func deleteSubscriberRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", deleteSubscriberGone[Tx]},
-		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", deleteSubscriberSends[Tx]},
-		{"delete subscriber, sealed anew", "The secrets of a deleted subscriber that are still there are listed by their sealing key, and sealed anew; a list goes on after it.", deleteSubscriberRewraps[Tx]},
-		{"delete subscriber, the operator", "A deleted operator's subscriptions still get the events for every subscriber that were committed before.", deleteSubscriberOperator[Tx]},
-		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", deleteSubscriberHeld[Tx]},
-		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", deleteSubscriberAlone[Tx]},
-		{"delete subscriber, while it gets a subscription", "The deletion of a subscriber misses no subscription that another transaction is making; after it none is made.", deleteSubscriberMeanwhile[Tx]},
-		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", deleteSubscriberRolledBack[Tx]},
+func deleteSubscriberRules() []rule {
+	return []rule{
+		{"delete subscriber", "A deleted subscriber is not found any more, and nothing can be made or published for it; its id is never in use again; others stay.", deleteSubscriberGone},
+		{"delete subscriber, what is still to be sent", "A deleted subscriber's subscriptions are closed; its secrets are there, by number, until the last of them is deleted, and then destroyed.", deleteSubscriberSends},
+		{"delete subscriber, sealed anew", "The secrets of a deleted subscriber that are still there are listed by their sealing key, and sealed anew; a list goes on after it.", deleteSubscriberRewraps},
+		{"delete subscriber, the operator", "A deleted operator's subscriptions still get the events for every subscriber that were committed before.", deleteSubscriberOperator},
+		{"delete subscriber, held subscriptions", "A deleted subscriber's paused and disabled subscriptions are deleted at once.", deleteSubscriberHeld},
+		{"delete subscriber, without subscriptions", "The secrets of a subscriber that has no subscriptions left are destroyed when it is deleted.", deleteSubscriberAlone},
+		{"delete subscriber, while it gets a subscription", "The deletion of a subscriber misses no subscription that another transaction is making; after it none is made.", deleteSubscriberMeanwhile},
+		{"delete subscriber, rolled back", "A deletion that rolled back changes nothing.", deleteSubscriberRolledBack},
 	}
 }
 
-func (w *world[Tx]) tryDeleteSubscriber(id string) error {
-	return w.try(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, id) })
+func (w *world) tryDeleteSubscriber(id string) error {
+	return w.try(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, id) })
 }
 
-func (w *world[Tx]) deleteSubscriber(id string) {
+func (w *world) deleteSubscriber(id string) {
 	w.Helper()
 	w.noError(w.tryDeleteSubscriber(id), "deleting a subscriber")
 }
 
-func deleteSubscriberGone[Tx any](w *world[Tx]) {
+func deleteSubscriberGone(w *world) {
 	owner, other := w.subscriber(), w.subscriber()
 	sub := w.subscribe(owner, "*")
 	kept := w.subscribe(other, "*")
 	w.publish(w.draft("a.b"))
 	w.expand()
 	w.deleteSubscriber(owner)
-	for name, call := range map[string]func(tx Tx) error{
-		"SubscriberTx":         func(tx Tx) error { _, err := w.Store.SubscriberTx(w.ctx, tx, owner); return err },
-		"SubscriberKeyringTx":  func(tx Tx) error { _, err := w.Store.SubscriberKeyringTx(w.ctx, tx, owner); return err },
-		"CreateSubscriptionTx": func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, w.subscription(owner, "*")) },
-		"DeleteSubscriberTx":   func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) },
-		"PublishTx to it": func(tx Tx) error {
+	for name, call := range map[string]func(tx any) error{
+		"SubscriberTx":         func(tx any) error { _, err := w.Store.SubscriberTx(w.ctx, tx, owner); return err },
+		"SubscriberKeyringTx":  func(tx any) error { _, err := w.Store.SubscriberKeyringTx(w.ctx, tx, owner); return err },
+		"CreateSubscriptionTx": func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, w.subscription(owner, "*")) },
+		"DeleteSubscriberTx":   func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) },
+		"PublishTx to it": func(tx any) error {
 			d := w.draft("a.b")
 			d.Subscriber = owner
 			_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d})
@@ -49,7 +49,7 @@ func deleteSubscriberGone[Tx any](w *world[Tx]) {
 	}
 	w.errorIs(w.tryDeleteSubscriber("sub_unknown"), sender.ErrNotFound, "deleting an unknown subscriber")
 	for _, when := range []string{"while a subscription is closing", "after the last one is deleted"} {
-		err := w.try(func(tx Tx) error {
+		err := w.try(func(tx any) error {
 			return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner}, nil)
 		})
 		w.errorIs(err, sender.ErrExists, "creating a subscriber with a deleted one's id %s", when)
@@ -58,13 +58,13 @@ func deleteSubscriberGone[Tx any](w *world[Tx]) {
 	}
 	w.gone(sub, "of a deleted subscriber")
 	w.equal(w.read(kept).Status, sender.SubscriptionActive, "status of another subscriber's subscription")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		_, err := w.Store.SubscriberTx(w.ctx, tx, other)
 		return err
 	})
 }
 
-func deleteSubscriberSends[Tx any](w *world[Tx]) {
+func deleteSubscriberSends(w *world) {
 	owner := w.subscriber()
 	first, second := w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	d := w.draft("a.b")
@@ -72,7 +72,7 @@ func deleteSubscriberSends[Tx any](w *world[Tx]) {
 	w.deleteSubscriber(owner)
 	w.publish(w.draft("a.b"))
 	w.expand()
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		list, err := w.Store.SubscriptionsTx(w.ctx, tx, owner, "", 10)
 		w.noError(err, "listing the subscriptions of a deleted subscriber")
 		w.equal(len(list), 2, "subscriptions listed of a deleted subscriber")
@@ -101,7 +101,7 @@ func deleteSubscriberSends[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, first).Subscriber, owner, "Subscriber of a delivery in the end")
 }
 
-func deleteSubscriberRewraps[Tx any](w *world[Tx]) {
+func deleteSubscriberRewraps(w *world) {
 	owner := w.subscriberWith(sealed("sec_1", "old", "k1"))
 	w.subscribe(owner, "*")
 	w.publish(w.draft("a.b"))
@@ -109,7 +109,7 @@ func deleteSubscriberRewraps[Tx any](w *world[Tx]) {
 	w.deleteSubscriber(owner)
 	later := w.subscriberWith(sealed("sec_1", "other", "k1"))
 	under := func(key, after string) (ids []string) {
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error {
 			page, err := w.Store.KeyringsTx(w.ctx, tx, key, after, 10)
 			ids = nil
 			for _, k := range page {
@@ -136,7 +136,7 @@ func deleteSubscriberRewraps[Tx any](w *world[Tx]) {
 	w.check(!w.rewrap(owner, "new", sealed("sec_1", "late", "k3")), "a secret that was destroyed was sealed anew")
 }
 
-func deleteSubscriberOperator[Tx any](w *world[Tx]) {
+func deleteSubscriberOperator(w *world) {
 	other := w.subscriber()
 	w.createSubscriber(sender.Operator)
 	sub := w.subscribe(sender.Operator, "a.*")
@@ -159,7 +159,7 @@ func deleteSubscriberOperator[Tx any](w *world[Tx]) {
 	w.gone(sub, "of a deleted operator that has nothing left")
 }
 
-func deleteSubscriberHeld[Tx any](w *world[Tx]) {
+func deleteSubscriberHeld(w *world) {
 	owner := w.subscriber()
 	active, paused, disabled := w.subscribe(owner, "*"), w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	w.publish(w.draft("a.b"))
@@ -182,7 +182,7 @@ func deleteSubscriberHeld[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring after the last subscription was deleted")
 }
 
-func deleteSubscriberAlone[Tx any](w *world[Tx]) {
+func deleteSubscriberAlone(w *world) {
 	_, sub := w.one()
 	c := w.claimOne()
 	w.record(result(c, sender.ClassNone))
@@ -195,11 +195,11 @@ func deleteSubscriberAlone[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of a subscriber that was deleted after its subscriptions")
 }
 
-func deleteSubscriberRolledBack[Tx any](w *world[Tx]) {
+func deleteSubscriberRolledBack(w *world) {
 	owner, empty := w.subscriber(), w.subscriber()
 	sub := w.subscribe(owner, "*")
-	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })
-	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, empty) })
+	w.undone(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })
+	w.undone(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, empty) })
 	w.sweep(100)
 	w.equal(w.read(sub).Status, sender.SubscriptionActive, "status after a deletion that rolled back")
 	d := w.draft("a.b")
@@ -210,7 +210,7 @@ func deleteSubscriberRolledBack[Tx any](w *world[Tx]) {
 	k, err := w.keyringOf(c.Target.SubscriberNumber)
 	w.noError(err, "reading a keyring after a deletion that rolled back")
 	w.equal(k.Secrets[0].ID, "sec_"+owner, "id of the secret")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		k, err := w.Store.SubscriberKeyringTx(w.ctx, tx, empty)
 		w.noError(err, "reading the keyring of a subscriber whose deletion rolled back")
 		w.equal(len(k.Secrets), 1, "secrets")

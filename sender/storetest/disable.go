@@ -7,13 +7,13 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func disableRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"disabled by a decision", "A decision that disables makes an active subscription disabled, with its reason; its deliveries are held, and the claim of the same batch gives none of them.", disableActive[Tx]},
-		{"disabled by a decision, within a batch", "The results that follow one that disables are decided and stored as always.", disableBatch[Tx]},
-		{"disabled by a decision, held or closing", "A decision that disables a subscription that is not active changes nothing of it; the notices of its being disabled are dropped, and if it is closing those of its failing, the others are not.", disableOthers[Tx]},
-		{"disabled by a decision, with a lost attempt", "The claim of a batch that disables a subscription finds no lost attempt of it: the claim after its resume does.", disableWithLost[Tx]},
-		{"disabled by a decision, lost attempt", "The decision about a lost attempt can disable the subscription, which is then not claimed.", disableLost[Tx]},
+func disableRules() []rule {
+	return []rule{
+		{"disabled by a decision", "A decision that disables makes an active subscription disabled, with its reason; its deliveries are held, and the claim of the same batch gives none of them.", disableActive},
+		{"disabled by a decision, within a batch", "The results that follow one that disables are decided and stored as always.", disableBatch},
+		{"disabled by a decision, held or closing", "A decision that disables a subscription that is not active changes nothing of it; the notices of its being disabled are dropped, and if it is closing those of its failing, the others are not.", disableOthers},
+		{"disabled by a decision, with a lost attempt", "The claim of a batch that disables a subscription finds no lost attempt of it: the claim after its resume does.", disableWithLost},
+		{"disabled by a decision, lost attempt", "The decision about a lost attempt can disable the subscription, which is then not claimed.", disableLost},
 	}
 }
 
@@ -27,7 +27,7 @@ func disabling(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Tim
 	return dec
 }
 
-func disableActive[Tx any](w *world[Tx]) {
+func disableActive(w *world) {
 	_, subs := w.crowd(2, 4)
 	w.decide = disabling
 	var own []dispatch.Claimed
@@ -61,7 +61,7 @@ func disableActive[Tx any](w *world[Tx]) {
 	}
 }
 
-func disableWithLost[Tx any](w *world[Tx]) {
+func disableWithLost(w *world) {
 	_, subs := w.crowd(1, 2)
 	w.record(resultsOf(w.claim(plenty), sender.ClassTimeout)...) // so that the lane does not change
 	w.Advance(retryDelay(1))
@@ -77,7 +77,7 @@ func disableWithLost[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(subs[0]), map[sender.Status]int{sender.StatusHeld: 1, sender.StatusDelivered: 1}, "statuses")
 }
 
-func disableBatch[Tx any](w *world[Tx]) {
+func disableBatch(w *world) {
 	_, subs := w.crowd(1, 3)
 	claimed := w.claim(plenty)
 	w.decide = disabling
@@ -98,7 +98,7 @@ func disableBatch[Tx any](w *world[Tx]) {
 	w.equal([]any{got.Status, got.Health.Streak, got.Health.Lane}, []any{sender.SubscriptionDisabled, 0, sender.LaneProven}, "status, and streak and lane after the success")
 }
 
-func disableOthers[Tx any](w *world[Tx]) {
+func disableOthers(w *world) {
 	for name, change := range map[string]func(id string){
 		"paused": w.pause, "disabled": w.disable, "closing": w.close,
 	} {
@@ -125,7 +125,7 @@ func disableOthers[Tx any](w *world[Tx]) {
 	}
 }
 
-func disableLost[Tx any](w *world[Tx]) {
+func disableLost(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.backlog(owner, sub, 3)

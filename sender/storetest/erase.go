@@ -6,15 +6,15 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func eraseRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"settings erased", "The settings of a deleted subscription, with what is sealed in them, are there while anything of it is live, and are erased by the sweep that finds nothing more.", eraseSettings[Tx]},
+func eraseRules() []rule {
+	return []rule{
+		{"settings erased", "The settings of a deleted subscription, with what is sealed in them, are there while anything of it is live, and are erased by the sweep that finds nothing more.", eraseSettings},
 	}
 }
 
 // eraseSettings ends subscriptions in all ways, each with an attempt in flight, and looks for
 // what was sealed of them.
-func eraseSettings[Tx any](w *world[Tx]) {
+func eraseSettings(w *world) {
 	for name, end := range map[string]func(owner, sub string){
 		"deleted":                         func(_, sub string) { w.unsubscribe(sub) },
 		"closed":                          func(_, sub string) { w.close(sub) },
@@ -44,7 +44,7 @@ func eraseSettings[Tx any](w *world[Tx]) {
 }
 
 // storedSettings ends the test unless the database has these settings of a subscription.
-func (w *world[Tx]) storedSettings(sub string, want sender.Settings, when string, args ...any) {
+func (w *world) storedSettings(sub string, want sender.Settings, when string, args ...any) {
 	w.Helper()
 	if w.SettingsOf != nil {
 		w.equal(w.SettingsOf(w.T, sub), want, "stored settings of a subscription that is "+when, args...)

@@ -13,19 +13,19 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func expandRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"in chunks", "An expansion that is bounded below the fan-out goes on in the middle of an event, and makes each delivery exactly once.", expandChunks[Tx]},
-		{"between chunks", "A subscription that is made or deleted between two chunks of an event gets no delivery in the later one; events that are published meanwhile get theirs.", expandBetween[Tx]},
-		{"by several at a time", "However many expand at a time, each delivery is made exactly once.", expandConcurrently[Tx]},
-		{"due at once", "A delivery is due as soon as it is made.", expandDue[Tx]},
-		{"in a step", "A step expands, then records and claims: what it expands can be claimed by it.", expandInStep[Tx]},
-		{"in a step that fails", "A step is one transaction: if it cannot record, it has expanded nothing either.", expandInStepThatFails[Tx]},
-		{"nothing to do", "Without committed events there is nothing to expand, and an event that nobody asked for is not expanded again.", expandNothing[Tx]},
+func expandRules() []rule {
+	return []rule{
+		{"in chunks", "An expansion that is bounded below the fan-out goes on in the middle of an event, and makes each delivery exactly once.", expandChunks},
+		{"between chunks", "A subscription that is made or deleted between two chunks of an event gets no delivery in the later one; events that are published meanwhile get theirs.", expandBetween},
+		{"by several at a time", "However many expand at a time, each delivery is made exactly once.", expandConcurrently},
+		{"due at once", "A delivery is due as soon as it is made.", expandDue},
+		{"in a step", "A step expands, then records and claims: what it expands can be claimed by it.", expandInStep},
+		{"in a step that fails", "A step is one transaction: if it cannot record, it has expanded nothing either.", expandInStepThatFails},
+		{"nothing to do", "Without committed events there is nothing to expand, and an event that nobody asked for is not expanded again.", expandNothing},
 	}
 }
 
-func expandChunks[Tx any](w *world[Tx]) {
+func expandChunks(w *world) {
 	const subscriptions, events, chunk = 17, 5, 4
 	owner := w.subscriber()
 	for range subscriptions {
@@ -52,7 +52,7 @@ func expandChunks[Tx any](w *world[Tx]) {
 
 // exactlyOnce ends the test unless each event has one delivery to each of a
 // number of subscriptions.
-func (w *world[Tx]) exactlyOnce(drafts []sender.Draft, subscriptions int) {
+func (w *world) exactlyOnce(drafts []sender.Draft, subscriptions int) {
 	w.Helper()
 	for _, d := range drafts {
 		seen := map[string]bool{}
@@ -65,7 +65,7 @@ func (w *world[Tx]) exactlyOnce(drafts []sender.Draft, subscriptions int) {
 	w.equal(len(w.list(history.DeliveryQuery{})), len(drafts)*subscriptions, "deliveries in all")
 }
 
-func expandBetween[Tx any](w *world[Tx]) {
+func expandBetween(w *world) {
 	owner := w.subscriber()
 	var subs []string
 	for range 10 {
@@ -93,7 +93,7 @@ func expandBetween[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(history.DeliveryQuery{Event: second.ID})), len(had)+2, "deliveries of the later event")
 }
 
-func expandConcurrently[Tx any](w *world[Tx]) {
+func expandConcurrently(w *world) {
 	const subscriptions, events, expanders = 10, 40, 8
 	owner := w.subscriber()
 	for range subscriptions {
@@ -128,14 +128,14 @@ func expandConcurrently[Tx any](w *world[Tx]) {
 	w.exactlyOnce(drafts, subscriptions)
 }
 
-func expandDue[Tx any](w *world[Tx]) {
+func expandDue(w *world) {
 	w.subscribe(w.subscriber(), "*")
 	w.publish(w.draft("a.b"), w.draft("a.b"))
 	w.expand()
 	w.equal(len(w.claim(plenty)), 2, "deliveries claimed, the clock not having moved")
 }
 
-func expandInStep[Tx any](w *world[Tx]) {
+func expandInStep(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	all := dispatch.ExpandParams{Events: 10, Deliveries: 10}
 	var last []dispatch.Claimed
@@ -161,7 +161,7 @@ func expandInStep[Tx any](w *world[Tx]) {
 	w.equal(len(delivered), 2, "deliveries that are delivered")
 }
 
-func expandInStepThatFails[Tx any](w *world[Tx]) {
+func expandInStepThatFails(w *world) {
 	w.subscribe(w.subscriber(), "*")
 	w.publish(w.draft("a.b"))
 	w.expand()
@@ -180,14 +180,14 @@ func expandInStepThatFails[Tx any](w *world[Tx]) {
 }
 
 // dispatch takes a step as a dispatcher does.
-func (w *world[Tx]) dispatch(p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims) {
+func (w *world) dispatch(p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims) {
 	w.Helper()
 	x, c, err := w.Store.Step(w.ctx, p, b)
 	w.noError(err, "a step")
 	return x, c
 }
 
-func expandNothing[Tx any](w *world[Tx]) {
+func expandNothing(w *world) {
 	x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 	w.noError(err, "expanding")
 	w.equal(x, dispatch.Expanded{}, "expansion of an empty store")

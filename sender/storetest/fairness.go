@@ -8,16 +8,16 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func fairnessRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"slots", "A claim gives no more deliveries of a lane than it has slots.", fairSlots[Tx]},
-		{"bounds of each", "A claim gives a subscriber and a subscription no more than the lane's figures say.", fairBounds[Tx]},
-		{"room of each", "Where a claim says how much room a subscriber or a subscription has, that holds instead of the lane's figure, and who has none stands in nobody's way.", fairRoom[Tx]},
-		{"a backlog delays nobody", "A delivery that becomes due behind another's backlog is in the next claim that has a slot for each.", fairBacklog[Tx]},
-		{"shares of subscribers", "Subscribers with work due share a lane's slots evenly, however many subscriptions or deliveries each has.", fairSubscribers[Tx]},
-		{"shares of subscriptions", "A subscriber's subscriptions share what it gets evenly.", fairSubscriptions[Tx]},
-		{"turns", "Subscribers and subscriptions that were served go to the tail: if there are fewer slots than work, all take turns.", fairTurns[Tx]},
-		{"lanes", "A subscription's deliveries are claimed under the slots of the lane that its Health names, which a decision can change.", fairLanes[Tx]},
+func fairnessRules() []rule {
+	return []rule{
+		{"slots", "A claim gives no more deliveries of a lane than it has slots.", fairSlots},
+		{"bounds of each", "A claim gives a subscriber and a subscription no more than the lane's figures say.", fairBounds},
+		{"room of each", "Where a claim says how much room a subscriber or a subscription has, that holds instead of the lane's figure, and who has none stands in nobody's way.", fairRoom},
+		{"a backlog delays nobody", "A delivery that becomes due behind another's backlog is in the next claim that has a slot for each.", fairBacklog},
+		{"shares of subscribers", "Subscribers with work due share a lane's slots evenly, however many subscriptions or deliveries each has.", fairSubscribers},
+		{"shares of subscriptions", "A subscriber's subscriptions share what it gets evenly.", fairSubscriptions},
+		{"turns", "Subscribers and subscriptions that were served go to the tail: if there are fewer slots than work, all take turns.", fairTurns},
+		{"lanes", "A subscription's deliveries are claimed under the slots of the lane that its Health names, which a decision can change.", fairLanes},
 	}
 }
 
@@ -32,7 +32,7 @@ func given(claimed []dispatch.Claimed) map[string]int {
 }
 
 // crowd is subscribers with one subscription each, with n deliveries due.
-func (w *world[Tx]) crowd(subscribers, n int) (owners, subs []string) {
+func (w *world) crowd(subscribers, n int) (owners, subs []string) {
 	w.Helper()
 	for range subscribers {
 		owner := w.subscriber()
@@ -43,7 +43,7 @@ func (w *world[Tx]) crowd(subscribers, n int) (owners, subs []string) {
 	return owners, subs
 }
 
-func fairSlots[Tx any](w *world[Tx]) {
+func fairSlots(w *world) {
 	w.crowd(3, 10)
 	for _, slots := range []int{1, 2, 4, 5} {
 		w.equal(len(w.claim(slots)), slots, "deliveries claimed with more due than slots")
@@ -52,7 +52,7 @@ func fairSlots[Tx any](w *world[Tx]) {
 	w.equal(len(w.claim(plenty)), 30-1-2-4-5, "deliveries claimed with slots for all")
 }
 
-func fairBounds[Tx any](w *world[Tx]) {
+func fairBounds(w *world) {
 	owner := w.subscriber()
 	var subs []string
 	for range 3 {
@@ -75,7 +75,7 @@ func fairBounds[Tx any](w *world[Tx]) {
 	}
 }
 
-func fairRoom[Tx any](w *world[Tx]) {
+func fairRoom(w *world) {
 	owners, subs := w.crowd(5, 10)
 	number := map[string]int64{}
 	for _, c := range w.claim(5) { // one of each
@@ -115,7 +115,7 @@ func fairRoom[Tx any](w *world[Tx]) {
 	w.equal(len(w.claim(plenty)), 60-5-9-1, "deliveries claimed once all have room")
 }
 
-func fairBacklog[Tx any](w *world[Tx]) {
+func fairBacklog(w *world) {
 	big := w.subscriber()
 	bigSub, sibling := w.subscribe(big, "only.addressed"), w.subscribe(big, "only.addressed")
 	w.backlog(big, bigSub, 2000)
@@ -132,7 +132,7 @@ func fairBacklog[Tx any](w *world[Tx]) {
 	w.equal(got[sibling], 1, "deliveries to another subscription of the subscriber with the backlog")
 }
 
-func fairSubscribers[Tx any](w *world[Tx]) {
+func fairSubscribers(w *world) {
 	owners, _ := w.crowd(2, 30)
 	many := w.subscriber()
 	for range 5 {
@@ -145,7 +145,7 @@ func fairSubscribers[Tx any](w *world[Tx]) {
 	}
 }
 
-func fairSubscriptions[Tx any](w *world[Tx]) {
+func fairSubscriptions(w *world) {
 	owner := w.subscriber()
 	var subs []string
 	for _, n := range []int{100, 30, 30} {
@@ -160,7 +160,7 @@ func fairSubscriptions[Tx any](w *world[Tx]) {
 	}
 }
 
-func fairTurns[Tx any](w *world[Tx]) {
+func fairTurns(w *world) {
 	owners, _ := w.crowd(2, 20)
 	two := w.subscriber()
 	var subs []string
@@ -181,7 +181,7 @@ func fairTurns[Tx any](w *world[Tx]) {
 	w.equal([]int{total[subs[0]], total[subs[1]]}, []int{2, 2}, "turns of the two subscriptions of one of them")
 }
 
-func fairLanes[Tx any](w *world[Tx]) {
+func fairLanes(w *world) {
 	owners, subs := w.crowd(2, 6)
 	claim := func(lane sender.Lane, slots int) []dispatch.Claimed {
 		w.Helper()

@@ -10,23 +10,23 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func feedRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"order", "Going on after the last position yields each event once, in the order of the commits, with its exact body; positions rise, and Head is the last.", feedOrder[Tx]},
-		{"viewers", "A viewer sees what is addressed to them or to nobody in particular; the operator sees all.", feedViewers[Tx]},
-		{"late commits", "An event whose transaction commits late comes after what was read before, though it was written first.", feedLate[Tx]},
-		{"rolled back", "Events that were rolled back are not in the feed, and hold up none that follow.", feedRolledBack[Tx]},
-		{"bounded", "A page has up to Limit events, and ends before the body that makes it larger than Bytes, but never before its first.", feedBounded[Tx]},
-		{"many candidates", "A page that has looked at many events that the viewer may not see says how far it has looked; going on finds the one behind them.", feedMany[Tx]},
-		{"pruned", "Pruned is the highest position of an event that was pruned; what is kept below it is still there, and Head stays.", feedPruned[Tx]},
-		{"redacted", "A redacted event is in the feed, without a body; one that was redacted before it was expanded, too.", feedRedacted[Tx]},
-		{"event", "Event and Feed tell a feed.Reader who may see an event: it is read by id by them; to others it is ErrNotFound.", feedOneEvent[Tx]},
-		{"refused", "An empty viewer, a negative position and a limit out of bounds are ErrInvalid; an unknown or deleted viewer is ErrNotFound.", feedRefused[Tx]},
+func feedRules() []rule {
+	return []rule{
+		{"order", "Going on after the last position yields each event once, in the order of the commits, with its exact body; positions rise, and Head is the last.", feedOrder},
+		{"viewers", "A viewer sees what is addressed to them or to nobody in particular; the operator sees all.", feedViewers},
+		{"late commits", "An event whose transaction commits late comes after what was read before, though it was written first.", feedLate},
+		{"rolled back", "Events that were rolled back are not in the feed, and hold up none that follow.", feedRolledBack},
+		{"bounded", "A page has up to Limit events, and ends before the body that makes it larger than Bytes, but never before its first.", feedBounded},
+		{"many candidates", "A page that has looked at many events that the viewer may not see says how far it has looked; going on finds the one behind them.", feedMany},
+		{"pruned", "Pruned is the highest position of an event that was pruned; what is kept below it is still there, and Head stays.", feedPruned},
+		{"redacted", "A redacted event is in the feed, without a body; one that was redacted before it was expanded, too.", feedRedacted},
+		{"event", "Event and Feed tell a feed.Reader who may see an event: it is read by id by them; to others it is ErrNotFound.", feedOneEvent},
+		{"refused", "An empty viewer, a negative position and a limit out of bounds are ErrInvalid; an unknown or deleted viewer is ErrNotFound.", feedRefused},
 	}
 }
 
 // feed reads one page, and ends the test if it contradicts itself.
-func (w *world[Tx]) feed(q feed.StoreQuery) feed.StorePage {
+func (w *world) feed(q feed.StoreQuery) feed.StorePage {
 	w.Helper()
 	p, err := w.Store.Feed(w.ctx, q)
 	w.noError(err, "reading the feed after %d", q.After)
@@ -41,7 +41,7 @@ func (w *world[Tx]) feed(q feed.StoreQuery) feed.StorePage {
 }
 
 // follow reads the feed to its end and returns its last position.
-func (w *world[Tx]) follow(q feed.StoreQuery) (all []feed.Item, end int64) {
+func (w *world) follow(q feed.StoreQuery) (all []feed.Item, end int64) {
 	w.Helper()
 	for range plenty {
 		p := w.feed(q)
@@ -72,7 +72,7 @@ func inOrder(drafts ...sender.Draft) []string {
 	return ids
 }
 
-func feedOrder[Tx any](w *world[Tx]) {
+func feedOrder(w *world) {
 	empty := w.feed(feed.StoreQuery{Viewer: sender.Operator, Limit: 1})
 	w.equal(empty, feed.StorePage{}, "page of an empty feed")
 	owner := w.subscriber()
@@ -114,7 +114,7 @@ func feedOrder[Tx any](w *world[Tx]) {
 	}
 }
 
-func feedViewers[Tx any](w *world[Tx]) {
+func feedViewers(w *world) {
 	one, two := w.subscriber(), w.subscriber()
 	sub := w.subscribe(two, "only.addressed")
 	everyone, toOne, toTwo, toSub := w.draft("a.b"), w.draft("a.b"), w.draft("a.b"), w.addressed(two, sub)
@@ -133,7 +133,7 @@ func feedViewers[Tx any](w *world[Tx]) {
 	}
 }
 
-func feedLate[Tx any](w *world[Tx]) {
+func feedLate(w *world) {
 	viewer := w.subscriber()
 	early, late := w.draft("a.b"), w.draft("a.b")
 	tx, commit, _ := w.Begin(w.T)
@@ -158,7 +158,7 @@ func feedLate[Tx any](w *world[Tx]) {
 	w.equal(sorted(early, late), slices.Sorted(slices.Values(append(idsOf(read), idsOf(rest)...))), "what was read before and after the commit")
 }
 
-func feedRolledBack[Tx any](w *world[Tx]) {
+func feedRolledBack(w *world) {
 	first, undone, last := w.draft("a.b"), w.draft("a.b"), w.draft("a.b")
 	w.publish(first)
 	tx, _, rollback := w.Begin(w.T)
@@ -174,7 +174,7 @@ func feedRolledBack[Tx any](w *world[Tx]) {
 	w.equal(idsOf(read), inOrder(last), "what follows the roll-back")
 }
 
-func feedBounded[Tx any](w *world[Tx]) {
+func feedBounded(w *world) {
 	viewer := w.subscriber()
 	var drafts []sender.Draft
 	for i := range 6 {
@@ -200,7 +200,7 @@ func feedBounded[Tx any](w *world[Tx]) {
 	}
 }
 
-func feedMany[Tx any](w *world[Tx]) {
+func feedMany(w *world) {
 	owner, viewer := w.subscriber(), w.subscriber()
 	w.backlog(owner, w.subscribe(owner, "only.addressed"), history.MaxExamined+700)
 	rare := w.draft("a.b")
@@ -214,7 +214,7 @@ func feedMany[Tx any](w *world[Tx]) {
 	w.equal(w.feed(feed.StoreQuery{Viewer: viewer, Limit: 1, After: all[0].Position}).Last, all[0].Position, "how far the page after the end has looked")
 }
 
-func feedPruned[Tx any](w *world[Tx]) {
+func feedPruned(w *world) {
 	viewer := w.subscriber()
 	sub := w.subscribe(viewer, "kept")
 	w.pause(sub)
@@ -236,7 +236,7 @@ func feedPruned[Tx any](w *world[Tx]) {
 	w.equal(w.feed(feed.StoreQuery{Viewer: viewer, Limit: 10}).Pruned, int64(3), "Pruned after a pass that found nothing")
 }
 
-func feedRedacted[Tx any](w *world[Tx]) {
+func feedRedacted(w *world) {
 	viewer := w.subscriber()
 	before, after := w.draft("a.b"), w.draft("a.b")
 	after.Object = before.Object
@@ -255,7 +255,7 @@ func feedRedacted[Tx any](w *world[Tx]) {
 	w.check(e.Redacted && e.Body == nil, "by its id: Redacted %t with a body of %d bytes", e.Redacted, len(e.Body))
 }
 
-func feedOneEvent[Tx any](w *world[Tx]) {
+func feedOneEvent(w *world) {
 	reader, err := feed.NewReader(w.Store, nil)
 	w.noError(err, "making a reader")
 	one, two := w.subscriber(), w.subscriber()
@@ -280,9 +280,9 @@ func feedOneEvent[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrInvalid, "reading an event as nobody")
 }
 
-func feedRefused[Tx any](w *world[Tx]) {
+func feedRefused(w *world) {
 	viewer, gone := w.subscriber(), w.subscriber()
-	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, gone) })
+	w.inTx(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, gone) })
 	for _, q := range []feed.StoreQuery{
 		{Limit: 1}, {Viewer: viewer}, {Viewer: viewer, Limit: -1}, {Viewer: viewer, Limit: feed.MaxPage + 1}, {Viewer: viewer, Limit: 1, After: -1},
 	} {

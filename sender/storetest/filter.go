@@ -14,25 +14,25 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func filterRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"is stored", "A subscription is read with the filter that it was created or updated with, or without one.", filterStored[Tx]},
-		{"decides by content", "Of the events that sender.Matches gives it, a subscription with a filter gets those whose bodies its filter matches, and one without a filter gets all.", filterDecides[Tx]},
-		{"many events", "However many events one step expands, each is decided by its own body.", filterMany[Tx]},
-		{"by the payload version", "A filter is asked about the body that its subscription gets: that of the payload version which it is pinned to when the event is expanded. Each is made once, however many subscriptions get it. If it cannot be made, the event gets there.", filterVersions[Tx]},
-		{"large bodies", "The size of a body changes nothing about who gets the event: each is decided, once, and all are expanded in the end.", filterLargeBodies[Tx]},
-		{"in chunks", "An event for many subscriptions with filters is expanded in parts, each of which asks a bounded number of them.", filterChunks[Tx]},
-		{"not of what is addressed", "An event that is addressed to one subscription gets there whatever its filter says.", filterAddressed[Tx]},
-		{"the one that is stored at the expansion", "An event is decided by the filter that is stored when it is expanded. What was decided stays.", filterUpdated[Tx]},
-		{"update, rolled back", "An update that rolled back leaves the filter as it was.", filterRolledBack[Tx]},
-		{"changed all the time", "However often its filter is changed, a subscription does not keep the events of others from being expanded.", filterChanging[Tx]},
-		{"redacted", "An event that was redacted before it was expanded matches no filter.", filterRedacted[Tx]},
-		{"held", "A paused subscription holds what its filter matches, and nothing else.", filterHeld[Tx]},
+func filterRules() []rule {
+	return []rule{
+		{"is stored", "A subscription is read with the filter that it was created or updated with, or without one.", filterStored},
+		{"decides by content", "Of the events that sender.Matches gives it, a subscription with a filter gets those whose bodies its filter matches, and one without a filter gets all.", filterDecides},
+		{"many events", "However many events one step expands, each is decided by its own body.", filterMany},
+		{"by the payload version", "A filter is asked about the body that its subscription gets: that of the payload version which it is pinned to when the event is expanded. Each is made once, however many subscriptions get it. If it cannot be made, the event gets there.", filterVersions},
+		{"large bodies", "The size of a body changes nothing about who gets the event: each is decided, once, and all are expanded in the end.", filterLargeBodies},
+		{"in chunks", "An event for many subscriptions with filters is expanded in parts, each of which asks a bounded number of them.", filterChunks},
+		{"not of what is addressed", "An event that is addressed to one subscription gets there whatever its filter says.", filterAddressed},
+		{"the one that is stored at the expansion", "An event is decided by the filter that is stored when it is expanded. What was decided stays.", filterUpdated},
+		{"update, rolled back", "An update that rolled back leaves the filter as it was.", filterRolledBack},
+		{"changed all the time", "However often its filter is changed, a subscription does not keep the events of others from being expanded.", filterChanging},
+		{"redacted", "An event that was redacted before it was expanded matches no filter.", filterRedacted},
+		{"held", "A paused subscription holds what its filter matches, and nothing else.", filterHeld},
 	}
 }
 
 // filtered is a subscription with a filter.
-func (w *world[Tx]) filtered(owner, expression string, types ...string) sender.Subscription {
+func (w *world) filtered(owner, expression string, types ...string) sender.Subscription {
 	s := w.subscription(owner, types...)
 	s.Filter = filter.Read(expression)
 	w.noError(s.Filter.Unreadable(), "parsing %s", expression)
@@ -40,23 +40,23 @@ func (w *world[Tx]) filtered(owner, expression string, types ...string) sender.S
 }
 
 // subscribeFiltered registers a subscription with a filter and returns its id.
-func (w *world[Tx]) subscribeFiltered(owner, expression string, types ...string) string {
+func (w *world) subscribeFiltered(owner, expression string, types ...string) string {
 	w.Helper()
 	s := w.filtered(owner, expression, types...)
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	return s.ID
 }
 
 // draftWith is an event with data.
-func (w *world[Tx]) draftWith(eventType, data string) sender.Draft {
+func (w *world) draftWith(eventType, data string) sender.Draft {
 	d := w.draft(eventType)
 	d.BodyTail = []byte(`,"data":` + data + `}`)
 	return d
 }
 
-func filterStored[Tx any](w *world[Tx]) {
+func filterStored(w *world) {
 	s := w.filtered(w.subscriber(), `{"data.status":"paid","not":{"data.a\\.b":{"in":[1.50,"x\u0000",null]}}}`, "a.*")
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	plain := w.subscribe(s.Subscriber, "a.*")
 	same := func() {
 		w.Helper()
@@ -76,7 +76,7 @@ func filterStored[Tx any](w *world[Tx]) {
 	same()
 }
 
-func filterDecides[Tx any](w *world[Tx]) {
+func filterDecides(w *world) {
 	a, b := w.subscriber(), w.subscriber()
 	w.createSubscriber(sender.Operator)
 	var subs []sender.Subscription
@@ -86,7 +86,7 @@ func filterDecides[Tx any](w *world[Tx]) {
 		} {
 			for _, types := range [][]string{{"*"}, {"a.b", "a.*"}, {"c"}} {
 				s := w.filtered(owner, expression, types...)
-				w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+				w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 				subs = append(subs, s)
 			}
 		}
@@ -123,7 +123,7 @@ func filterDecides[Tx any](w *world[Tx]) {
 	w.equal(made, all, "deliveries that Expanded counts")
 }
 
-func filterMany[Tx any](w *world[Tx]) {
+func filterMany(w *world) {
 	sub := w.subscribeFiltered(w.subscriber(), `{"data.n":{"lt":100}}`, "*")
 	var drafts, want []sender.Draft
 	for i := range 200 { // those that match stand together and among others
@@ -162,7 +162,7 @@ func downTo(eventType, from, date string, data json.RawMessage) (string, json.Ra
 	return to, bytes.Replace(data, []byte(from), []byte(to), 1), nil
 }
 
-func filterVersions[Tx any](w *world[Tx]) {
+func filterVersions(w *world) {
 	owner := w.subscriber()
 	var subs []sender.Subscription
 	pins := []string{"2026-02-01", "", "2025-01-01", "2026-02-15", "2026-01-01", "2026-03-01", "2027-01-01"}
@@ -170,7 +170,7 @@ func filterVersions[Tx any](w *world[Tx]) {
 		for _, expression := range []string{"", `{"data.2026-01-01":{"gte":1}}`, `{"data.2026-02-01":1}`, `{"data.2026-03-01":{"exists":true}}`} {
 			s := w.filtered(owner, expression, "a.*")
 			s.Settings.PayloadVersion = pinned
-			w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+			w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 			subs = append(subs, s)
 		}
 	}
@@ -223,7 +223,7 @@ func filterVersions[Tx any](w *world[Tx]) {
 
 	s := w.filtered(owner, `{"data.2026-03-01":5}`, "c")
 	s.Settings.PayloadVersion = versionDates[0]
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	publish := func() sender.Draft {
 		d := w.draft("c")
 		d.BodyTail = []byte(`,"payload_version":"2026-03-01","data":{"2026-03-01":5}}`)
@@ -241,7 +241,7 @@ func filterVersions[Tx any](w *world[Tx]) {
 	w.equal(w.events(s.ID), sorted(later), "events once it is pinned to the newest version")
 }
 
-func filterLargeBodies[Tx any](w *world[Tx]) {
+func filterLargeBodies(w *world) {
 	owner := w.subscriber()
 	paid, rest := w.subscribeFiltered(owner, `{"data.status":"paid"}`, "*"), w.subscribe(owner, "*")
 	var drafts, want []sender.Draft
@@ -261,7 +261,7 @@ func filterLargeBodies[Tx any](w *world[Tx]) {
 	w.equal(w.expand(), 0, "deliveries made afterwards")
 }
 
-func filterChunks[Tx any](w *world[Tx]) {
+func filterChunks(w *world) {
 	owner := w.subscriber()
 	var want []string
 	for i := range 40 {
@@ -284,7 +284,7 @@ func filterChunks[Tx any](w *world[Tx]) {
 	w.equal(got, want, "subscriptions")
 }
 
-func filterAddressed[Tx any](w *world[Tx]) {
+func filterAddressed(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribeFiltered(owner, `{"data.status":"paid"}`, "*")
 	toOne, toOwner := w.draftWith("a.b", `{"status":"open"}`), w.draftWith("a.b", `{"status":"open"}`)
@@ -294,7 +294,7 @@ func filterAddressed[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(toOne), "events delivered")
 }
 
-func filterUpdated[Tx any](w *world[Tx]) {
+func filterUpdated(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribeFiltered(owner, `{"data.n":1}`, "*")
 	set := func(expression string) {
@@ -320,10 +320,10 @@ func filterUpdated[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(one, four, five), "events without a filter")
 }
 
-func filterRolledBack[Tx any](w *world[Tx]) {
+func filterRolledBack(w *world) {
 	sub := w.subscribeFiltered(w.subscriber(), `{"data.n":1}`, "*")
 	before := w.read(sub)
-	w.undone(func(tx Tx) error {
+	w.undone(func(tx any) error {
 		s := before
 		s.Filter = filter.Read(`{"data.n":2}`)
 		return w.Store.UpdateSubscriptionTx(w.ctx, tx, s)
@@ -335,7 +335,7 @@ func filterRolledBack[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(one), "events delivered")
 }
 
-func filterChanging[Tx any](w *world[Tx]) {
+func filterChanging(w *world) {
 	owner := w.subscriber()
 	restless, other := w.subscribeFiltered(owner, `{"data.n":0}`, "*"), w.subscribe(owner, "*")
 	var drafts []sender.Draft
@@ -358,7 +358,7 @@ func filterChanging[Tx any](w *world[Tx]) {
 	w.equal(w.events(restless), []string{}, "events of the one whose filter changes")
 }
 
-func filterRedacted[Tx any](w *world[Tx]) {
+func filterRedacted(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribeFiltered(owner, `{"not":{"data.n":1}}`, "*")
 	d, kept := w.draftWith("a.b", `{"n":2}`), w.draftWith("a.b", `{"n":2}`)
@@ -369,17 +369,17 @@ func filterRedacted[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(kept), "events delivered")
 }
 
-func filterHeld[Tx any](w *world[Tx]) {
+func filterHeld(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribeFiltered(owner, `{"data.n":1}`, "*")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.HoldSubscriptionTx(w.ctx, tx, sub, sender.SubscriptionPaused, "")
 	})
 	one, two := w.draftWith("a.b", `{"n":1}`), w.draftWith("a.b", `{"n":2}`)
 	w.publish(one, two)
 	w.expand()
 	w.equal(w.read(sub).Backlog, int64(1), "Backlog")
-	w.inTx(func(tx Tx) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, sender.Resume{}) })
+	w.inTx(func(tx any) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, sender.Resume{}) })
 	w.expand()
 	w.equal(w.claimOne().Event.ID, one.ID, "the event that is claimed after the resume")
 }

@@ -17,7 +17,7 @@ func answered(c dispatch.Claimed, class sender.Class, code int) dispatch.Result 
 }
 
 // deadLetters makes dead letters: one for each code, or for each class if the code is 0.
-func (w *world[Tx]) deadLetters(owner, sub string, codes ...int) {
+func (w *world) deadLetters(owner, sub string, codes ...int) {
 	w.Helper()
 	w.decide = func(_ dispatch.Live, h sender.Health, _ dispatch.Result, _ time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusDeadLettered, Health: h}
@@ -34,7 +34,7 @@ func (w *world[Tx]) deadLetters(owner, sub string, codes ...int) {
 	}
 }
 
-func queryDeadLetterGroups[Tx any](w *world[Tx]) {
+func queryDeadLetterGroups(w *world) {
 	owners := []string{w.subscriber(), w.subscriber()}
 	a, b, c := w.subscribe(owners[0], "never"), w.subscribe(owners[0], "never"), w.subscribe(owners[1], "never")
 	groups := func(q history.DeadLetterQuery) (all []history.DeadLetterGroup) {
@@ -84,7 +84,7 @@ func queryDeadLetterGroups[Tx any](w *world[Tx]) {
 	w.equal(groups(history.DeadLetterQuery{Subscription: a})[0].URL, w.read(a).URL, "URL of a group")
 }
 
-func queryStatusCode[Tx any](w *world[Tx]) {
+func queryStatusCode(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "never")
 	w.deadLetters(owner, sub, 500, 503, 0, 500)
@@ -102,7 +102,7 @@ func queryStatusCode[Tx any](w *world[Tx]) {
 	w.equal(w.list(history.DeliveryQuery{StatusCode: 410})[0].LastStatusCode, 410, "LastStatusCode")
 }
 
-func replayGroups[Tx any](w *world[Tx]) {
+func replayGroups(w *world) {
 	owners := []string{w.subscriber(), w.subscriber()}
 	a, b, c := w.subscribe(owners[0], "never"), w.subscribe(owners[0], "never"), w.subscribe(owners[1], "never")
 	w.deadLetters(owners[0], a, 500, 503, 500, 0)
@@ -152,7 +152,7 @@ func replayGroups[Tx any](w *world[Tx]) {
 	w.equal(got.Filter.Groups, r.Filter.Groups, "Groups as they are kept")
 }
 
-func queryFailing[Tx any](w *world[Tx]) {
+func queryFailing(w *world) {
 	owners := []string{w.subscriber(), w.subscriber()}
 	var subs []string
 	for i := range 6 {
@@ -200,7 +200,7 @@ func queryFailing[Tx any](w *world[Tx]) {
 	}
 }
 
-func noticeGroups[Tx any](w *world[Tx]) {
+func noticeGroups(w *world) {
 	owner := w.subscriber()
 	note := func(kind sender.NoticeKind, subscriber, subscription string) sender.Notice {
 		return sender.Notice{Kind: kind, Subscriber: subscriber, Subscription: subscription, Detail: string(kind)}
@@ -249,7 +249,7 @@ func noticeGroups[Tx any](w *world[Tx]) {
 	w.equal(c.Notices, int64(4), "notices that nobody has acknowledged")
 }
 
-func queryKinds[Tx any](w *world[Tx]) {
+func queryKinds(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	d := w.draft("a.b")

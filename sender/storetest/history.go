@@ -9,22 +9,22 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func historyRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"a delivery in full", "A delivery is read with its event, the exact body, and all its attempts, oldest first.", historyDelivery[Tx]},
-		{"some attempts", "Of a delivery's attempts those are read that are asked for: the newest below a number, up to a limit, oldest first.", historyAttempts[Tx]},
-		{"own copies", "A store keeps no slice and no map of a caller's, and gives none away that it keeps: whoever changes what they have given or got changes nothing in the store.", historyCopies[Tx]},
-		{"unknown", "An id that is no delivery's is ErrNotFound.", historyUnknown[Tx]},
-		{"ids", "A delivery's id is dlv_ and letters, digits and underscores, at most 128 characters in all, and belongs to it alone.", historyIDs[Tx]},
-		{"list", "A list has the deliveries that the query selects, those of the newest events first, without bodies and attempts.", historyList[Tx]},
-		{"by status", "A list by status has exactly the deliveries that read so.", historyByStatus[Tx]},
-		{"pages", "Following the cursor while new events arrive yields every delivery that was there once, and none twice.", historyPages[Tx]},
-		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", historyCursor[Tx]},
-		{"default limit", "A limit of zero means fifty.", historyLimit[Tx]},
+func historyRules() []rule {
+	return []rule{
+		{"a delivery in full", "A delivery is read with its event, the exact body, and all its attempts, oldest first.", historyDelivery},
+		{"some attempts", "Of a delivery's attempts those are read that are asked for: the newest below a number, up to a limit, oldest first.", historyAttempts},
+		{"own copies", "A store keeps no slice and no map of a caller's, and gives none away that it keeps: whoever changes what they have given or got changes nothing in the store.", historyCopies},
+		{"unknown", "An id that is no delivery's is ErrNotFound.", historyUnknown},
+		{"ids", "A delivery's id is dlv_ and letters, digits and underscores, at most 128 characters in all, and belongs to it alone.", historyIDs},
+		{"list", "A list has the deliveries that the query selects, those of the newest events first, without bodies and attempts.", historyList},
+		{"by status", "A list by status has exactly the deliveries that read so.", historyByStatus},
+		{"pages", "Following the cursor while new events arrive yields every delivery that was there once, and none twice.", historyPages},
+		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", historyCursor},
+		{"default limit", "A limit of zero means fifty.", historyLimit},
 	}
 }
 
-func historyDelivery[Tx any](w *world[Tx]) {
+func historyDelivery(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	d := w.draft("a.b")
@@ -45,7 +45,7 @@ func historyDelivery[Tx any](w *world[Tx]) {
 	w.check(!read.NextAttemptAt.IsZero() && !read.NextAttemptAt.After(w.now()), "NextAttemptAt of a pending delivery is %v", read.NextAttemptAt)
 }
 
-func historyAttempts[Tx any](w *world[Tx]) {
+func historyAttempts(w *world) {
 	d, sub := w.one()
 	id := w.delivery(d.ID, sub).ID
 	for _, class := range []sender.Class{sender.ClassTimeout, sender.ClassStatus, sender.ClassNone, sender.ClassTimeout, sender.ClassStatus} {
@@ -73,7 +73,7 @@ func historyAttempts[Tx any](w *world[Tx]) {
 	w.facts(d.ID, sub)
 }
 
-func historyUnknown[Tx any](w *world[Tx]) {
+func historyUnknown(w *world) {
 	d, sub := w.one()
 	for _, id := range w.oddIDs(w.delivery(d.ID, sub).ID) {
 		_, err := w.Store.Delivery(w.ctx, id, whole)
@@ -81,7 +81,7 @@ func historyUnknown[Tx any](w *world[Tx]) {
 	}
 }
 
-func historyIDs[Tx any](w *world[Tx]) {
+func historyIDs(w *world) {
 	owner := w.subscriber()
 	for range 40 {
 		w.subscribe(owner, "*")
@@ -102,7 +102,7 @@ func historyIDs[Tx any](w *world[Tx]) {
 	w.equal(len(seen), 120, "deliveries listed")
 }
 
-func historyList[Tx any](w *world[Tx]) {
+func historyList(w *world) {
 	owner := w.subscriber()
 	a, b := w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	var drafts []sender.Draft
@@ -140,7 +140,7 @@ func historyList[Tx any](w *world[Tx]) {
 }
 
 // everyStatus makes n deliveries of each status and returns their ids.
-func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
+func (w *world) everyStatus(n int) map[sender.Status][]string {
 	w.Helper()
 	owner := w.subscriber()
 	live, closing, swept := w.subscribe(owner, "*"), w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
@@ -185,7 +185,7 @@ func (w *world[Tx]) everyStatus(n int) map[sender.Status][]string {
 
 var statuses = []sender.Status{sender.StatusPending, sender.StatusAwaitingRetry, sender.StatusDelivered, sender.StatusDeadLettered, sender.StatusHeld, sender.StatusCancelled}
 
-func historyByStatus[Tx any](w *world[Tx]) {
+func historyByStatus(w *world) {
 	ids := w.everyStatus(6)
 	for _, status := range statuses {
 		w.equal(len(ids[status]), 6, "deliveries that are %s", status)
@@ -199,7 +199,7 @@ func historyByStatus[Tx any](w *world[Tx]) {
 	}
 }
 
-func historyPages[Tx any](w *world[Tx]) {
+func historyPages(w *world) {
 	const n, limit = 14, 3 // five pages
 	ids := w.everyStatus(n)
 	var all []string
@@ -254,7 +254,7 @@ func historyPages[Tx any](w *world[Tx]) {
 	}
 }
 
-func historyCursor[Tx any](w *world[Tx]) {
+func historyCursor(w *world) {
 	w.crowd(1, 5)
 	_, real, err := w.Store.Deliveries(w.ctx, history.DeliveryQuery{Limit: 2})
 	w.noError(err, "listing")
@@ -267,7 +267,7 @@ func historyCursor[Tx any](w *world[Tx]) {
 	}
 }
 
-func historyLimit[Tx any](w *world[Tx]) {
+func historyLimit(w *world) {
 	w.crowd(1, 60)
 	page, next, err := w.Store.Deliveries(w.ctx, history.DeliveryQuery{})
 	w.noError(err, "listing")

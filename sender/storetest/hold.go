@@ -9,32 +9,32 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func holdRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"hold", "From a hold's commit on the live deliveries read as held, without a next attempt, and none is claimed; what has ended stays; other subscriptions go on.", holdLive[Tx]},
-		{"hold, NextDue", "A held delivery is not due: NextDue leaves it out.", holdNextDue[Tx]},
-		{"hold, status", "A paused subscription reads so; a disabled one with when and why. Holding it again in the same way changes nothing.", holdStatus[Tx]},
-		{"hold, refused", "A disabled subscription cannot be paused, nor a closing one held; an unknown or deleted one is ErrNotFound. Nothing is changed.", holdRefused[Tx]},
-		{"hold, rolled back", "A hold that rolled back changes nothing.", holdRolledBack[Tx]},
-		{"hold, what arrives", "A delivery that is made while its subscription is held is held.", holdArriving[Tx]},
-		{"hold, in flight", "An attempt that is in flight at a hold is left to end: its delivery reads as held and in flight, and a success makes it delivered.", holdInFlight[Tx]},
-		{"hold, in flight and fails", "An attempt that is in flight at a hold and fails is recorded as always; a retry is held, a dead letter is one.", holdFails[Tx]},
-		{"hold, in flight and lost", "An attempt that is lost while its subscription is held is found once it is resumed.", holdLost[Tx]},
-		{"hold, released", "A delivery that is released while its subscription is held is held.", holdReleased[Tx]},
-		{"hold, redelivered", "A delivery that is redelivered while its subscription is held is held, and starts its schedule anew once the subscription is resumed.", holdRedelivered[Tx]},
-		{"hold, a delivered one is redelivered", "A delivered one that is redelivered while its subscription is held is sent a single time once that is resumed with it, and stays delivered if it is resumed without.", holdSingle[Tx]},
+func holdRules() []rule {
+	return []rule{
+		{"hold", "From a hold's commit on the live deliveries read as held, without a next attempt, and none is claimed; what has ended stays; other subscriptions go on.", holdLive},
+		{"hold, NextDue", "A held delivery is not due: NextDue leaves it out.", holdNextDue},
+		{"hold, status", "A paused subscription reads so; a disabled one with when and why. Holding it again in the same way changes nothing.", holdStatus},
+		{"hold, refused", "A disabled subscription cannot be paused, nor a closing one held; an unknown or deleted one is ErrNotFound. Nothing is changed.", holdRefused},
+		{"hold, rolled back", "A hold that rolled back changes nothing.", holdRolledBack},
+		{"hold, what arrives", "A delivery that is made while its subscription is held is held.", holdArriving},
+		{"hold, in flight", "An attempt that is in flight at a hold is left to end: its delivery reads as held and in flight, and a success makes it delivered.", holdInFlight},
+		{"hold, in flight and fails", "An attempt that is in flight at a hold and fails is recorded as always; a retry is held, a dead letter is one.", holdFails},
+		{"hold, in flight and lost", "An attempt that is lost while its subscription is held is found once it is resumed.", holdLost},
+		{"hold, released", "A delivery that is released while its subscription is held is held.", holdReleased},
+		{"hold, redelivered", "A delivery that is redelivered while its subscription is held is held, and starts its schedule anew once the subscription is resumed.", holdRedelivered},
+		{"hold, a delivered one is redelivered", "A delivered one that is redelivered while its subscription is held is sent a single time once that is resumed with it, and stays delivered if it is resumed without.", holdSingle},
 	}
 }
 
 // holds are the ways to hold a subscription.
-func (w *world[Tx]) holds() map[string]func(id string) {
+func (w *world) holds() map[string]func(id string) {
 	return map[string]func(id string){
 		"paused": w.pause, "disabled": w.disable,
 		"paused, then disabled": func(id string) { w.pause(id); w.disable(id) },
 	}
 }
 
-func holdLive[Tx any](w *world[Tx]) {
+func holdLive(w *world) {
 	for name, hold := range w.holds() {
 		owner := w.subscriber()
 		sub, sibling := w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
@@ -79,7 +79,7 @@ func resultsOf(claimed []dispatch.Claimed, class sender.Class) (results []dispat
 	return results
 }
 
-func holdNextDue[Tx any](w *world[Tx]) {
+func holdNextDue(w *world) {
 	_, subs := w.crowd(2, 2)
 	full := dispatch.ClaimParams{Lease: lease, Lanes: lanes(plenty)}
 	w.pause(subs[0])
@@ -100,7 +100,7 @@ func holdNextDue[Tx any](w *world[Tx]) {
 	w.check(w.claimBy(full).NextDue.IsZero(), "NextDue is set although all that is live is held")
 }
 
-func holdStatus[Tx any](w *world[Tx]) {
+func holdStatus(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	before := w.read(sub)
 	w.pause(sub)
@@ -117,7 +117,7 @@ func holdStatus[Tx any](w *world[Tx]) {
 	w.sameTime(got.DisabledAt, at, "DisabledAt")
 	w.equal([]any{got.Status, got.DisabledReason}, []any{sender.SubscriptionDisabled, "because of disabled"}, "status and reason")
 	w.Advance(time.Hour)
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.HoldSubscriptionTx(w.ctx, tx, sub, sender.SubscriptionDisabled, "another reason")
 	})
 	w.equal(w.read(sub), got, "subscription that was disabled twice")
@@ -125,7 +125,7 @@ func holdStatus[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub), before, "subscription after it was resumed")
 }
 
-func holdRefused[Tx any](w *world[Tx]) {
+func holdRefused(w *world) {
 	owner := w.subscriber()
 	disabled, closing, deleted := w.subscribe(owner, "*"), w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	w.disable(disabled)
@@ -144,18 +144,18 @@ func holdRefused[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Target.Subscription, closing, "subscription of what is claimed")
 }
 
-func holdRolledBack[Tx any](w *world[Tx]) {
+func holdRolledBack(w *world) {
 	_, subs := w.crowd(2, 2)
 	before := w.read(subs[0])
 	for _, status := range []sender.SubscriptionStatus{sender.SubscriptionPaused, sender.SubscriptionDisabled} {
-		w.undone(func(tx Tx) error { return w.Store.HoldSubscriptionTx(w.ctx, tx, subs[0], status, "reason") })
+		w.undone(func(tx any) error { return w.Store.HoldSubscriptionTx(w.ctx, tx, subs[0], status, "reason") })
 		w.equal(w.read(subs[0]), before, "subscription after a hold that rolled back")
 		w.equal(w.statuses(subs[0]), map[sender.Status]int{sender.StatusPending: 2}, "statuses after a hold that rolled back")
 	}
 	w.claimsOf(map[string]int{subs[0]: 2, subs[1]: 2}, "after holds that rolled back")
 }
 
-func holdArriving[Tx any](w *world[Tx]) {
+func holdArriving(w *world) {
 	owner := w.subscriber()
 	held, other := w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	waiting, later := w.draft("a.b"), w.draft("a.b")
@@ -171,7 +171,7 @@ func holdArriving[Tx any](w *world[Tx]) {
 	w.claimsOf(map[string]int{held: 2}, "after the resume")
 }
 
-func holdInFlight[Tx any](w *world[Tx]) {
+func holdInFlight(w *world) {
 	for name, hold := range w.holds() {
 		d, sub := w.one()
 		c := w.claimOne()
@@ -190,7 +190,7 @@ func holdInFlight[Tx any](w *world[Tx]) {
 	}
 }
 
-func holdFails[Tx any](w *world[Tx]) {
+func holdFails(w *world) {
 	for name, hold := range w.holds() {
 		d, sub := w.one()
 		live := w.watch()
@@ -218,7 +218,7 @@ func holdFails[Tx any](w *world[Tx]) {
 	}
 }
 
-func holdLost[Tx any](w *world[Tx]) {
+func holdLost(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	w.pause(sub)
@@ -236,7 +236,7 @@ func holdLost[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, sub).AttemptCount, 2, "attempts")
 }
 
-func holdReleased[Tx any](w *world[Tx]) {
+func holdReleased(w *world) {
 	_, sub := w.one()
 	c := w.claimOne()
 	w.pause(sub)
@@ -247,7 +247,7 @@ func holdReleased[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 1, "number of the attempt")
 }
 
-func holdRedelivered[Tx any](w *world[Tx]) {
+func holdRedelivered(w *world) {
 	pending, sub := w.one()
 	owner := w.read(sub).Subscriber
 	w.disable(sub)
@@ -278,7 +278,7 @@ func holdRedelivered[Tx any](w *world[Tx]) {
 	}
 }
 
-func holdSingle[Tx any](w *world[Tx]) {
+func holdSingle(w *world) {
 	for _, none := range []bool{false, true} {
 		for _, when := range []string{"before", "while"} {
 			what := fmt.Sprintf("redelivered %s it was held, resumed without it: %t", when, none)

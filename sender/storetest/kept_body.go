@@ -8,18 +8,18 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func keptBodyRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"kept", "The first body that is kept for a delivery is its body, whoever keeps another one later, and after each of its attempts; other deliveries of the event have none.", keptFirst[Tx]},
-		{"kept, given back", "What was kept under a first claim that is given back is forgotten: nothing of it was sent. It stays after later ones.", keptGivenBack[Tx]},
-		{"kept, leased", "A body is kept only under the token of the delivery's present lease.", keptLeased[Tx]},
-		{"kept, redacted", "Redacting an event removes what is kept of it, and nothing is kept of it any more.", keptRedacted[Tx]},
-		{"kept, pruned", "What is kept goes with its event.", keptPruned[Tx]},
+func keptBodyRules() []rule {
+	return []rule{
+		{"kept", "The first body that is kept for a delivery is its body, whoever keeps another one later, and after each of its attempts; other deliveries of the event have none.", keptFirst},
+		{"kept, given back", "What was kept under a first claim that is given back is forgotten: nothing of it was sent. It stays after later ones.", keptGivenBack},
+		{"kept, leased", "A body is kept only under the token of the delivery's present lease.", keptLeased},
+		{"kept, redacted", "Redacting an event removes what is kept of it, and nothing is kept of it any more.", keptRedacted},
+		{"kept, pruned", "What is kept goes with its event.", keptPruned},
 	}
 }
 
 // keep keeps a body for a claim, or only asks, and returns what is kept of it.
-func (w *world[Tx]) keep(c dispatch.Claimed, body string) string {
+func (w *world) keep(c dispatch.Claimed, body string) string {
 	w.Helper()
 	ask := dispatch.KeptBody{Key: c.Key, Token: c.Token}
 	if body != "" {
@@ -31,7 +31,7 @@ func (w *world[Tx]) keep(c dispatch.Claimed, body string) string {
 	return string(kept[c.Key])
 }
 
-func keptFirst[Tx any](w *world[Tx]) {
+func keptFirst(w *world) {
 	owner := w.subscriber()
 	subs := []string{w.subscribe(owner, "*"), w.subscribe(owner, "*"), w.subscribe(owner, "*")}
 	d := w.draft("a.b")
@@ -71,7 +71,7 @@ func keptFirst[Tx any](w *world[Tx]) {
 	w.equal(string(w.delivery(d.ID, subs[0]).Body), "1", "body of the delivery")
 }
 
-func keptGivenBack[Tx any](w *world[Tx]) {
+func keptGivenBack(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	d := w.draft("a.b")
@@ -90,7 +90,7 @@ func keptGivenBack[Tx any](w *world[Tx]) {
 	w.equal(w.keep(w.claimOne(), "third"), "second", "what is kept at the second attempt")
 }
 
-func keptLeased[Tx any](w *world[Tx]) {
+func keptLeased(w *world) {
 	w.one()
 	lost := w.claimOne()
 	wrong := lost
@@ -110,7 +110,7 @@ func keptLeased[Tx any](w *world[Tx]) {
 	w.equal(w.keep(c, "ended"), "", "what is kept of a delivery %s that has ended", other.ID)
 }
 
-func keptRedacted[Tx any](w *world[Tx]) {
+func keptRedacted(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	w.equal(w.keep(c, "secret"), "secret", "what is kept")
@@ -120,7 +120,7 @@ func keptRedacted[Tx any](w *world[Tx]) {
 	w.equal(len(w.delivery(d.ID, sub).Body), 0, "length of the delivery's body")
 }
 
-func keptPruned[Tx any](w *world[Tx]) {
+func keptPruned(w *world) {
 	w.one()
 	c := w.claimOne()
 	w.keep(c, "old")

@@ -9,16 +9,16 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func largeRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"beside others", "Events behind a large one are expanded, and claimed, in the next step; those about its object only once it is whole.", largeBeside[Tx]},
-		{"parts", "A call makes no more of large events than a part, less what the others make, and no less than a quarter of it: so they end beside any others, and each delivery is made once.", largeParts[Tx]},
-		{"side by side", "Large events share a part, so that one that has few more deliveries than a small one does not wait for one that has very many.", largeSideBySide[Tx]},
-		{"many that wait", "Events that wait for a large one about their object are passed over by those behind them, and are expanded in their order once it is whole.", largeWaiting[Tx]},
-		{"late", "A large event's delivery that comes after a later event's is claimed before that, if that was not claimed, and in any case.", largeLate[Tx]},
-		{"late beside retries", "A late delivery keeps its place among others of its subscription that wait for a retry.", largeLateRetries[Tx]},
-		{"late and skipped", "A large event that was begun before its subscription was resumed without it leaves a cancelled delivery there.", largeSkipped[Tx]},
-		{"late and closing", "A subscription that is closing gets a large event that was committed before, however late, and is deleted after it.", largeClosing[Tx]},
+func largeRules() []rule {
+	return []rule{
+		{"beside others", "Events behind a large one are expanded, and claimed, in the next step; those about its object only once it is whole.", largeBeside},
+		{"parts", "A call makes no more of large events than a part, less what the others make, and no less than a quarter of it: so they end beside any others, and each delivery is made once.", largeParts},
+		{"side by side", "Large events share a part, so that one that has few more deliveries than a small one does not wait for one that has very many.", largeSideBySide},
+		{"many that wait", "Events that wait for a large one about their object are passed over by those behind them, and are expanded in their order once it is whole.", largeWaiting},
+		{"late", "A large event's delivery that comes after a later event's is claimed before that, if that was not claimed, and in any case.", largeLate},
+		{"late beside retries", "A late delivery keeps its place among others of its subscription that wait for a retry.", largeLateRetries},
+		{"late and skipped", "A large event that was begun before its subscription was resumed without it leaves a cancelled delivery there.", largeSkipped},
+		{"late and closing", "A subscription that is closing gets a large event that was committed before, however late, and is deleted after it.", largeClosing},
 	}
 }
 
@@ -30,7 +30,7 @@ var parts = dispatch.ExpandParams{Events: 10, Deliveries: 10, Whole: 3, Part: 4}
 
 // many registers subscriptions to large events, each with a subscriber of its own. The
 // last one subscribes to all types.
-func (w *world[Tx]) many(n int) (subs []string) {
+func (w *world) many(n int) (subs []string) {
 	w.Helper()
 	for range n - 1 {
 		subs = append(subs, w.subscribe(w.subscriber(), ofMany))
@@ -39,7 +39,7 @@ func (w *world[Tx]) many(n int) (subs []string) {
 }
 
 // expandOnce makes one call.
-func (w *world[Tx]) expandOnce(p dispatch.ExpandParams) dispatch.Expanded {
+func (w *world) expandOnce(p dispatch.ExpandParams) dispatch.Expanded {
 	w.Helper()
 	x, _, err := w.Store.Step(w.ctx, p, dispatch.Batch{})
 	w.noError(err, "expanding")
@@ -47,12 +47,12 @@ func (w *world[Tx]) expandOnce(p dispatch.ExpandParams) dispatch.Expanded {
 }
 
 // of counts the deliveries of an event.
-func (w *world[Tx]) of(d sender.Draft) int {
+func (w *world) of(d sender.Draft) int {
 	w.Helper()
 	return len(w.list(history.DeliveryQuery{Event: d.ID}))
 }
 
-func largeBeside[Tx any](w *world[Tx]) {
+func largeBeside(w *world) {
 	const n = 30
 	w.many(n)
 	large, same, other := w.draft(ofMany), w.draft("small.one"), w.draft("small.one")
@@ -70,7 +70,7 @@ func largeBeside[Tx any](w *world[Tx]) {
 	w.equal([]int{w.of(large), w.of(same), w.of(other)}, []int{n, 1, 1}, "deliveries in the end")
 }
 
-func largeParts[Tx any](w *world[Tx]) {
+func largeParts(w *world) {
 	const n = 30
 	w.many(n)
 	large := w.draft(ofMany)
@@ -98,7 +98,7 @@ func largeParts[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(history.DeliveryQuery{})), n+len(drafts)-1, "deliveries in all")
 }
 
-func largeSideBySide[Tx any](w *world[Tx]) {
+func largeSideBySide(w *world) {
 	const n, few = 40, 5
 	w.many(n)
 	for range few {
@@ -114,7 +114,7 @@ func largeSideBySide[Tx any](w *world[Tx]) {
 	w.equal([]int{w.of(first), w.of(second)}, []int{n, few + 1}, "deliveries in the end")
 }
 
-func largeWaiting[Tx any](w *world[Tx]) {
+func largeWaiting(w *world) {
 	const n, waiting = 60, 20
 	w.many(n)
 	large := w.draft(ofMany)
@@ -146,7 +146,7 @@ func largeWaiting[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(history.DeliveryQuery{})), n+waiting+1, "deliveries in all")
 }
 
-func largeLate[Tx any](w *world[Tx]) {
+func largeLate(w *world) {
 	for _, claimed := range []int{0, 1, 2} {
 		const n = 9
 		subs := w.many(n)
@@ -192,7 +192,7 @@ func largeLate[Tx any](w *world[Tx]) {
 }
 
 // largeLateRetries claims the pending deliveries one at a time, beside others.
-func largeLateRetries[Tx any](w *world[Tx]) {
+func largeLateRetries(w *world) {
 	const n = 9
 	subs := w.many(n)
 	sub := subs[n-1]
@@ -226,7 +226,7 @@ func largeLateRetries[Tx any](w *world[Tx]) {
 
 func sortedIDs(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
-func largeSkipped[Tx any](w *world[Tx]) {
+func largeSkipped(w *world) {
 	const n = 9
 	subs := w.many(n)
 	sub := subs[n-1]
@@ -252,7 +252,7 @@ func largeSkipped[Tx any](w *world[Tx]) {
 	w.check(w.delivery(kept.ID, sub).InFlight, "what a resume takes was not claimed")
 }
 
-func largeClosing[Tx any](w *world[Tx]) {
+func largeClosing(w *world) {
 	const n = 9
 	subs := w.many(n)
 	sub := subs[n-1]

@@ -10,27 +10,27 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func lifeRules[Tx any]() []rule[Tx] {
-	return slices.Concat(updateRules[Tx](), figureRules[Tx](), holdRules[Tx](), resumeRules[Tx](), resumeInFlightRules[Tx](), retentionRules[Tx](), disableRules[Tx](), ownPolicyRules[Tx](), closeRules[Tx](), deleteSubscriberRules[Tx](), eraseRules[Tx]())
+func lifeRules() []rule {
+	return slices.Concat(updateRules(), figureRules(), holdRules(), resumeRules(), resumeInFlightRules(), retentionRules(), disableRules(), ownPolicyRules(), closeRules(), deleteSubscriberRules(), eraseRules())
 }
 
 // try runs fn in a transaction and returns fn's error.
-func (w *world[Tx]) try(fn func(tx Tx) error) error {
+func (w *world) try(fn func(tx any) error) error {
 	return w.Store.InTx(w.ctx, fn)
 }
 
 // undone runs fn in a transaction that rolls back.
-func (w *world[Tx]) undone(fn func(tx Tx) error) {
+func (w *world) undone(fn func(tx any) error) {
 	w.Helper()
 	failed := errors.New("the caller failed")
-	err := w.try(func(tx Tx) error { return errors.Join(failed, fn(tx)) })
+	err := w.try(func(tx any) error { return errors.Join(failed, fn(tx)) })
 	w.equal(err.Error(), failed.Error(), "error of a transaction that the caller rolls back")
 }
 
 // read returns a subscription that must be there.
-func (w *world[Tx]) read(id string) (s sender.Subscription) {
+func (w *world) read(id string) (s sender.Subscription) {
 	w.Helper()
-	w.inTx(func(tx Tx) (err error) {
+	w.inTx(func(tx any) (err error) {
 		s, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 		return err
 	})
@@ -38,9 +38,9 @@ func (w *world[Tx]) read(id string) (s sender.Subscription) {
 }
 
 // gone ends the test if a subscription is found or listed.
-func (w *world[Tx]) gone(id, when string) {
+func (w *world) gone(id, when string) {
 	w.Helper()
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		_, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 		w.errorIs(err, sender.ErrNotFound, "reading a subscription %s", when)
 		all, err := w.Store.SubscriptionsTx(w.ctx, tx, "", "", plenty)
@@ -50,55 +50,55 @@ func (w *world[Tx]) gone(id, when string) {
 	})
 }
 
-func (w *world[Tx]) update(s sender.Subscription) {
+func (w *world) update(s sender.Subscription) {
 	w.Helper()
-	w.inTx(func(tx Tx) error { return w.Store.UpdateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.UpdateSubscriptionTx(w.ctx, tx, s) })
 }
 
 // ask changes a subscription's filter.
-func (w *world[Tx]) ask(id string, types ...string) {
+func (w *world) ask(id string, types ...string) {
 	w.Helper()
 	s := w.read(id)
 	s.EventTypes = types
 	w.update(s)
 }
 
-func (w *world[Tx]) tryHold(id string, status sender.SubscriptionStatus) error {
-	return w.try(func(tx Tx) error {
+func (w *world) tryHold(id string, status sender.SubscriptionStatus) error {
+	return w.try(func(tx any) error {
 		return w.Store.HoldSubscriptionTx(w.ctx, tx, id, status, "because of "+string(status))
 	})
 }
 
-func (w *world[Tx]) pause(id string) {
+func (w *world) pause(id string) {
 	w.Helper()
 	w.noError(w.tryHold(id, sender.SubscriptionPaused), "pausing")
 }
 
-func (w *world[Tx]) disable(id string) {
+func (w *world) disable(id string) {
 	w.Helper()
 	w.noError(w.tryHold(id, sender.SubscriptionDisabled), "disabling")
 }
 
-func (w *world[Tx]) tryResume(id string, r sender.Resume) error {
-	return w.try(func(tx Tx) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, id, r) })
+func (w *world) tryResume(id string, r sender.Resume) error {
+	return w.try(func(tx any) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, id, r) })
 }
 
-func (w *world[Tx]) resume(id string, r sender.Resume) {
+func (w *world) resume(id string, r sender.Resume) {
 	w.Helper()
 	w.noError(w.tryResume(id, r), "resuming")
 }
 
-func (w *world[Tx]) tryClose(id string) error {
-	return w.try(func(tx Tx) error { return w.Store.CloseSubscriptionTx(w.ctx, tx, id) })
+func (w *world) tryClose(id string) error {
+	return w.try(func(tx any) error { return w.Store.CloseSubscriptionTx(w.ctx, tx, id) })
 }
 
-func (w *world[Tx]) close(id string) {
+func (w *world) close(id string) {
 	w.Helper()
 	w.noError(w.tryClose(id), "closing")
 }
 
 // addressed makes an event that one subscription alone gets.
-func (w *world[Tx]) addressed(owner, sub string) sender.Draft {
+func (w *world) addressed(owner, sub string) sender.Draft {
 	d := w.draft("a.b")
 	d.Subscriber, d.Subscription = owner, sub
 	return d
@@ -106,14 +106,14 @@ func (w *world[Tx]) addressed(owner, sub string) sender.Draft {
 
 // endsSwept sweeps until no delivery remains. A store may have done any part of that
 // before.
-func (w *world[Tx]) endsSwept() {
+func (w *world) endsSwept() {
 	w.Helper()
 	w.sweep(100)
 }
 
 // claimsOf ends the test unless a claim of all that is due has exactly those
 // numbers of deliveries by subscription.
-func (w *world[Tx]) claimsOf(want map[string]int, when string, args ...any) []dispatch.Claimed {
+func (w *world) claimsOf(want map[string]int, when string, args ...any) []dispatch.Claimed {
 	w.Helper()
 	got := map[string]int{}
 	claimed := w.claim(plenty)
@@ -127,21 +127,21 @@ func (w *world[Tx]) claimsOf(want map[string]int, when string, args ...any) []di
 	return claimed
 }
 
-func figureRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"figures", "A subscription is read, alone and in lists, with its Health, how many of its deliveries have not ended, and how many are dead-lettered.", lifeFigures[Tx]},
-		{"id of an addressed event's delivery", "Ref.Delivery is the id that the delivery of an event to a single subscription will have, also in a duplicate's Ref; other events have none.", lifeRefDelivery[Tx]},
+func figureRules() []rule {
+	return []rule{
+		{"figures", "A subscription is read, alone and in lists, with its Health, how many of its deliveries have not ended, and how many are dead-lettered.", lifeFigures},
+		{"id of an addressed event's delivery", "Ref.Delivery is the id that the delivery of an event to a single subscription will have, also in a duplicate's Ref; other events have none.", lifeRefDelivery},
 	}
 }
 
-func lifeFigures[Tx any](w *world[Tx]) {
+func lifeFigures(w *world) {
 	owners, subs := w.crowd(2, 4)
 	sub := subs[0]
 	figures := func(backlog, dead int64, when string) {
 		w.Helper()
 		got := w.read(sub)
 		w.equal([]int64{got.Backlog, got.DeadLettered}, []int64{backlog, dead}, "Backlog and DeadLettered %s", when)
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error {
 			list, err := w.Store.SubscriptionsTx(w.ctx, tx, owners[0], "", 10)
 			w.noError(err, "listing subscriptions")
 			w.equal(list, []sender.Subscription{got}, "subscription in a list, against the one read alone")
@@ -183,7 +183,7 @@ func lifeFigures[Tx any](w *world[Tx]) {
 	figures(3, 1, "after a delivered one was redelivered")
 }
 
-func lifeRefDelivery[Tx any](w *world[Tx]) {
+func lifeRefDelivery(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	d := w.addressed(owner, sub)

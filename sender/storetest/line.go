@@ -9,50 +9,50 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func lineRules[Tx any]() []rule[Tx] {
-	return append(lineExpireRules[Tx](), []rule[Tx]{
-		{"in order", "Under the order of objects a version is claimed only when each earlier one of its object has ended; other objects do not wait.", lineInOrder[Tx]},
-		{"in order, among others", "What comes out of a line goes to its own place among the deliveries of other objects, is due since it was made, and counts once.", lineAmongOthers[Tx]},
-		{"a dead letter", "Under the order of objects a dead letter lets the later versions of its object go on.", lineDead[Tx]},
-		{"bounds", "A decision is told the bounds of the order of objects, and of no other.", lineBounds[Tx]},
-		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds[Tx]},
-		{"a dead letter that holds no more", "A dead letter holds nothing back once a sweep has found it pruned, or its subscription closing, or without HoldDead.", lineHoldsNoMore[Tx]},
-		{"sent again", "A version that is sent again goes before later ones that are not in flight, and waits for those that are.", lineSentAgain[Tx]},
-		{"replayed", "What a replay admits in one step keeps the order of its objects, and lets go on what it has held back as dead letters.", lineReplayed[Tx]},
-		{"replayed, with a fresh one behind", "What a replay has admitted goes after all else only while nothing waits for it: a later version of its object does not wait for the deliveries of other objects.", lineRank[Tx]},
-		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost[Tx]},
-		{"resumed", "A resume skips what waits behind others as it skips the rest, and what it takes stays in order.", lineResumed[Tx]},
-		{"ended otherwise", "A redaction, or the end of the subscription, ends what waits behind others.", lineEnded[Tx]},
-		{"redacted in flight", "What comes after a version that was redacted while it was in flight waits for the end of that attempt.", lineRedacted[Tx]},
-		{"reads", "A delivery that waits behind another is pending, counts in the backlog, and says what it waits for.", lineReads[Tx]},
-		{"latest", "Under the latest order a newer version ends the earlier ones of its object that are not in flight, as superseded; one in flight goes on to its end.", lineLatest[Tx]},
-		{"latest, failed", "Under the latest order an attempt that fails, is lost or is given back, and has a newer version behind it, ends as superseded.", lineLatestFailed[Tx]},
-		{"latest, in one step", "Under the latest order a version whose attempt has failed is superseded by one that is made in the same step.", lineLatestInOneStep[Tx]},
-		{"latest, of a replay", "What was delivered, is sent again and superseded by a version that is made in a step that records, has left the sets of replays.", lineLatestLeavesSet[Tx]},
-		{"latest, held", "A held backlog of the latest order is bounded by its objects.", lineLatestHeld[Tx]},
-		{"latest, sent again", "What is superseded can be redelivered and replayed, and is superseded again if a newer version waits.", lineLatestAgain[Tx]},
-		{"another order", "A change of the order is for what is expanded from then on; what waits behind others still comes to its end.", lineChanged[Tx]},
-		{"settings that cannot be read", "What is expanded while the settings of a subscription cannot be read keeps the order of its objects.", lineUnreadable[Tx]},
-		{"changed to the latest", "Under the latest order nothing but the newest version comes out of a line, and ends those before it, which came under another order; dead letters among them hold nothing back, and stay as they are.", lineChangedToLatest[Tx]},
-		{"cancelled, not superseded", "What is cancelled while it waits for others stays cancelled, also if its subscription has come to want the latest alone.", lineCancelled[Tx]},
-		{"skipped in part", "What a resume skips is cancelled, also if a newer version is taken and its subscription has come to want the latest alone.", lineSkippedInPart[Tx]},
-		{"changed to the latest, long", "However many versions wait in a line when the order becomes the latest, none of them is claimed once the newest was, however that comes to overtake them, and sweeps end them all.", lineLatestLong[Tx]},
-		{"superseded, pruned", "The records of superseded deliveries are pruned as those of cancelled ones.", linePruned[Tx]},
+func lineRules() []rule {
+	return append(lineExpireRules(), []rule{
+		{"in order", "Under the order of objects a version is claimed only when each earlier one of its object has ended; other objects do not wait.", lineInOrder},
+		{"in order, among others", "What comes out of a line goes to its own place among the deliveries of other objects, is due since it was made, and counts once.", lineAmongOthers},
+		{"a dead letter", "Under the order of objects a dead letter lets the later versions of its object go on.", lineDead},
+		{"bounds", "A decision is told the bounds of the order of objects, and of no other.", lineBounds},
+		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds},
+		{"a dead letter that holds no more", "A dead letter holds nothing back once a sweep has found it pruned, or its subscription closing, or without HoldDead.", lineHoldsNoMore},
+		{"sent again", "A version that is sent again goes before later ones that are not in flight, and waits for those that are.", lineSentAgain},
+		{"replayed", "What a replay admits in one step keeps the order of its objects, and lets go on what it has held back as dead letters.", lineReplayed},
+		{"replayed, with a fresh one behind", "What a replay has admitted goes after all else only while nothing waits for it: a later version of its object does not wait for the deliveries of other objects.", lineRank},
+		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost},
+		{"resumed", "A resume skips what waits behind others as it skips the rest, and what it takes stays in order.", lineResumed},
+		{"ended otherwise", "A redaction, or the end of the subscription, ends what waits behind others.", lineEnded},
+		{"redacted in flight", "What comes after a version that was redacted while it was in flight waits for the end of that attempt.", lineRedacted},
+		{"reads", "A delivery that waits behind another is pending, counts in the backlog, and says what it waits for.", lineReads},
+		{"latest", "Under the latest order a newer version ends the earlier ones of its object that are not in flight, as superseded; one in flight goes on to its end.", lineLatest},
+		{"latest, failed", "Under the latest order an attempt that fails, is lost or is given back, and has a newer version behind it, ends as superseded.", lineLatestFailed},
+		{"latest, in one step", "Under the latest order a version whose attempt has failed is superseded by one that is made in the same step.", lineLatestInOneStep},
+		{"latest, of a replay", "What was delivered, is sent again and superseded by a version that is made in a step that records, has left the sets of replays.", lineLatestLeavesSet},
+		{"latest, held", "A held backlog of the latest order is bounded by its objects.", lineLatestHeld},
+		{"latest, sent again", "What is superseded can be redelivered and replayed, and is superseded again if a newer version waits.", lineLatestAgain},
+		{"another order", "A change of the order is for what is expanded from then on; what waits behind others still comes to its end.", lineChanged},
+		{"settings that cannot be read", "What is expanded while the settings of a subscription cannot be read keeps the order of its objects.", lineUnreadable},
+		{"changed to the latest", "Under the latest order nothing but the newest version comes out of a line, and ends those before it, which came under another order; dead letters among them hold nothing back, and stay as they are.", lineChangedToLatest},
+		{"cancelled, not superseded", "What is cancelled while it waits for others stays cancelled, also if its subscription has come to want the latest alone.", lineCancelled},
+		{"skipped in part", "What a resume skips is cancelled, also if a newer version is taken and its subscription has come to want the latest alone.", lineSkippedInPart},
+		{"changed to the latest, long", "However many versions wait in a line when the order becomes the latest, none of them is claimed once the newest was, however that comes to overtake them, and sweeps end them all.", lineLatestLong},
+		{"superseded, pruned", "The records of superseded deliveries are pruned as those of cancelled ones.", linePruned},
 	}...)
 }
 
 // ordered registers a subscription with an order.
-func (w *world[Tx]) ordered(set sender.Settings) (owner, sub string) {
+func (w *world) ordered(set sender.Settings) (owner, sub string) {
 	w.Helper()
 	owner = w.subscriber()
 	s := w.subscription(owner, "only.addressed")
 	s.Settings = set
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	return owner, s.ID
 }
 
 // versions publishes and expands events about objects to a subscription.
-func (w *world[Tx]) versions(owner, sub string, objects ...string) (events []string) {
+func (w *world) versions(owner, sub string, objects ...string) (events []string) {
 	w.Helper()
 	var drafts []sender.Draft
 	for _, id := range objects {
@@ -67,7 +67,7 @@ func (w *world[Tx]) versions(owner, sub string, objects ...string) (events []str
 }
 
 // claims claims all that is due, and ends the test unless it is of these events.
-func (w *world[Tx]) claims(when string, events ...string) []dispatch.Claimed {
+func (w *world) claims(when string, events ...string) []dispatch.Claimed {
 	w.Helper()
 	claimed, ids := w.claimedEvents()
 	w.equal(len(ids), len(events), "deliveries claimed, %s", when)
@@ -82,7 +82,7 @@ func (w *world[Tx]) claims(when string, events ...string) []dispatch.Claimed {
 }
 
 // die fails an attempt whose delivery is dead-lettered by that.
-func (w *world[Tx]) die(c dispatch.Claimed) {
+func (w *world) die(c dispatch.Claimed) {
 	w.Helper()
 	before := w.decide
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
@@ -94,14 +94,14 @@ func (w *world[Tx]) die(c dispatch.Claimed) {
 	w.decide = before
 }
 
-func (w *world[Tx]) status(event, sub string, want sender.Status, when string) {
+func (w *world) status(event, sub string, want sender.Status, when string) {
 	w.Helper()
 	w.equal(w.delivery(event, sub).Status, want, "status of %s, %s", event, when)
 }
 
 var byObject = sender.Settings{Order: sender.OrderObject}
 
-func lineInOrder[Tx any](w *world[Tx]) {
+func lineInOrder(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "b", "a")
 	e = append(e, w.versions(owner, sub, "b", "c c", "a")...) // 4: b, 5: c, 6: a
@@ -130,7 +130,7 @@ func lineInOrder[Tx any](w *world[Tx]) {
 	}
 }
 
-func lineAmongOthers[Tx any](w *world[Tx]) {
+func lineAmongOthers(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "b", "a", "c", "d", "e", "c", "e")
 	first := w.claim(3) // it is known now that what is left comes after c
@@ -162,7 +162,7 @@ func eventsOf(claimed []dispatch.Claimed) (ids []string) {
 	return ids
 }
 
-func lineDead[Tx any](w *world[Tx]) {
+func lineDead(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "a")
 	w.die(w.claims("at first", e[0])[0])
@@ -171,7 +171,7 @@ func lineDead[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDeadLettered: 1, sender.StatusDelivered: 2}, "statuses at the end")
 }
 
-func lineBounds[Tx any](w *world[Tx]) {
+func lineBounds(w *world) {
 	live := w.watch()
 	for _, set := range []sender.Settings{{Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour}, {}, {Order: sender.OrderLatest}} {
 		owner, sub := w.ordered(set)
@@ -181,7 +181,7 @@ func lineBounds[Tx any](w *world[Tx]) {
 	}
 }
 
-func lineUnreadable[Tx any](w *world[Tx]) {
+func lineUnreadable(w *world) {
 	for _, set := range []sender.Settings{byObject, {Order: sender.OrderLatest}} {
 		owner, sub := w.ordered(set)
 		w.set(sub, sender.ReadSettings([]byte(`[]`)))
@@ -194,7 +194,7 @@ func lineUnreadable[Tx any](w *world[Tx]) {
 
 var holding = sender.Settings{Order: sender.OrderObject, HoldDead: true}
 
-func lineHolds[Tx any](w *world[Tx]) {
+func lineHolds(w *world) {
 	owner, sub := w.ordered(holding)
 	e := w.versions(owner, sub, "a", "a")
 	dead := w.delivery(e[0], sub).ID
@@ -231,7 +231,7 @@ func lineHolds[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 4}, "statuses at the end")
 }
 
-func lineHoldsNoMore[Tx any](w *world[Tx]) {
+func lineHoldsNoMore(w *world) {
 	for name, free := range w.freeing() {
 		owner, sub := w.ordered(holding)
 		e := w.versions(owner, sub, "a", "a")
@@ -248,7 +248,7 @@ func lineHoldsNoMore[Tx any](w *world[Tx]) {
 	}
 }
 
-func lineSentAgain[Tx any](w *world[Tx]) {
+func lineSentAgain(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "a")
 	w.die(w.claims("at first", e[0])[0])
@@ -284,7 +284,7 @@ func lineSentAgain[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 3}, "statuses at the end")
 }
 
-func lineReplayed[Tx any](w *world[Tx]) {
+func lineReplayed(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "b", "a", "a", "b")
 	other, held := w.ordered(holding)
@@ -306,7 +306,7 @@ func lineReplayed[Tx any](w *world[Tx]) {
 	w.claimNothing("at the end")
 }
 
-func lineLost[Tx any](w *world[Tx]) {
+func lineLost(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a")
 	w.claims("at first", e[0])
@@ -327,7 +327,7 @@ func lineLost[Tx any](w *world[Tx]) {
 	w.record(result(w.claims("at last", e[1])[0], sender.ClassNone))
 }
 
-func lineResumed[Tx any](w *world[Tx]) {
+func lineResumed(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "a", "b")
 	flying := w.claims("at first", e[0], e[3])
@@ -400,7 +400,7 @@ func lineResumed[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 2, sender.StatusCancelled: 1}, "statuses at the end")
 }
 
-func lineEnded[Tx any](w *world[Tx]) {
+func lineEnded(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "b", "b")
 	var a dispatch.Claimed
@@ -427,7 +427,7 @@ func lineEnded[Tx any](w *world[Tx]) {
 	w.equal([]int64{counts.Live, counts.Held}, []int64{0, 0}, "live and held ones")
 }
 
-func lineRedacted[Tx any](w *world[Tx]) {
+func lineRedacted(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a")
 	first := w.claims("at first", e[0])[0]
@@ -440,7 +440,7 @@ func lineRedacted[Tx any](w *world[Tx]) {
 	w.claims("after it", e[2])
 }
 
-func lineReads[Tx any](w *world[Tx]) {
+func lineReads(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "b")
 	first := w.delivery(e[0], sub)
@@ -463,7 +463,7 @@ func lineReads[Tx any](w *world[Tx]) {
 
 var latest = sender.Settings{Order: sender.OrderLatest}
 
-func linePruned[Tx any](w *world[Tx]) {
+func linePruned(w *world) {
 	owner, sub := w.ordered(latest)
 	e := w.versions(owner, sub, "a", "a")
 	id := w.delivery(e[0], sub).ID

@@ -10,7 +10,7 @@ import (
 
 // lineCancelled cancels versions that waited for each other before their subscription came to
 // want the latest alone. The first of them has not been claimed, or its attempt ends later.
-func lineCancelled[Tx any](w *world[Tx]) {
+func lineCancelled(w *world) {
 	for how, cancel := range map[string]func(sub, id string){
 		"skipped by a resume": func(sub, _ string) {
 			w.pause(sub)
@@ -48,7 +48,7 @@ func lineCancelled[Tx any](w *world[Tx]) {
 }
 
 // lineSkippedInPart resumes with the last of the versions alone.
-func lineSkippedInPart[Tx any](w *world[Tx]) {
+func lineSkippedInPart(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "a")
 	w.pause(sub)

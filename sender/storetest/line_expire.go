@@ -8,20 +8,20 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func lineExpireRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"too old to go on", "What is behind a dead letter that holds back nothing any more, and was published before NotBefore, is dead-lettered by a sweep and not sent, and one notice tells of it; what was published later goes on. By force it can be sent again.", lineTooOld[Tx]},
-		{"too old to go on, in parts", "If more is too old behind a dead letter than a sweep may end, nothing goes on before other sweeps have ended the rest.", lineTooOldInParts[Tx]},
-		{"too old to go on, of the latest order", "Of what is too old behind a dead letter, the latest order has all superseded that a newer version follows, and the newest dead-lettered.", lineTooOldLatest[Tx]},
-		{"too old to go on, delivered before", "What is too old behind a dead letter, and was delivered before, stays delivered, and no notice tells of it.", lineTooOldSingle[Tx]},
-		{"too old to go on, held", "A sweep ends nothing for its age while the subscription is paused.", lineTooOldHeld[Tx]},
-		{"too old to go on, of several dead letters", "What is too old behind several dead letters ends once none of them holds back any more; what another one still holds back stays.", lineTooOldBehindSeveral[Tx]},
-		{"too old to go on, beside a deletion", "A subscription that is deleted with more than a sweep may end does not hold up those whose lines wait for a sweep.", lineTooOldBesideDeletion[Tx]},
+func lineExpireRules() []rule {
+	return []rule{
+		{"too old to go on", "What is behind a dead letter that holds back nothing any more, and was published before NotBefore, is dead-lettered by a sweep and not sent, and one notice tells of it; what was published later goes on. By force it can be sent again.", lineTooOld},
+		{"too old to go on, in parts", "If more is too old behind a dead letter than a sweep may end, nothing goes on before other sweeps have ended the rest.", lineTooOldInParts},
+		{"too old to go on, of the latest order", "Of what is too old behind a dead letter, the latest order has all superseded that a newer version follows, and the newest dead-lettered.", lineTooOldLatest},
+		{"too old to go on, delivered before", "What is too old behind a dead letter, and was delivered before, stays delivered, and no notice tells of it.", lineTooOldSingle},
+		{"too old to go on, held", "A sweep ends nothing for its age while the subscription is paused.", lineTooOldHeld},
+		{"too old to go on, of several dead letters", "What is too old behind several dead letters ends once none of them holds back any more; what another one still holds back stays.", lineTooOldBehindSeveral},
+		{"too old to go on, beside a deletion", "A subscription that is deleted with more than a sweep may end does not hold up those whose lines wait for a sweep.", lineTooOldBesideDeletion},
 	}
 }
 
 // freeing are the ways in which a dead letter comes to hold nothing back.
-func (w *world[Tx]) freeing() map[string]func(sub string) {
+func (w *world) freeing() map[string]func(sub string) {
 	return map[string]func(sub string){
 		"without HoldDead":   func(sub string) { w.set(sub, byObject) },
 		"with another order": func(sub string) { w.set(sub, sender.Settings{}) },
@@ -35,7 +35,7 @@ func (w *world[Tx]) freeing() map[string]func(sub string) {
 }
 
 // heldBack makes a dead letter that holds back some versions.
-func (w *world[Tx]) heldBack(versions int) (owner, sub string, events []string) {
+func (w *world) heldBack(versions int) (owner, sub string, events []string) {
 	w.Helper()
 	owner, sub = w.ordered(holding)
 	events = w.versions(owner, sub, "a")
@@ -47,13 +47,13 @@ func (w *world[Tx]) heldBack(versions int) (owner, sub string, events []string) 
 }
 
 // tooOld sweeps with a NotBefore that is later than all that was published so far.
-func (w *world[Tx]) tooOld(limit int) dispatch.Swept {
+func (w *world) tooOld(limit int) dispatch.Swept {
 	w.Helper()
 	w.Advance(time.Second)
 	return w.sweepBy(dispatch.SweepParams{Limit: limit, NotBefore: w.now()})
 }
 
-func lineTooOld[Tx any](w *world[Tx]) {
+func lineTooOld(w *world) {
 	for name, free := range w.freeing() {
 		owner, sub, e := w.heldBack(2)
 		first := w.delivery(e[1], sub)
@@ -86,7 +86,7 @@ func lineTooOld[Tx any](w *world[Tx]) {
 	}
 }
 
-func lineTooOldInParts[Tx any](w *world[Tx]) {
+func lineTooOldInParts(w *world) {
 	owner, sub, e := w.heldBack(5)
 	w.Advance(time.Second)
 	e = append(e, w.versions(owner, sub, "a")...)
@@ -103,7 +103,7 @@ func lineTooOldInParts[Tx any](w *world[Tx]) {
 	w.equal([]int64{w.read(sub).DeadLettered, w.read(sub).Backlog}, []int64{6, 0}, "DeadLettered and Backlog")
 }
 
-func lineTooOldLatest[Tx any](w *world[Tx]) {
+func lineTooOldLatest(w *world) {
 	_, sub, e := w.heldBack(3)
 	w.set(sub, latest)
 	w.equal(len(w.tooOld(plenty).Notices), 1, "notices")
@@ -113,7 +113,7 @@ func lineTooOldLatest[Tx any](w *world[Tx]) {
 	w.claimNothing("of what is too old")
 }
 
-func lineTooOldSingle[Tx any](w *world[Tx]) {
+func lineTooOldSingle(w *world) {
 	owner, sub, e := w.heldBack(1)
 	dead := w.delivery(e[0], sub).ID
 	w.noError(w.Store.PassOver(w.ctx, dead, time.Time{}), "passing over a dead letter")
@@ -128,7 +128,7 @@ func lineTooOldSingle[Tx any](w *world[Tx]) {
 	w.record(result(w.claims("another one", w.versions(owner, sub, "a")...)[0], sender.ClassNone))
 }
 
-func lineTooOldHeld[Tx any](w *world[Tx]) {
+func lineTooOldHeld(w *world) {
 	_, sub, e := w.heldBack(1)
 	w.pause(sub)
 	w.set(sub, byObject)
@@ -139,7 +139,7 @@ func lineTooOldHeld[Tx any](w *world[Tx]) {
 	w.record(result(w.claims("after a resume by force", e[1])[0], sender.ClassNone))
 }
 
-func lineTooOldBehindSeveral[Tx any](w *world[Tx]) {
+func lineTooOldBehindSeveral(w *world) {
 	for name, free := range w.freeing() {
 		owner, sub, e := w.heldBack(1)
 		dead := w.delivery(e[0], sub).ID
@@ -164,7 +164,7 @@ func lineTooOldBehindSeveral[Tx any](w *world[Tx]) {
 	}
 }
 
-func lineTooOldBesideDeletion[Tx any](w *world[Tx]) {
+func lineTooOldBesideDeletion(w *world) {
 	owner, sub, e := w.heldBack(1)
 	w.Advance(time.Second)
 	e = append(e, w.versions(owner, sub, "a")...)

@@ -11,7 +11,7 @@ import (
 	"github.com/surehook/surehook/sender/rules"
 )
 
-func lineLatest[Tx any](w *world[Tx]) {
+func lineLatest(w *world) {
 	owner, sub := w.ordered(latest)
 	e := w.versions(owner, sub, "a", "a", "b", "a")
 	e = append(e, w.versions(owner, sub, "b")...) // 4: b
@@ -30,7 +30,7 @@ func lineLatest[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 }
 
-func lineLatestFailed[Tx any](w *world[Tx]) {
+func lineLatestFailed(w *world) {
 	owner, sub := w.ordered(latest)
 	e := w.versions(owner, sub, "a")
 	failed := w.claims("at first", e[0])[0]
@@ -63,7 +63,7 @@ func lineLatestFailed[Tx any](w *world[Tx]) {
 // lineLatestLong lets more wait in a line than a store may end in one step. It changes the
 // order to the latest, and has the newest overtake the others in each way that there is.
 // That is claimed alone, when sweeps have ended the others.
-func lineLatestLong[Tx any](w *world[Tx]) {
+func lineLatestLong(w *world) {
 	for _, path := range append(w.longFlying(), w.longWaiting()...) {
 		sub, newest := path.begin()
 		w.alone(sub, newest, "the newest is "+path.name)
@@ -80,13 +80,13 @@ type longPath struct {
 }
 
 // wait lets many versions of an object wait in a line.
-func (w *world[Tx]) wait(set sender.Settings, many int) (owner, sub string, e []string) {
+func (w *world) wait(set sender.Settings, many int) (owner, sub string, e []string) {
 	owner, sub = w.ordered(set)
 	return owner, sub, w.versions(owner, sub, slices.Repeat([]string{"a"}, many)...)
 }
 
 // longFlying are the ways in which one of the line is on its way meanwhile.
-func (w *world[Tx]) longFlying() []longPath {
+func (w *world) longFlying() []longPath {
 	flying := func(end func(c dispatch.Claimed)) (sub, newest string) {
 		_, sub, e := w.wait(byObject, longLine)
 		first := w.claims("of the order of objects", e[0])[0]
@@ -115,7 +115,7 @@ func (w *world[Tx]) longFlying() []longPath {
 
 // deliveredBefore has the newest of a long line delivered before the others, which did not
 // have to wait then.
-func (w *world[Tx]) deliveredBefore() (sub, newest string) {
+func (w *world) deliveredBefore() (sub, newest string) {
 	owner, sub, e := w.wait(byObject, longLine)
 	w.set(sub, sender.Settings{})
 	newest = w.versions(owner, sub, "a")[0]
@@ -131,7 +131,7 @@ func (w *world[Tx]) deliveredBefore() (sub, newest string) {
 }
 
 // longWaiting are the ways in which all of the line wait.
-func (w *world[Tx]) longWaiting() []longPath {
+func (w *world) longWaiting() []longPath {
 	return []longPath{
 		{"made", func() (string, string) {
 			owner, sub, _ := w.wait(byObject, 2*longLine)
@@ -190,7 +190,7 @@ const sweepMost = 700
 
 // alone claims and sweeps by turns, and ends the test unless one event alone is claimed, and
 // nothing is left.
-func (w *world[Tx]) alone(sub, event, when string) {
+func (w *world) alone(sub, event, when string) {
 	w.Helper()
 	began := false
 	for range plenty {
@@ -211,7 +211,7 @@ func (w *world[Tx]) alone(sub, event, when string) {
 	w.equal(w.read(sub).Backlog, int64(0), "%s: Backlog at the end", when)
 }
 
-func lineLatestInOneStep[Tx any](w *world[Tx]) {
+func lineLatestInOneStep(w *world) {
 	owner, sub := w.ordered(latest)
 	e := w.versions(owner, sub, "a")
 	failed := w.claims("at first", e[0])[0]
@@ -224,7 +224,7 @@ func lineLatestInOneStep[Tx any](w *world[Tx]) {
 	w.claims("after the step", d.ID)
 }
 
-func lineLatestLeavesSet[Tx any](w *world[Tx]) {
+func lineLatestLeavesSet(w *world) {
 	owner, sub := w.ordered(latest)
 	e := w.versions(owner, sub, "a")
 	w.record(result(w.claims("at first", e[0])[0], sender.ClassNone))
@@ -245,7 +245,7 @@ func lineLatestLeavesSet[Tx any](w *world[Tx]) {
 	w.claimNothing("after the replay")
 }
 
-func lineLatestHeld[Tx any](w *world[Tx]) {
+func lineLatestHeld(w *world) {
 	owner, sub := w.ordered(latest)
 	w.pause(sub)
 	var newest []string
@@ -259,7 +259,7 @@ func lineLatestHeld[Tx any](w *world[Tx]) {
 	}
 }
 
-func lineLatestAgain[Tx any](w *world[Tx]) {
+func lineLatestAgain(w *world) {
 	owner, sub := w.ordered(latest)
 	e := w.versions(owner, sub, "a", "a", "b", "b")
 	old := w.delivery(e[0], sub).ID
@@ -284,7 +284,7 @@ func lineLatestAgain[Tx any](w *world[Tx]) {
 	w.status(w.get(old).Event.ID, sub, sender.StatusDelivered, "redelivered, and superseded at once")
 }
 
-func lineChanged[Tx any](w *world[Tx]) {
+func lineChanged(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "a")
 	first := w.claims("at first", e[0])
@@ -306,7 +306,7 @@ func lineChanged[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(0), "Backlog at the end")
 }
 
-func lineChangedToLatest[Tx any](w *world[Tx]) {
+func lineChangedToLatest(w *world) {
 	owner, sub := w.ordered(byObject)
 	e := w.versions(owner, sub, "a", "a", "a", "a", "b")
 	first := w.claim(1)

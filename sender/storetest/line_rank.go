@@ -11,7 +11,7 @@ import (
 
 // lineRank keeps a subscription busy with other objects, and has a replay admit an earlier
 // version of an object that has a fresh one. A step claims as many deliveries as come.
-func lineRank[Tx any](w *world[Tx]) {
+func lineRank(w *world) {
 	for _, replayedFirst := range []bool{true, false} {
 		owner, sub := w.ordered(byObject)
 		old := w.versions(owner, sub, "a")[0]

@@ -7,16 +7,16 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func matchingRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"as Matches says", "An event's deliveries go to exactly the subscriptions that sender.Matches names, one to each.", matchingRule[Tx]},
-		{"nothing older than the subscription", "A subscription gets the events that are committed after it, and none older, whether they were expanded before it or not.", matchingOlder[Tx]},
-		{"nothing once deleted", "A deleted subscription gets no new deliveries, not even of events that were committed before it was deleted.", matchingDeleted[Tx]},
-		{"same transaction", "An event gets to a subscription that was created before it in the same transaction.", matchingSameTx[Tx]},
+func matchingRules() []rule {
+	return []rule{
+		{"as Matches says", "An event's deliveries go to exactly the subscriptions that sender.Matches names, one to each.", matchingRule},
+		{"nothing older than the subscription", "A subscription gets the events that are committed after it, and none older, whether they were expanded before it or not.", matchingOlder},
+		{"nothing once deleted", "A deleted subscription gets no new deliveries, not even of events that were committed before it was deleted.", matchingDeleted},
+		{"same transaction", "An event gets to a subscription that was created before it in the same transaction.", matchingSameTx},
 	}
 }
 
-func matchingRule[Tx any](w *world[Tx]) {
+func matchingRule(w *world) {
 	a, b := w.subscriber(), w.subscriber()
 	w.createSubscriber(sender.Operator)
 	var subs []sender.Subscription
@@ -25,7 +25,7 @@ func matchingRule[Tx any](w *world[Tx]) {
 			{"*"}, {"a.b"}, {"a.*"}, {"a.b.*"}, {"A.b"}, {"a_b"}, {"a.b", "a.*", "*"}, {"x.y", "a.b.c"}, {"b.*", "c"},
 		} {
 			s := w.subscription(owner, types...)
-			w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+			w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 			subs = append(subs, s)
 		}
 	}
@@ -60,7 +60,7 @@ func matchingRule[Tx any](w *world[Tx]) {
 	}
 }
 
-func matchingOlder[Tx any](w *world[Tx]) {
+func matchingOlder(w *world) {
 	owner := w.subscriber()
 	first := w.subscribe(owner, "*")
 	expanded, waiting, younger := w.draft("a.b"), w.draft("a.b"), w.draft("a.b")
@@ -74,7 +74,7 @@ func matchingOlder[Tx any](w *world[Tx]) {
 	w.equal(w.events(second), sorted(younger), "events of the younger subscription")
 }
 
-func matchingDeleted[Tx any](w *world[Tx]) {
+func matchingDeleted(w *world) {
 	owner := w.subscriber()
 	kept, gone := w.subscribe(owner, "*"), w.subscribe(owner, "*")
 	before, after := w.draft("a.b"), w.draft("a.b")
@@ -86,11 +86,11 @@ func matchingDeleted[Tx any](w *world[Tx]) {
 	w.equal(w.events(gone), []string{}, "events of the deleted subscription")
 }
 
-func matchingSameTx[Tx any](w *world[Tx]) {
+func matchingSameTx(w *world) {
 	s := w.subscription(w.subscriber(), "*")
 	toAll, toOne := w.draft("a.b"), w.draft("subscription.created")
 	toOne.Subscriber, toOne.Subscription = s.Subscriber, s.ID
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		w.noError(w.Store.CreateSubscriptionTx(w.ctx, tx, s), "creating a subscription")
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{toAll, toOne})
 		return err

@@ -10,7 +10,7 @@ import (
 // meanwhile runs second in a transaction of its own while that of first is open, and returns
 // what became of it. Where several transactions can write at a time, the second has begun,
 // and could have gone past the first one, before that ends.
-func (w *world[Tx]) meanwhile(commit bool, first, second func(tx Tx) error) error {
+func (w *world) meanwhile(commit bool, first, second func(tx any) error) error {
 	w.Helper()
 	tx, end, rollback := w.Begin(w.T)
 	if !commit {
@@ -21,7 +21,7 @@ func (w *world[Tx]) meanwhile(commit bool, first, second func(tx Tx) error) erro
 	begun, done := make(chan struct{}), make(chan error, 1)
 	begin := func() { once.Do(func() { close(begun) }) }
 	go func() {
-		err := w.try(func(tx Tx) error {
+		err := w.try(func(tx any) error {
 			begin()
 			return second(tx)
 		})
@@ -38,7 +38,7 @@ func (w *world[Tx]) meanwhile(commit bool, first, second func(tx Tx) error) erro
 	return <-done
 }
 
-func publishKeyMeanwhile[Tx any](w *world[Tx]) {
+func publishKeyMeanwhile(w *world) {
 	for _, commit := range []bool{true, false} {
 		object := sender.Object{Type: "thing", ID: w.name("t")}
 		keyed := func() sender.Draft {
@@ -49,11 +49,11 @@ func publishKeyMeanwhile[Tx any](w *world[Tx]) {
 		first, second := keyed(), keyed()
 		var ref sender.Ref
 		err := w.meanwhile(commit,
-			func(tx Tx) error {
+			func(tx any) error {
 				_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{first})
 				return err
 			},
-			func(tx Tx) error {
+			func(tx any) error {
 				refs, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{second})
 				if err == nil {
 					ref = refs[0]
@@ -69,12 +69,12 @@ func publishKeyMeanwhile[Tx any](w *world[Tx]) {
 	}
 }
 
-func deleteSubscriberMeanwhile[Tx any](w *world[Tx]) {
-	create := func(s sender.Subscription) func(tx Tx) error {
-		return func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) }
+func deleteSubscriberMeanwhile(w *world) {
+	create := func(s sender.Subscription) func(tx any) error {
+		return func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) }
 	}
-	remove := func(owner string) func(tx Tx) error {
-		return func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) }
+	remove := func(owner string) func(tx any) error {
+		return func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) }
 	}
 	for _, commit := range []bool{true, false} {
 		made := w.subscription(w.subscriber(), "*")

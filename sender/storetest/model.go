@@ -23,20 +23,20 @@ const (
 	modelEvents  = 20 // besides those of notices
 )
 
-func modelRules[Tx any]() (rules []rule[Tx]) {
+func modelRules() (rules []rule) {
 	for i, seed := range modelSeeds {
-		rules = append(rules, rule[Tx]{
+		rules = append(rules, rule{
 			name: fmt.Sprintf("seed %d", i+1),
 			rule: "Whatever is done in whatever order: no delivery of a committed event is lost or doubled, one that has ended is live again only by a redelivery or a replay, attempt numbers rise by one, none is claimed before it is due or while it is held, none before an earlier version of its object has ended if its subscription wants that, and a result that comes too late changes nothing. What is redacted is not sent again, a pass prunes what is old and nothing else, and a replay sends what is left of its set.",
-			run:  func(w *world[Tx]) { _ = runModel(w, seed) },
+			run:  func(w *world) { _ = runModel(w, seed) },
 		})
 	}
 	return rules
 }
 
 // model has what the store should have.
-type model[Tx any] struct {
-	*world[Tx]
+type model struct {
+	*world
 	rand       *rand.Rand
 	ages       *rand.Rand // for what sweeps find too old
 	clock      time.Time
@@ -125,8 +125,8 @@ type modelDelivery struct {
 	gone      bool      // it was pruned
 }
 
-func runModel[Tx any](w *world[Tx], seed uint64) *model[Tx] {
-	m := &model[Tx]{
+func runModel(w *world, seed uint64) *model {
+	m := &model{
 		world: w, rand: rand.New(rand.NewPCG(seed, 1)), ages: rand.New(rand.NewPCG(seed, 2)), clock: w.now(), convert: modelConvert,
 		byKey: map[dispatch.DeliveryKey]*modelDelivery{}, byPair: map[pair]*modelDelivery{}, passed: map[pair]bool{}, saw: map[string]int{},
 		given: map[dispatch.DeliveryKey]dispatch.Live{}, announced: map[string]sender.Draft{}, over: map[string]time.Time{},
@@ -197,7 +197,7 @@ func runModel[Tx any](w *world[Tx], seed uint64) *model[Tx] {
 }
 
 // say adds to the trace.
-func (m *model[Tx]) say(format string, args ...any) {
+func (m *model) say(format string, args ...any) {
 	m.trace = append(m.trace, fmt.Sprintf(format, args...))
 }
 
@@ -262,7 +262,7 @@ func (d *modelDelivery) attempted(class sender.Class) {
 }
 
 // end ends a live delivery.
-func (m *model[Tx]) end(d *modelDelivery, status sender.Status) {
+func (m *model) end(d *modelDelivery, status sender.Status) {
 	d.ended, d.ends = m.clock, d.ends+1
 	d.status, d.live, d.dropped, d.single, d.spared, d.leased, d.behind = status, false, false, false, false, time.Time{}, false
 	d.stops = d.lined && status == sender.StatusDeadLettered && d.sub.holdsDead()
@@ -270,7 +270,7 @@ func (m *model[Tx]) end(d *modelDelivery, status sender.Status) {
 }
 
 // cancel ends a cancelled delivery, and stores its lost attempt if it has one.
-func (m *model[Tx]) cancel(d *modelDelivery) {
+func (m *model) cancel(d *modelDelivery) {
 	if !d.leased.IsZero() {
 		d.attempted(sender.ClassInterrupted)
 	}
@@ -293,7 +293,7 @@ func (d *modelDelivery) renew(now time.Time) {
 
 // drain lets every attempt succeed until nothing is live, and compares the
 // attempts of all deliveries.
-func (m *model[Tx]) drain() {
+func (m *model) drain() {
 	m.say("drain")
 	for _, s := range m.subs {
 		if s.held() && !s.deleted {

@@ -28,7 +28,7 @@ func TestRandomHistoriesReach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := runModel(newWorld(t, Harness[*memory.Tx]{Store: s, Advance: func(d time.Duration) { now = now.Add(d) }}), seed)
+		m := runModel(newWorld(t, erasedHarness(Harness[*memory.Tx]{Store: s, Advance: func(d time.Duration) { now = now.Add(d) }})), seed)
 		for what, n := range m.saw {
 			saw[what] += n
 		}

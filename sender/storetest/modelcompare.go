@@ -10,13 +10,13 @@ import (
 )
 
 // compare compares all lists with the model.
-func (m *model[Tx]) compare() {
+func (m *model) compare() {
 	m.compareCounts()
 	m.compareDeliveries()
 	m.compareSubscriptions()
 }
 
-func (m *model[Tx]) compareDeliveries() {
+func (m *model) compareDeliveries() {
 	list := m.list(history.DeliveryQuery{Limit: 200})
 	m.equal(len(list), len(m.deliveries), "number of deliveries")
 	for _, read := range list {
@@ -44,7 +44,7 @@ func (m *model[Tx]) compareDeliveries() {
 }
 
 // compareAttempts compares the attempts of a delivery that has ended, and its body.
-func (m *model[Tx]) compareAttempts(d *modelDelivery) {
+func (m *model) compareAttempts(d *modelDelivery) {
 	read := m.get(d.id)
 	m.equal(read.Status, d.reads(), "status of %s in the end", d.id)
 	m.check(!d.live, "%s is still live", d.id)
@@ -60,7 +60,7 @@ func (m *model[Tx]) compareAttempts(d *modelDelivery) {
 	}
 }
 
-func (m *model[Tx]) compareDue(d *modelDelivery, read sender.Delivery) {
+func (m *model) compareDue(d *modelDelivery, read sender.Delivery) {
 	switch {
 	case !d.live:
 		m.check(!read.InFlight && read.NextAttemptAt.IsZero(), "%s has ended, but is in flight, or has a next attempt", d.id)
@@ -82,9 +82,9 @@ func (m *model[Tx]) compareDue(d *modelDelivery, read sender.Delivery) {
 	}
 }
 
-func (m *model[Tx]) compareSubscriptions() {
+func (m *model) compareSubscriptions() {
 	var list []sender.Subscription
-	m.inTx(func(tx Tx) (err error) {
+	m.inTx(func(tx any) (err error) {
 		list, err = m.Store.SubscriptionsTx(m.ctx, tx, "", "", plenty)
 		return err
 	})
@@ -122,7 +122,7 @@ func (m *model[Tx]) compareSubscriptions() {
 	m.equal(at, len(list), "number of subscriptions listed")
 }
 
-func (w *world[Tx]) sameHealth(got, want sender.Health, of string) {
+func (w *world) sameHealth(got, want sender.Health, of string) {
 	w.Helper()
 	w.sameTime(got.FailingSince, want.FailingSince, "FailingSince of %s", of)
 	w.sameTime(got.LastFailure, want.LastFailure, "LastFailure of %s", of)
@@ -132,7 +132,7 @@ func (w *world[Tx]) sameHealth(got, want sender.Health, of string) {
 }
 
 // mayBeGone tells whether a closing subscription has got all its events.
-func (m *model[Tx]) mayBeGone(s *modelSub) bool {
+func (m *model) mayBeGone(s *modelSub) bool {
 	for _, d := range m.deliveries {
 		if d.sub == s && d.live && !d.cancelled() {
 			return false
@@ -147,7 +147,7 @@ func (m *model[Tx]) mayBeGone(s *modelSub) bool {
 }
 
 // mustBeGone tells whether a sweep must have deleted a closing subscription.
-func (m *model[Tx]) mustBeGone(s *modelSub) bool {
+func (m *model) mustBeGone(s *modelSub) bool {
 	for _, d := range m.deliveries {
 		if d.sub == s && d.live {
 			return false
@@ -161,7 +161,7 @@ func (m *model[Tx]) mustBeGone(s *modelSub) bool {
 	return m.mayBeGone(s)
 }
 
-func (m *model[Tx]) sweep() {
+func (m *model) sweep() {
 	var notBefore time.Time
 	if len(m.events) > 0 && m.ages.IntN(3) == 0 {
 		notBefore = m.events[m.ages.IntN(len(m.events))].created
@@ -169,7 +169,7 @@ func (m *model[Tx]) sweep() {
 	m.sweepFrom(notBefore)
 }
 
-func (m *model[Tx]) sweepFrom(notBefore time.Time) {
+func (m *model) sweepFrom(notBefore time.Time) {
 	// A store may remember how far it has swept. Only after a sweep that finds nothing behind
 	// that does it look at what came back before.
 	p := dispatch.SweepParams{Limit: 1 + m.rand.IntN(3), NotBefore: notBefore}
@@ -187,7 +187,7 @@ func (m *model[Tx]) sweepFrom(notBefore time.Time) {
 		case m.mustBeGone(s):
 			s.deleted = true
 		case m.mayBeGone(s):
-			err := m.try(func(tx Tx) error {
+			err := m.try(func(tx any) error {
 				_, err := m.Store.SubscriptionTx(m.ctx, tx, sender.SubscriptionKey{ID: s.ID})
 				return err
 			})
@@ -198,11 +198,11 @@ func (m *model[Tx]) sweepFrom(notBefore time.Time) {
 
 // swept tells whether a sweep has ended a delivery that is cancelled, and not in flight. A lost
 // attempt of what was redacted it may leave to the next claim.
-func (m *model[Tx]) swept(d *modelDelivery) bool {
+func (m *model) swept(d *modelDelivery) bool {
 	return d.sub.deleted || d.dropped || m.get(d.id).AttemptCount > len(d.attempts)
 }
 
-func (m *model[Tx]) advance() {
+func (m *model) advance() {
 	by := []time.Duration{time.Second, lease - time.Second, lease, 10 * time.Minute, time.Hour}[m.rand.IntN(5)]
 	m.Advance(by)
 	m.clock = m.clock.Add(by)

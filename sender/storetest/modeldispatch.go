@@ -41,7 +41,7 @@ func modelPolicy(l dispatch.Live, h sender.Health, r dispatch.Result, now time.T
 
 // do expands, records and claims, and compares the notices. It tells whether there is more to
 // be expanded.
-func (m *model[Tx]) do(p dispatch.ExpandParams, results []dispatch.Result, claim dispatch.ClaimParams) (more bool) {
+func (m *model) do(p dispatch.ExpandParams, results []dispatch.Result, claim dispatch.ClaimParams) (more bool) {
 	drafts := map[string]sender.Draft{}
 	x, claims, err := m.Store.Step(m.ctx, p, dispatch.Batch{
 		Results: results, Claim: claim,
@@ -89,18 +89,18 @@ func (m *model[Tx]) do(p dispatch.ExpandParams, results []dispatch.Result, claim
 }
 
 // step expands, records and claims at once, as a dispatcher does.
-func (m *model[Tx]) step() { m.do(m.expansion(m.some(), m.some()), m.results(), m.claiming(m.some())) }
+func (m *model) step() { m.do(m.expansion(m.some(), m.some()), m.results(), m.claiming(m.some())) }
 
 // some draws a few, or plenty.
-func (m *model[Tx]) some() int { return []int{1, 2, 3, plenty}[m.rand.IntN(4)] }
+func (m *model) some() int { return []int{1, 2, 3, plenty}[m.rand.IntN(4)] }
 
-func (m *model[Tx]) claim(slots int) { m.do(dispatch.ExpandParams{}, nil, m.claiming(slots)) }
+func (m *model) claim(slots int) { m.do(dispatch.ExpandParams{}, nil, m.claiming(slots)) }
 
-func (m *model[Tx]) claiming(slots int) dispatch.ClaimParams {
+func (m *model) claiming(slots int) dispatch.ClaimParams {
 	return dispatch.ClaimParams{Lease: lease, Token: m.token(), Lanes: lanes(slots)}
 }
 
-func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
+func (m *model) claimed(claims dispatch.Claims, token int64, slots int) {
 	held := map[*modelSub]bool{} // before
 	for _, s := range m.subs {
 		held[s] = s.held()
@@ -144,7 +144,7 @@ func (m *model[Tx]) claimed(claims dispatch.Claims, token int64, slots int) {
 
 // compareClaim checks the deliveries that were not claimed: none had room, and NextDue
 // is right.
-func (m *model[Tx]) compareClaim(claims dispatch.Claims, slots int, fresh map[*modelDelivery]bool) {
+func (m *model) compareClaim(claims dispatch.Claims, slots int, fresh map[*modelDelivery]bool) {
 	running := map[*modelSub]int{}
 	for _, d := range m.deliveries {
 		if d.live && d.inFlight(m.clock) {
@@ -181,7 +181,7 @@ const rateRounding = time.Millisecond
 
 // grant checks that a subscription's rate allows an attempt, and counts it. The model's rates
 // are so low that they never allow two at once.
-func (m *model[Tx]) grant(d *modelDelivery) {
+func (m *model) grant(d *modelDelivery) {
 	if rate := d.sub.Settings.Rate; rate != 0 {
 		m.check(m.grants(d.sub, rateRounding), "%s was claimed %v before its subscription's rate of %v a second allows it", d.id, d.sub.granted.Sub(m.clock), rate)
 		d.sub.granted = m.clock.Add(interval(rate))
@@ -191,7 +191,7 @@ func (m *model[Tx]) grant(d *modelDelivery) {
 // grants tells whether a subscription's rate allows an attempt, or with a slack below zero,
 // whether it certainly does. A time that is too far ahead for the present rate is from before
 // that was raised, and does not count.
-func (m *model[Tx]) grants(s *modelSub, slack time.Duration) bool {
+func (m *model) grants(s *modelSub, slack time.Duration) bool {
 	ahead := s.granted.Sub(m.clock)
 	return s.Settings.Rate == 0 || ahead <= slack || ahead+slack > interval(s.Settings.Rate)+10*time.Second
 }
@@ -199,7 +199,7 @@ func (m *model[Tx]) grants(s *modelSub, slack time.Duration) bool {
 func interval(rate float64) time.Duration { return time.Duration(float64(time.Second) / rate) }
 
 // freshOf tells whether anything of a subscription was claimed just now.
-func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
+func (m *model) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
 	for d := range fresh {
 		if d.sub == s {
 			return true
@@ -209,10 +209,10 @@ func (m *model[Tx]) freshOf(s *modelSub, fresh map[*modelDelivery]bool) bool {
 }
 
 // record records the results of a few claims.
-func (m *model[Tx]) record() { m.settleAll(m.results()) }
+func (m *model) record() { m.settleAll(m.results()) }
 
 // results draws results of a few claims, many of them late.
-func (m *model[Tx]) results() (results []dispatch.Result) {
+func (m *model) results() (results []dispatch.Result) {
 	for range 1 + m.rand.IntN(4) {
 		if len(m.claims) == 0 {
 			return nil
@@ -227,11 +227,11 @@ func (m *model[Tx]) results() (results []dispatch.Result) {
 	return results
 }
 
-func (m *model[Tx]) settleAll(results []dispatch.Result) {
+func (m *model) settleAll(results []dispatch.Result) {
 	m.do(dispatch.ExpandParams{}, results, dispatch.ClaimParams{})
 }
 
-func (m *model[Tx]) settled(results []dispatch.Result, recorded []dispatch.Outcome) {
+func (m *model) settled(results []dispatch.Result, recorded []dispatch.Outcome) {
 	m.equal(len(recorded), len(results), "number of Recorded")
 	for i, r := range recorded {
 		d := m.byKey[results[i].Key]
@@ -245,7 +245,7 @@ func (m *model[Tx]) settled(results []dispatch.Result, recorded []dispatch.Outco
 
 // settle changes a delivery and its subscription as an attempt of a class does, and
 // compares the decision.
-func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.Decision) {
+func (m *model) settle(d *modelDelivery, class sender.Class, got dispatch.Decision) {
 	d.attempted(class)
 	if d.resumed && class == sender.ClassInterrupted {
 		d.first = m.clock
@@ -311,7 +311,7 @@ func (m *model[Tx]) settle(d *modelDelivery, class sender.Class, got dispatch.De
 
 // affect disables a subscription, and notes which notices the store must have, except
 // one kind.
-func (m *model[Tx]) affect(d *modelDelivery, dec dispatch.Decision, but sender.NoticeKind) {
+func (m *model) affect(d *modelDelivery, dec dispatch.Decision, but sender.NoticeKind) {
 	active := d.sub.Status == sender.SubscriptionActive
 	if dec.Disable != "" && active {
 		d.sub.Status, d.sub.DisabledAt, d.sub.DisabledReason = sender.SubscriptionDisabled, m.clock, dec.Disable
@@ -328,7 +328,7 @@ func (m *model[Tx]) affect(d *modelDelivery, dec dispatch.Decision, but sender.N
 
 // adopt takes over the store's health of a subscription when the attempt of a skipped
 // delivery ends: the store may keep the health or store the decision's.
-func (m *model[Tx]) adopt(d *modelDelivery, class sender.Class) {
+func (m *model) adopt(d *modelDelivery, class sender.Class) {
 	live, asked := m.given[d.key]
 	if !asked || live.Number != d.number {
 		return
@@ -338,7 +338,7 @@ func (m *model[Tx]) adopt(d *modelDelivery, class sender.Class) {
 	m.affect(d, dec, sender.NoticeDeadLettered)
 }
 
-func (m *model[Tx]) release() {
+func (m *model) release() {
 	if len(m.claims) == 0 {
 		return
 	}
@@ -378,7 +378,7 @@ func (m *model[Tx]) release() {
 	}
 }
 
-func (m *model[Tx]) redeliver() {
+func (m *model) redeliver() {
 	if len(m.deliveries) == 0 {
 		return
 	}
@@ -407,7 +407,7 @@ func (m *model[Tx]) redeliver() {
 }
 
 // sendAgain makes a delivery live that has ended.
-func (m *model[Tx]) sendAgain(d *modelDelivery) {
+func (m *model) sendAgain(d *modelDelivery) {
 	d.single = d.status == sender.StatusDelivered
 	d.status, d.live, d.stops, d.lined = sender.StatusAwaitingRetry, true, false, false
 	if len(d.attempts) == 0 { // it was superseded

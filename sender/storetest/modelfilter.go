@@ -14,19 +14,19 @@ import (
 // named after their payload version, so that a filter over one version says nothing of another.
 
 // content draws a filter over the content of one payload version, or none.
-func (m *model[Tx]) content() *filter.Filter {
+func (m *model) content() *filter.Filter {
 	return filter.Read([]string{
 		"", "", "", `{"data.2026-03-01":{"gte":1}}`, `{"data.2026-01-01":{"gte":1}}`, `{"not":{"data.2026-02-01":1}}`,
 	}[m.rand.IntN(6)])
 }
 
 // pin draws the payload version of a subscription; "": it is pinned to none.
-func (m *model[Tx]) pin() string {
+func (m *model) pin() string {
 	return append([]string{""}, versionDates...)[m.rand.IntN(1+len(versionDates))]
 }
 
 // payload draws in which version an event is published, or that it does not say.
-func (m *model[Tx]) payload(value string) []byte {
+func (m *model) payload(value string) []byte {
 	published := versionDates[1+m.rand.IntN(2)]
 	data := `"data":{"` + published + `":` + value + `}}`
 	if m.rand.IntN(8) == 0 {
@@ -54,7 +54,7 @@ func (s *modelSub) wants(e *modelEvent, convert sender.Convert) (wants, made boo
 }
 
 // waits tells whether a subscription has yet to get an event, as the last expansion decides.
-func (m *model[Tx]) waits(s *modelSub, e *modelEvent) bool {
+func (m *model) waits(s *modelSub, e *modelEvent) bool {
 	if e.expanded || m.byPair[pair{e.draft.ID, s.ID}] != nil || !s.asks(e) {
 		return false
 	}
@@ -64,13 +64,13 @@ func (m *model[Tx]) waits(s *modelSub, e *modelEvent) bool {
 
 // mustGet tells whether a subscription has yet to get an event, and no part of its expansion can
 // have decided otherwise.
-func (m *model[Tx]) mustGet(s *modelSub, e *modelEvent) bool {
+func (m *model) mustGet(s *modelSub, e *modelEvent) bool {
 	return m.waits(s, e) && !m.passed[pair{e.draft.ID, s.ID}]
 }
 
 // notePassed notes what an expansion that has left some may have decided: that a subscription
 // does not get an event. The next one may find another filter, or another payload version.
-func (m *model[Tx]) notePassed() {
+func (m *model) notePassed() {
 	for _, e := range m.events {
 		for _, s := range m.subs {
 			if !e.expanded && s.asks(e) && !m.waits(s, e) {
@@ -81,7 +81,7 @@ func (m *model[Tx]) notePassed() {
 }
 
 // noteMade notes by what a delivery was decided that is made.
-func (m *model[Tx]) noteMade(s *modelSub, e *modelEvent) {
+func (m *model) noteMade(s *modelSub, e *modelEvent) {
 	_, made := s.wants(e, m.convert)
 	_, published, _ := sender.SplitBody(e.draft.Body(e.version))
 	switch {
@@ -97,7 +97,7 @@ func (m *model[Tx]) noteMade(s *modelSub, e *modelEvent) {
 }
 
 // noteSkipped notes which filters an event that was expanded has not matched.
-func (m *model[Tx]) noteSkipped(e *modelEvent) {
+func (m *model) noteSkipped(e *modelEvent) {
 	if slices.ContainsFunc(m.subs, func(s *modelSub) bool {
 		return m.byPair[pair{e.draft.ID, s.ID}] == nil && s.asks(e) && s.Filter.Match(e.draft.Body(e.version))
 	}) {

@@ -10,14 +10,14 @@ import (
 )
 
 // filter draws a filter for a subscription of the model.
-func (m *model[Tx]) filter() []string {
+func (m *model) filter() []string {
 	return [][]string{{"*"}, {"a.*"}, {"a.b", "b.*"}, {"b.c"}, {"a.*", "subscription.disabled"}}[m.rand.IntN(5)]
 }
 
 // any draws a subscription, deleted or not.
-func (m *model[Tx]) any() *modelSub { return m.subs[m.rand.IntN(len(m.subs))] }
+func (m *model) any() *modelSub { return m.subs[m.rand.IntN(len(m.subs))] }
 
-func (m *model[Tx]) subscribe() {
+func (m *model) subscribe() {
 	there := 0
 	for _, s := range m.subs {
 		if !s.deleted {
@@ -33,13 +33,13 @@ func (m *model[Tx]) subscribe() {
 		s.since[pattern] = len(m.events)
 	}
 	s.Settings = m.settings()
-	m.inTx(func(tx Tx) error { return m.Store.CreateSubscriptionTx(m.ctx, tx, s.Subscription) })
+	m.inTx(func(tx any) error { return m.Store.CreateSubscriptionTx(m.ctx, tx, s.Subscription) })
 	m.subs = append(m.subs, s)
 }
 
 // expect ends the test unless an operation on a subscription that may be deleted
 // succeeds, or fails with ErrNotFound, and returns whether it succeeded.
-func (m *model[Tx]) expect(s *modelSub, err error, doing string) bool {
+func (m *model) expect(s *modelSub, err error, doing string) bool {
 	if s.deleted {
 		m.errorIs(err, sender.ErrNotFound, "%s a deleted subscription", doing)
 		return false
@@ -48,14 +48,14 @@ func (m *model[Tx]) expect(s *modelSub, err error, doing string) bool {
 	return true
 }
 
-func (m *model[Tx]) unsubscribe() {
+func (m *model) unsubscribe() {
 	s := m.any()
-	if m.expect(s, m.try(func(tx Tx) error { return m.Store.DeleteSubscriptionTx(m.ctx, tx, s.ID) }), "deleting") {
+	if m.expect(s, m.try(func(tx any) error { return m.Store.DeleteSubscriptionTx(m.ctx, tx, s.ID) }), "deleting") {
 		s.deleted = true
 	}
 }
 
-func (m *model[Tx]) update() {
+func (m *model) update() {
 	s := m.busy()
 	n := s.Subscription
 	n.URL, n.EventTypes = "https://example.com/"+m.name("new"), m.filter()
@@ -64,7 +64,7 @@ func (m *model[Tx]) update() {
 	}
 	n.Settings = m.settings()
 	n.Settings.MaxInFlight = m.rand.IntN(3)
-	if !m.expect(s, m.try(func(tx Tx) error { return m.Store.UpdateSubscriptionTx(m.ctx, tx, n) }), "updating") {
+	if !m.expect(s, m.try(func(tx any) error { return m.Store.UpdateSubscriptionTx(m.ctx, tx, n) }), "updating") {
 		return
 	}
 	since := map[string]int{}
@@ -80,7 +80,7 @@ func (m *model[Tx]) update() {
 }
 
 // noteChange notes what a change meets.
-func (m *model[Tx]) noteChange(s *modelSub, n *sender.Subscription) {
+func (m *model) noteChange(s *modelSub, n *sender.Subscription) {
 	for _, d := range m.deliveries {
 		if d.sub == s && d.inFlight(m.clock) && n.Settings.Order != s.Settings.Order {
 			m.saw["order changed to "+string(n.Settings.Order)+", in flight"]++
@@ -88,7 +88,7 @@ func (m *model[Tx]) noteChange(s *modelSub, n *sender.Subscription) {
 	}
 }
 
-func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
+func (m *model) set(s *modelSub, set sender.Settings) {
 	n := s.Subscription
 	n.Settings = set
 	m.world.update(n)
@@ -96,14 +96,14 @@ func (m *model[Tx]) set(s *modelSub, set sender.Settings) {
 }
 
 // busy draws a subscription, half the time one with an attempt in flight.
-func (m *model[Tx]) busy() *modelSub {
+func (m *model) busy() *modelSub {
 	if i := slices.IndexFunc(m.deliveries, func(d *modelDelivery) bool { return d.inFlight(m.clock) && !d.cancelled() }); i >= 0 && m.rand.IntN(2) == 0 {
 		return m.deliveries[i].sub
 	}
 	return m.any()
 }
 
-func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
+func (m *model) hold(status sender.SubscriptionStatus) {
 	s := m.busy()
 	err := m.tryHold(s.ID, status)
 	refused := s.Status == sender.SubscriptionClosing || s.Status == sender.SubscriptionDisabled && status == sender.SubscriptionPaused
@@ -119,14 +119,14 @@ func (m *model[Tx]) hold(status sender.SubscriptionStatus) {
 }
 
 // anyHeld draws a subscription, half the time a held one.
-func (m *model[Tx]) anyHeld() *modelSub {
+func (m *model) anyHeld() *modelSub {
 	if i := slices.IndexFunc(m.subs, func(s *modelSub) bool { return s.held() && !s.deleted }); i >= 0 && m.rand.IntN(2) == 0 {
 		return m.subs[i]
 	}
 	return m.any()
 }
 
-func (m *model[Tx]) resume() {
+func (m *model) resume() {
 	s := m.anyHeld()
 	r := sender.Resume{None: m.rand.IntN(3) == 0}
 	if m.rand.IntN(2) == 0 {
@@ -139,14 +139,14 @@ func (m *model[Tx]) resume() {
 }
 
 // published draws when one of the events was published; zero: there are none.
-func (m *model[Tx]) published() time.Time {
+func (m *model) published() time.Time {
 	if len(m.events) == 0 {
 		return time.Time{}
 	}
 	return m.events[m.rand.IntN(len(m.events))].created
 }
 
-func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
+func (m *model) resumeWith(s *modelSub, r sender.Resume) {
 	behind := m.behindSince(r)
 	oldest, first := m.oldest(s, r, behind)
 	err := m.tryResume(s.ID, r)
@@ -193,7 +193,7 @@ func (m *model[Tx]) resumeWith(s *modelSub, r sender.Resume) {
 
 // tookBehindPruned tells whether the store has taken a delivery because its event is behind one
 // that was pruned meanwhile. The feed does not show where that was.
-func (m *model[Tx]) tookBehindPruned(r sender.Resume, d *modelDelivery) bool {
+func (m *model) tookBehindPruned(r sender.Resume, d *modelDelivery) bool {
 	pruned := func(e *modelEvent) bool { return e.gone && takes(r, e) }
 	if r.None || !d.event.late || !slices.ContainsFunc(m.events, pruned) {
 		return false
@@ -204,7 +204,7 @@ func (m *model[Tx]) tookBehindPruned(r sender.Resume, d *modelDelivery) bool {
 
 // behindSince finds the events that are in the feed behind one that was published at Since
 // or later: see sender.Resume.
-func (m *model[Tx]) behindSince(r sender.Resume) map[string]bool {
+func (m *model) behindSince(r sender.Resume) map[string]bool {
 	behind, since := map[string]bool{}, false
 	q := feed.StoreQuery{Viewer: sender.Operator, Limit: feed.MaxPage, Heads: true}
 	for !r.None && !r.Since.IsZero() {
@@ -226,7 +226,7 @@ func (m *model[Tx]) behindSince(r sender.Resume) map[string]bool {
 // may count, also if the filter will not match it, but parts of the expansion may have
 // passed over the subscription already. If an event may be expanded after a later one, a
 // store may not see it.
-func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool) (oldest, first time.Time) {
+func (m *model) oldest(s *modelSub, r sender.Resume, behind map[string]bool) (oldest, first time.Time) {
 	older := func(than *time.Time, e *modelEvent) {
 		if than.IsZero() || e.created.Before(*than) {
 			*than = e.created
@@ -248,7 +248,7 @@ func (m *model[Tx]) oldest(s *modelSub, r sender.Resume, behind map[string]bool)
 	return oldest, first
 }
 
-func (m *model[Tx]) close() {
+func (m *model) close() {
 	s := m.any()
 	if m.expect(s, m.tryClose(s.ID), "closing") {
 		s.close(len(m.events))
@@ -265,7 +265,7 @@ func (s *modelSub) close(events int) {
 }
 
 // deleteSubscriber deletes one of several owners, and registers another.
-func (m *model[Tx]) deleteSubscriber() {
+func (m *model) deleteSubscriber() {
 	owner := m.owners[0]
 	m.world.deleteSubscriber(owner)
 	m.owners = append(slices.Clone(m.owners[1:]), m.world.subscriber())
@@ -278,11 +278,11 @@ func (m *model[Tx]) deleteSubscriber() {
 }
 
 // changeAndRollBack changes a subscription in a transaction that rolls back.
-func (m *model[Tx]) changeAndRollBack() {
+func (m *model) changeAndRollBack() {
 	s := m.anyHeld()
 	failed := errors.New("rolled back")
 	change := m.rand.IntN(6)
-	err := m.try(func(tx Tx) error {
+	err := m.try(func(tx any) error {
 		// Errors because of the status are as good: no change must remain.
 		switch change {
 		case 0:

@@ -10,7 +10,7 @@ import (
 var modelHorizons = []time.Duration{10*time.Minute + time.Second/2, 3*time.Hour + time.Second/2}
 
 // settings draws settings, most of them with an order, and some with a policy of their own.
-func (m *model[Tx]) settings() sender.Settings {
+func (m *model) settings() sender.Settings {
 	s := []sender.Settings{
 		{}, {}, {}, {Order: sender.OrderLatest}, {Order: sender.OrderLatest},
 		{Order: sender.OrderObject, HoldTries: 3, HoldFor: time.Hour}, {Order: sender.OrderObject, HoldDead: true}, {Order: sender.OrderObject, HoldDead: true},
@@ -33,7 +33,7 @@ func (s *modelSub) holdsDead() bool {
 }
 
 // line returns the others in the line of a delivery, in their order.
-func (m *model[Tx]) line(d *modelDelivery) (line []*modelDelivery) {
+func (m *model) line(d *modelDelivery) (line []*modelDelivery) {
 	for _, e := range m.events {
 		other := m.byPair[pair{e.draft.ID, d.sub.ID}]
 		if other != nil && other != d && other.lined && e.draft.Object == d.event.draft.Object {
@@ -51,7 +51,7 @@ func (d *modelDelivery) superseded() sender.Status {
 }
 
 // enter puts a delivery that is made or sent again into the line of its object.
-func (m *model[Tx]) enter(d *modelDelivery) {
+func (m *model) enter(d *modelDelivery) {
 	order := d.sub.Settings.Order
 	if order == sender.OrderRelaxed {
 		m.comeOut(d)
@@ -83,7 +83,7 @@ func (m *model[Tx]) enter(d *modelDelivery) {
 }
 
 // supersede ends what is before a delivery in its line, except what is in flight.
-func (m *model[Tx]) supersede(d *modelDelivery) {
+func (m *model) supersede(d *modelDelivery) {
 	for _, other := range m.line(d) {
 		switch {
 		case other.event.at > d.event.at || !other.leased.IsZero():
@@ -98,7 +98,7 @@ func (m *model[Tx]) supersede(d *modelDelivery) {
 
 // comeOut lets the first of the line of a delivery come out, if nothing is out. Under
 // OrderLatest the newest one comes out.
-func (m *model[Tx]) comeOut(d *modelDelivery) {
+func (m *model) comeOut(d *modelDelivery) {
 	if d.sub.deleted {
 		return
 	}
@@ -130,7 +130,7 @@ func (m *model[Tx]) comeOut(d *modelDelivery) {
 
 // overtaken tells whether a newer version waits behind a delivery, and its subscription
 // wants the latest alone.
-func (m *model[Tx]) overtaken(d *modelDelivery) bool {
+func (m *model) overtaken(d *modelDelivery) bool {
 	for _, other := range m.line(d) {
 		if d.lined && d.sub.Settings.Order == sender.OrderLatest && other.live && other.event.at > d.event.at {
 			return true
@@ -140,14 +140,14 @@ func (m *model[Tx]) overtaken(d *modelDelivery) bool {
 }
 
 // yields tells whether an earlier version waits behind a delivery.
-func (m *model[Tx]) yields(d *modelDelivery) bool {
+func (m *model) yields(d *modelDelivery) bool {
 	line := m.line(d)
 	return d.lined && len(line) > 0 && line[0].live && line[0].event.at < d.event.at
 }
 
 // inOrder ends the test if a delivery is claimed while another one is out, before an earlier
 // one, or after a later one that was begun since it came into its line.
-func (m *model[Tx]) inOrder(d *modelDelivery) {
+func (m *model) inOrder(d *modelDelivery) {
 	if d == nil || !d.lined {
 		return
 	}
@@ -166,7 +166,7 @@ func (m *model[Tx]) inOrder(d *modelDelivery) {
 
 // free lets go on what dead letters hold back that are not to do so any more, except for what
 // is too old.
-func (m *model[Tx]) free(notBefore time.Time) {
+func (m *model) free(notBefore time.Time) {
 	for _, d := range m.byPair {
 		if d.freeable() {
 			m.saw["freed by a sweep"]++
@@ -181,7 +181,7 @@ func (m *model[Tx]) free(notBefore time.Time) {
 func (d *modelDelivery) freeable() bool { return d.stops && (d.gone || !d.sub.holdsDead()) }
 
 // expire ends what is behind a dead letter, if that is the first of its line, and too old.
-func (m *model[Tx]) expire(dead *modelDelivery, notBefore time.Time) {
+func (m *model) expire(dead *modelDelivery, notBefore time.Time) {
 	if dead.sub.deleted || dead.sub.held() {
 		return
 	}
@@ -212,7 +212,7 @@ func (m *model[Tx]) expire(dead *modelDelivery, notBefore time.Time) {
 	}
 }
 
-func (m *model[Tx]) passOver() {
+func (m *model) passOver() {
 	if len(m.deliveries) == 0 {
 		return
 	}

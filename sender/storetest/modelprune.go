@@ -11,14 +11,14 @@ import (
 
 // pruneOld makes a pass under some ages. Nothing happens at half seconds, so that nothing is
 // just as old.
-func (m *model[Tx]) pruneOld() {
+func (m *model) pruneOld() {
 	age := func() time.Duration {
 		return []time.Duration{never, never, time.Second / 2, 20*time.Minute + time.Second/2, 2*time.Hour + time.Second/2}[m.rand.IntN(5)]
 	}
 	m.pruneBefore(m.pruneParams(ages{delivered: age(), dead: age(), events: age(), notices: age(), objects: age()}, 1+m.rand.IntN(5)))
 }
 
-func (m *model[Tx]) pruneBefore(p dispatch.PruneParams) {
+func (m *model) pruneBefore(p dispatch.PruneParams) {
 	got, _ := m.pruneBy(p)
 	m.prunedDeliveries(p, got)
 	m.prunedEvents(p, got)
@@ -27,13 +27,13 @@ func (m *model[Tx]) pruneBefore(p dispatch.PruneParams) {
 }
 
 // mustGo tells whether a pass may not leave what is old of an event.
-func (m *model[Tx]) mustGo(e *modelEvent) bool {
+func (m *model) mustGo(e *modelEvent) bool {
 	whole := !slices.ContainsFunc(m.events[:e.at+1], func(e *modelEvent) bool { return !e.expanded })
 	return whole && !e.late
 }
 
 // prunedDeliveries takes over which deliveries a pass has removed.
-func (m *model[Tx]) prunedDeliveries(p dispatch.PruneParams, got dispatch.Pruned) {
+func (m *model) prunedDeliveries(p dispatch.PruneParams, got dispatch.Pruned) {
 	left := map[string]bool{}
 	for _, d := range m.list(history.DeliveryQuery{Limit: 200}) {
 		left[d.ID] = true
@@ -70,7 +70,7 @@ func (d *modelDelivery) old(p dispatch.PruneParams) bool {
 }
 
 // prunedEvents does the same with events.
-func (m *model[Tx]) prunedEvents(p dispatch.PruneParams, got dispatch.Pruned) {
+func (m *model) prunedEvents(p dispatch.PruneParams, got dispatch.Pruned) {
 	has := map[*modelEvent]bool{} // deliveries
 	for _, d := range m.deliveries {
 		has[d.event] = true
@@ -102,7 +102,7 @@ func (m *model[Tx]) prunedEvents(p dispatch.PruneParams, got dispatch.Pruned) {
 }
 
 // prunedReplays does the same with replays.
-func (m *model[Tx]) prunedReplays(p dispatch.PruneParams, got dispatch.Pruned) {
+func (m *model) prunedReplays(p dispatch.PruneParams, got dispatch.Pruned) {
 	want := map[string]bool{}
 	for _, r := range m.replays {
 		want[r.ID] = true
@@ -125,7 +125,7 @@ func (m *model[Tx]) prunedReplays(p dispatch.PruneParams, got dispatch.Pruned) {
 }
 
 // listEvents lists the events that there are, and compares what was redacted.
-func (m *model[Tx]) listEvents() (there map[string]bool) {
+func (m *model) listEvents() (there map[string]bool) {
 	there = map[string]bool{}
 	redacted := map[string]bool{}
 	for _, e := range m.events {
@@ -145,7 +145,7 @@ func (m *model[Tx]) listEvents() (there map[string]bool) {
 }
 
 // redactSome redacts the events of an object, or those that are addressed to a subscriber.
-func (m *model[Tx]) redactSome() {
+func (m *model) redactSome() {
 	p := history.RedactParams{Object: m.object(), Limit: plenty}
 	if m.rand.IntN(2) == 0 {
 		p.Object, p.Subscriber = sender.Object{}, m.owners[m.rand.IntN(len(m.owners))]

@@ -12,12 +12,12 @@ import (
 )
 
 // object draws one of a few objects.
-func (m *model[Tx]) object() sender.Object {
+func (m *model) object() sender.Object {
 	return sender.Object{Type: "thing", ID: fmt.Sprint(m.rand.IntN(3))}
 }
 
 // drafts draws one to three events, for everybody or for one subscriber.
-func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
+func (m *model) drafts() (events []*modelEvent, drafts []sender.Draft) {
 	for range 1 + m.rand.IntN(3) {
 		obj := m.object()
 		d := m.draftOn([]string{"a.b", "a.b.c", "b.c", "c"}[m.rand.IntN(4)], obj)
@@ -46,7 +46,7 @@ func (m *model[Tx]) drafts() (events []*modelEvent, drafts []sender.Draft) {
 }
 
 // newest returns the highest version that an object has had, with that of some new events.
-func (m *model[Tx]) newest(o sender.Object, events []*modelEvent) int64 {
+func (m *model) newest(o sender.Object, events []*modelEvent) int64 {
 	newest := m.floor
 	for _, e := range slices.Concat(m.events, events) {
 		if e.draft.Object == o {
@@ -56,7 +56,7 @@ func (m *model[Tx]) newest(o sender.Object, events []*modelEvent) int64 {
 	return newest
 }
 
-func (m *model[Tx]) publish() {
+func (m *model) publish() {
 	there := 0
 	for _, e := range m.events {
 		if !e.gone && !e.draft.Notice {
@@ -84,7 +84,7 @@ func (m *model[Tx]) publish() {
 }
 
 // publishAgain publishes an event again, under its idempotency key.
-func (m *model[Tx]) publishAgain() {
+func (m *model) publishAgain() {
 	i := slices.IndexFunc(m.events, func(e *modelEvent) bool { return e.draft.Key != "" && !e.gone })
 	if i < 0 {
 		return
@@ -98,10 +98,10 @@ func (m *model[Tx]) publishAgain() {
 	m.equal(ref, sender.Ref{ID: before.draft.ID, Version: before.version, Duplicate: true}, "Ref of an event that is published again")
 }
 
-func (m *model[Tx]) publishAndRollBack() {
+func (m *model) publishAndRollBack() {
 	_, drafts := m.drafts()
 	failed := errors.New("rolled back")
-	err := m.Store.InTx(m.ctx, func(tx Tx) error {
+	err := m.Store.InTx(m.ctx, func(tx any) error {
 		_, err := m.Store.PublishTx(m.ctx, tx, drafts)
 		return errors.Join(err, failed)
 	})
@@ -109,11 +109,11 @@ func (m *model[Tx]) publishAndRollBack() {
 }
 
 // expand expands some events, and tells whether there are more.
-func (m *model[Tx]) expand(events, deliveries int) (more bool) {
+func (m *model) expand(events, deliveries int) (more bool) {
 	return m.do(m.expansion(events, deliveries), nil, dispatch.ClaimParams{})
 }
 
-func (m *model[Tx]) expansion(events, deliveries int) dispatch.ExpandParams {
+func (m *model) expansion(events, deliveries int) dispatch.ExpandParams {
 	m.convert = modelConvert
 	if m.rand.IntN(6) == 0 { // a process without a catalogue
 		m.convert = nil
@@ -122,7 +122,7 @@ func (m *model[Tx]) expansion(events, deliveries int) dispatch.ExpandParams {
 }
 
 // expanded notes what was expanded.
-func (m *model[Tx]) expanded(x dispatch.Expanded) {
+func (m *model) expanded(x dispatch.Expanded) {
 	made := 0
 	var list []sender.Delivery
 	if x.Deliveries > 0 {
@@ -154,14 +154,14 @@ func (m *model[Tx]) expanded(x dispatch.Expanded) {
 }
 
 // expandAll expands all events. A part of a large event may have deliveries for nobody.
-func (m *model[Tx]) expandAll() {
+func (m *model) expandAll() {
 	for rounds := 0; m.expand(plenty, plenty); rounds++ {
 		m.check(rounds < plenty, "expanding does not come to an end")
 	}
 }
 
 // made notes a delivery that was made.
-func (m *model[Tx]) made(read sender.Delivery) {
+func (m *model) made(read sender.Delivery) {
 	for _, e := range m.events {
 		for _, s := range m.subs {
 			if e.draft.ID != read.Event.ID || s.ID != read.Subscription || !m.waits(s, e) {

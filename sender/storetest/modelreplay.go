@@ -28,7 +28,7 @@ func (r *modelReplay) remains(d *modelDelivery) bool {
 }
 
 // sends tells whether a replay sends a delivery again, if it comes to it now.
-func (m *model[Tx]) sends(r *modelReplay, d *modelDelivery) bool {
+func (m *model) sends(r *modelReplay, d *modelDelivery) bool {
 	tooOld := !r.notBefore.IsZero() && d.event.created.Before(r.notBefore.Add(m.clock.Sub(r.CreatedAt)))
 	return r.Status == replay.Running && r.remains(d) && !d.sub.deleted && !tooOld
 }
@@ -42,7 +42,7 @@ func (d *modelDelivery) candidate() replay.Candidate {
 }
 
 // replayFilter draws a filter, if there is something that may be sent again.
-func (m *model[Tx]) replayFilter() (f replay.Filter, some bool) {
+func (m *model) replayFilter() (f replay.Filter, some bool) {
 	var ended []sender.Status
 	for _, d := range m.deliveries {
 		if !d.live && d.status != sender.StatusCancelled && !slices.Contains(ended, d.status) {
@@ -66,7 +66,7 @@ func (m *model[Tx]) replayFilter() (f replay.Filter, some bool) {
 	return f, true
 }
 
-func (m *model[Tx]) startReplay() {
+func (m *model) startReplay() {
 	f, some := m.replayFilter()
 	if len(m.replays) == modelReplays || !some {
 		return
@@ -107,7 +107,7 @@ func (m *model[Tx]) startReplay() {
 // stepReplays steps the replays. All of them are at their ends then, unless they may send a
 // few: nobody says which these are, so the model takes it over. It sees that only of dead
 // letters: another one may be superseded at once, and be what it was.
-func (m *model[Tx]) stepReplays() {
+func (m *model) stepReplays() {
 	limit := 1 + m.rand.IntN(3)
 	for _, r := range m.replays {
 		if r.Status == replay.Running && r.Filter.Status != sender.StatusDeadLettered {
@@ -117,7 +117,7 @@ func (m *model[Tx]) stepReplays() {
 	m.stepReplaysBy(limit)
 }
 
-func (m *model[Tx]) stepReplaysBy(limit int) {
+func (m *model) stepReplaysBy(limit int) {
 	step, err := m.Store.StepReplays(m.ctx, limit, nil)
 	m.noError(err, "stepping replays")
 	m.noticed += len(step.Notices)
@@ -146,7 +146,7 @@ func (m *model[Tx]) stepReplaysBy(limit int) {
 }
 
 // compareReplays compares the replays after a step.
-func (m *model[Tx]) compareReplays(step dispatch.ReplayStep, limit int) {
+func (m *model) compareReplays(step dispatch.ReplayStep, limit int) {
 	var left []*modelReplay
 	var sum dispatch.ReplayStep
 	for _, r := range m.replays {
@@ -174,7 +174,7 @@ func (m *model[Tx]) compareReplays(step dispatch.ReplayStep, limit int) {
 }
 
 // changeReplay pauses a replay, lets it go on, or cancels it.
-func (m *model[Tx]) changeReplay() {
+func (m *model) changeReplay() {
 	if len(m.replays) == 0 {
 		return
 	}
@@ -188,7 +188,7 @@ func (m *model[Tx]) changeReplay() {
 }
 
 // endReplays lets all replays come to their end.
-func (m *model[Tx]) endReplays() {
+func (m *model) endReplays() {
 	for _, r := range m.replays {
 		m.setReplay(r.ID, replay.Running)
 		r.Status = replay.Running

@@ -9,16 +9,16 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func noticeRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"stored", "The notices of a decision are stored with it, each with an id of its own, the time, and what it is about: the owner unless the decision names somebody, the subscription and the delivery.", noticeStored[Tx]},
-		{"of a lost attempt", "The decision about a lost attempt has its notices stored too.", noticeLost[Tx]},
-		{"of a late result", "A result that comes too late makes no notice.", noticeLate[Tx]},
-		{"of the batch", "The notices of a batch are stored as they are, besides those of the decisions.", noticeBatch[Tx]},
-		{"announced", "The event that is made of a notice goes to the owner's subscriptions and to the operator's that ask for it, and to nobody else; it is known as a notice's.", noticeAnnounced[Tx]},
-		{"announced, and whom it tells of", "The event of a notice does not go to the subscription that it tells of, unless that asks for exactly its type: neither by a prefix nor by \"*\".", noticeAbout[Tx]},
-		{"announced, or not", "A notice of which no event is made is stored; so is one whose event is for nobody who is registered.", noticeDropped[Tx]},
-		{"announced, what is made of", "The event is made of the notice as it is stored.", noticeGiven[Tx]},
+func noticeRules() []rule {
+	return []rule{
+		{"stored", "The notices of a decision are stored with it, each with an id of its own, the time, and what it is about: the owner unless the decision names somebody, the subscription and the delivery.", noticeStored},
+		{"of a lost attempt", "The decision about a lost attempt has its notices stored too.", noticeLost},
+		{"of a late result", "A result that comes too late makes no notice.", noticeLate},
+		{"of the batch", "The notices of a batch are stored as they are, besides those of the decisions.", noticeBatch},
+		{"announced", "The event that is made of a notice goes to the owner's subscriptions and to the operator's that ask for it, and to nobody else; it is known as a notice's.", noticeAnnounced},
+		{"announced, and whom it tells of", "The event of a notice does not go to the subscription that it tells of, unless that asks for exactly its type: neither by a prefix nor by \"*\".", noticeAbout},
+		{"announced, or not", "A notice of which no event is made is stored; so is one whose event is for nobody who is registered.", noticeDropped},
+		{"announced, what is made of", "The event is made of the notice as it is stored.", noticeGiven},
 	}
 }
 
@@ -36,7 +36,7 @@ func noticing(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time
 }
 
 // batch records results under a policy.
-func (w *world[Tx]) batch(b dispatch.Batch) dispatch.Claims {
+func (w *world) batch(b dispatch.Batch) dispatch.Claims {
 	w.Helper()
 	_, claims, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, b)
 	w.noError(err, "recording and claiming")
@@ -44,7 +44,7 @@ func (w *world[Tx]) batch(b dispatch.Batch) dispatch.Claims {
 }
 
 // sameNotice ends the test if two notices differ in more than their ids.
-func (w *world[Tx]) sameNotice(got, want sender.Notice) {
+func (w *world) sameNotice(got, want sender.Notice) {
 	w.Helper()
 	w.check(got.ID != "", "a notice has no id")
 	w.sameTime(got.CreatedAt, want.CreatedAt, "CreatedAt of a notice")
@@ -52,7 +52,7 @@ func (w *world[Tx]) sameNotice(got, want sender.Notice) {
 	w.equal(got, want, "notice")
 }
 
-func noticeStored[Tx any](w *world[Tx]) {
+func noticeStored(w *world) {
 	d, sub := w.one()
 	id, owner := w.delivery(d.ID, sub).ID, w.read(sub).Subscriber
 	ids := map[string]bool{}
@@ -74,7 +74,7 @@ func noticeStored[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, sub).Status, sender.StatusDeadLettered, "status")
 }
 
-func noticeLost[Tx any](w *world[Tx]) {
+func noticeLost(w *world) {
 	d, sub := w.one()
 	w.claimOne()
 	w.Advance(lease + time.Second)
@@ -86,7 +86,7 @@ func noticeLost[Tx any](w *world[Tx]) {
 	})
 }
 
-func noticeLate[Tx any](w *world[Tx]) {
+func noticeLate(w *world) {
 	_, sub := w.one()
 	r := result(w.claimOne(), sender.ClassStatus)
 	w.record(r)
@@ -99,7 +99,7 @@ func noticeLate[Tx any](w *world[Tx]) {
 	w.equal(w.expand(), 0, "deliveries made")
 }
 
-func noticeBatch[Tx any](w *world[Tx]) {
+func noticeBatch(w *world) {
 	w.one()
 	own := []sender.Notice{
 		{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, Detail: "nobody answers", CreatedAt: createdAt},
@@ -119,7 +119,7 @@ func noticeBatch[Tx any](w *world[Tx]) {
 }
 
 // announcing makes the event of each notice, for the notice's subscriber.
-func (w *world[Tx]) announcing() func(sender.Notice) (sender.Draft, bool) {
+func (w *world) announcing() func(sender.Notice) (sender.Draft, bool) {
 	return func(n sender.Notice) (sender.Draft, bool) {
 		d := w.draft(string(n.Kind))
 		d.Subscriber, d.Notice = n.Subscriber, true
@@ -127,7 +127,7 @@ func (w *world[Tx]) announcing() func(sender.Notice) (sender.Draft, bool) {
 	}
 }
 
-func noticeAnnounced[Tx any](w *world[Tx]) {
+func noticeAnnounced(w *world) {
 	failing := string(sender.NoticeFailing)
 	_, sub := w.one()
 	owner := w.read(sub).Subscriber
@@ -158,7 +158,7 @@ func noticeAnnounced[Tx any](w *world[Tx]) {
 	}
 }
 
-func noticeAbout[Tx any](w *world[Tx]) {
+func noticeAbout(w *world) {
 	owner, failing := w.subscriber(), string(sender.NoticeFailing)
 	w.createSubscriber(sender.Operator)
 	all, byPrefix, byName := w.subscribe(owner, "*"), w.subscribe(owner, "subscription.*"), w.subscribe(owner, "*", failing)
@@ -190,7 +190,7 @@ func noticeAbout[Tx any](w *world[Tx]) {
 	w.equal(w.expand(), 3, "deliveries made")
 }
 
-func noticeDropped[Tx any](w *world[Tx]) {
+func noticeDropped(w *world) {
 	_, sub := w.one()
 	sibling := w.subscribe(w.read(sub).Subscriber, "*")
 	for name, announce := range map[string]func(sender.Notice) (sender.Draft, bool){
@@ -215,7 +215,7 @@ func noticeDropped[Tx any](w *world[Tx]) {
 	w.equal(w.read(sibling).Status, sender.SubscriptionClosing, "status of the subscription that asks for all")
 }
 
-func noticeGiven[Tx any](w *world[Tx]) {
+func noticeGiven(w *world) {
 	_, sub := w.one()
 	owner := w.read(sub).Subscriber
 	var given []sender.Notice

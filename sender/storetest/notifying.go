@@ -8,19 +8,19 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func notifyingRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"listed newest first", "Notices are listed newest first, by whom they are for, by subscription, by kind, and only unread ones if asked; the cursor leads through all of them once.", noticesListed[Tx]},
-		{"a cursor that is none", "A cursor that no page came with is refused.", noticesBadCursor[Tx]},
-		{"acknowledged once", "Acknowledging a notice keeps the time of the first acknowledgement, and another subscriber's notice is not found.", noticesAcknowledged[Tx]},
-		{"claimed under a lease", "A notice that was claimed is claimed again only when its lease ends, or when it was put off and that time is over; the tries count up.", noticesClaimed[Tx]},
-		{"accepted or acknowledged", "A notice that a notifier has accepted, or somebody has acknowledged, is not claimed any more.", noticesDone[Tx]},
-		{"in their order", "Notices are claimed in the order in which they have become due, up to the limit.", noticesInOrder[Tx]},
+func notifyingRules() []rule {
+	return []rule{
+		{"listed newest first", "Notices are listed newest first, by whom they are for, by subscription, by kind, and only unread ones if asked; the cursor leads through all of them once.", noticesListed},
+		{"a cursor that is none", "A cursor that no page came with is refused.", noticesBadCursor},
+		{"acknowledged once", "Acknowledging a notice keeps the time of the first acknowledgement, and another subscriber's notice is not found.", noticesAcknowledged},
+		{"claimed under a lease", "A notice that was claimed is claimed again only when its lease ends, or when it was put off and that time is over; the tries count up.", noticesClaimed},
+		{"accepted or acknowledged", "A notice that a notifier has accepted, or somebody has acknowledged, is not claimed any more.", noticesDone},
+		{"in their order", "Notices are claimed in the order in which they have become due, up to the limit.", noticesInOrder},
 	}
 }
 
 // note stores notices that concern no subscription.
-func (w *world[Tx]) note(notices ...sender.Notice) []sender.Notice {
+func (w *world) note(notices ...sender.Notice) []sender.Notice {
 	w.Helper()
 	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide, Notices: notices})
 	w.noError(err, "storing notices")
@@ -28,7 +28,7 @@ func (w *world[Tx]) note(notices ...sender.Notice) []sender.Notice {
 	return c.Notices
 }
 
-func (w *world[Tx]) listNotices(q history.NoticeQuery) (ids []string) {
+func (w *world) listNotices(q history.NoticeQuery) (ids []string) {
 	w.Helper()
 	for range plenty {
 		page, next, err := w.Store.Notices(w.ctx, q)
@@ -45,7 +45,7 @@ func (w *world[Tx]) listNotices(q history.NoticeQuery) (ids []string) {
 	return nil
 }
 
-func (w *world[Tx]) claimNotices(limit int) (ids []string) {
+func (w *world) claimNotices(limit int) (ids []string) {
 	w.Helper()
 	claimed, err := w.Store.ClaimNotices(w.ctx, lease, limit)
 	w.noError(err, "claiming notices")
@@ -55,7 +55,7 @@ func (w *world[Tx]) claimNotices(limit int) (ids []string) {
 	return ids
 }
 
-func noticesListed[Tx any](w *world[Tx]) {
+func noticesListed(w *world) {
 	all := w.note(
 		sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a", Subscription: "wsub_1", Detail: "half", Percent: 50},
 		sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator, Detail: "down"},
@@ -97,7 +97,7 @@ func noticesListed[Tx any](w *world[Tx]) {
 	w.equal(page[0], all[2], "notice as listed")
 }
 
-func noticesBadCursor[Tx any](w *world[Tx]) {
+func noticesBadCursor(w *world) {
 	w.note(sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator})
 	for _, cursor := range []string{"?", "0", "-1", "01"} {
 		_, _, err := w.Store.Notices(w.ctx, history.NoticeQuery{Cursor: cursor})
@@ -105,7 +105,7 @@ func noticesBadCursor[Tx any](w *world[Tx]) {
 	}
 }
 
-func noticesAcknowledged[Tx any](w *world[Tx]) {
+func noticesAcknowledged(w *world) {
 	id := w.note(sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a"})[0].ID
 	_, err := w.Store.AcknowledgeNotice(w.ctx, id, "sub_b")
 	w.errorIs(err, sender.ErrNotFound, "acknowledging another's notice")
@@ -123,7 +123,7 @@ func noticesAcknowledged[Tx any](w *world[Tx]) {
 	w.equal(len(w.listNotices(history.NoticeQuery{Unread: true})), 0, "number of unread notices")
 }
 
-func noticesClaimed[Tx any](w *world[Tx]) {
+func noticesClaimed(w *world) {
 	id := w.note(sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a", Detail: "d"})[0].ID
 	claimed, err := w.Store.ClaimNotices(w.ctx, lease, 10)
 	w.noError(err, "claiming notices")
@@ -144,7 +144,7 @@ func noticesClaimed[Tx any](w *world[Tx]) {
 	w.equal(w.claimNotices(10), []string{id}, "notices claimed then")
 }
 
-func noticesDone[Tx any](w *world[Tx]) {
+func noticesDone(w *world) {
 	all := w.note(sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a"}, sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a"})
 	w.equal(len(w.claimNotices(10)), 2, "number of notices claimed")
 	at := w.now()
@@ -160,7 +160,7 @@ func noticesDone[Tx any](w *world[Tx]) {
 	w.check(page[0].NotifiedAt.IsZero(), "NotifiedAt of the other one is %v", page[0].NotifiedAt)
 }
 
-func noticesInOrder[Tx any](w *world[Tx]) {
+func noticesInOrder(w *world) {
 	made := func() string {
 		defer w.Advance(time.Second)
 		return w.note(sender.Notice{Kind: sender.NoticeFailing, Subscriber: "sub_a"})[0].ID

@@ -10,14 +10,14 @@ import (
 
 // about publishes an event about an object, which nobody gets, and returns its version.
 // If given is 0 the store assigns the version.
-func (w *world[Tx]) about(id string, given int64) int64 {
+func (w *world) about(id string, given int64) int64 {
 	w.Helper()
 	d := w.draftOn("c", sender.Object{Type: "thing", ID: id})
 	d.Version = given
 	return w.publish(d)[0].Version
 }
 
-func pruneObjects[Tx any](w *world[Tx]) {
+func pruneObjects(w *world) {
 	for range 3 {
 		w.about("old", 0)
 	}
@@ -57,7 +57,7 @@ func pruneObjects[Tx any](w *world[Tx]) {
 	w.equal(w.prune(ages{objects: 10 * time.Hour}), dispatch.Pruned{Objects: 4}, "pruned after their time once more")
 }
 
-func pruneNoObjects[Tx any](w *world[Tx]) {
+func pruneNoObjects(w *world) {
 	const high = 1 << 52
 	w.about("kept", 0)
 	w.expand()

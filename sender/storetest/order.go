@@ -17,14 +17,14 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func orderRules[Tx any]() []rule[Tx] {
-	return append([]rule[Tx]{
-		{"by event", "A subscription's deliveries that have had no attempt are claimed in the order of their events, in a claim and from one claim to the next.", orderByEvent[Tx]},
-		{"released", "Deliveries that are released at once before their first attempt are claimed before those that were never claimed, in the order of the events.", orderReleased[Tx]},
-		{"released among resumed", "What is released at once before its first attempt, and what a resume lets go on, is claimed in the order of the events.", orderReleasedAmongResumed[Tx]},
-		{"released among retries", "A delivery that is released before its first attempt is claimed before those behind it, also where more retries are due than a claim takes.", orderReleasedAmongRetries[Tx]},
-		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched[Tx]},
-	}, orderProcessRules[Tx]()...)
+func orderRules() []rule {
+	return append([]rule{
+		{"by event", "A subscription's deliveries that have had no attempt are claimed in the order of their events, in a claim and from one claim to the next.", orderByEvent},
+		{"released", "Deliveries that are released at once before their first attempt are claimed before those that were never claimed, in the order of the events.", orderReleased},
+		{"released among resumed", "What is released at once before its first attempt, and what a resume lets go on, is claimed in the order of the events.", orderReleasedAmongResumed},
+		{"released among retries", "A delivery that is released before its first attempt is claimed before those behind it, also where more retries are due than a claim takes.", orderReleasedAmongRetries},
+		{"dispatched", "A Dispatcher makes no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version; one that failed holds nobody back.", orderDispatched},
+	}, orderProcessRules()...)
 }
 
 // indexes returns where in drafts the claimed events stand.
@@ -37,7 +37,7 @@ func indexes(drafts []sender.Draft, claimed []dispatch.Claimed) (all []int) {
 
 // series publishes events about one object, several in each transaction, while the
 // clock moves on.
-func (w *world[Tx]) series(owner, sub string, transactions, each int) (drafts []sender.Draft) {
+func (w *world) series(owner, sub string, transactions, each int) (drafts []sender.Draft) {
 	w.Helper()
 	for range transactions {
 		var some []sender.Draft
@@ -54,7 +54,7 @@ func (w *world[Tx]) series(owner, sub string, transactions, each int) (drafts []
 	return drafts
 }
 
-func orderByEvent[Tx any](w *world[Tx]) {
+func orderByEvent(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	drafts := w.series(owner, sub, 4, 5)
@@ -70,7 +70,7 @@ func orderByEvent[Tx any](w *world[Tx]) {
 	w.equal(order, want, "events in the order of the claims")
 }
 
-func orderReleased[Tx any](w *world[Tx]) {
+func orderReleased(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	drafts := w.series(owner, sub, 1, 6)
@@ -89,7 +89,7 @@ func orderReleased[Tx any](w *world[Tx]) {
 	w.equal(order, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "events in the order of the claims, of which the first four were released")
 }
 
-func orderReleasedAmongResumed[Tx any](w *world[Tx]) {
+func orderReleasedAmongResumed(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	drafts := w.series(owner, sub, 1, 6)
@@ -110,7 +110,7 @@ func orderReleasedAmongResumed[Tx any](w *world[Tx]) {
 	w.equal(indexes(drafts, w.claim(plenty)), []int{0, 1, 2, 3, 4, 5}, "events in the order of the claims, of which two were released among those that were resumed")
 }
 
-func orderReleasedAmongRetries[Tx any](w *world[Tx]) {
+func orderReleasedAmongRetries(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.series(owner, sub, 1, 8)
@@ -216,14 +216,14 @@ func (v *versions) wait(attempts int) {
 // orderRun is the size of a run.
 type orderRun struct{ subscriptions, events, objects int }
 
-func orderDispatched[Tx any](w *world[Tx]) {
+func orderDispatched(w *world) {
 	w.dispatched(orderRun{subscriptions: 6, events: 400, objects: 20}, w.Store)
 }
 
 // dispatched runs a Dispatcher on each of some stores. The stores' clock stands still,
 // so no retry is ever due: all first attempts are made only if failures hold back no
 // later version.
-func (w *world[Tx]) dispatched(of orderRun, stores ...Store[Tx]) {
+func (w *world) dispatched(of orderRun, stores ...Store[any]) {
 	w.Helper()
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
 	w.noError(err, "making keys")
@@ -233,7 +233,7 @@ func (w *world[Tx]) dispatched(of orderRun, stores ...Store[Tx]) {
 	defer stop()
 	ran := make(chan error, len(stores))
 	for _, store := range stores {
-		d, err := dispatch.New(store, keys, &dispatch.Config{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
+		d, err := dispatch.New(forDispatcher(store), keys, &dispatch.Config{UnguardedTransport: v, Logger: slog.New(slog.DiscardHandler)})
 		w.noError(err, "making a dispatcher")
 		go func() { ran <- d.Run(ctx) }()
 	}
@@ -254,7 +254,7 @@ func (w *world[Tx]) dispatched(of orderRun, stores ...Store[Tx]) {
 }
 
 // endpoints makes subscriptions. The endpoint of the first one fails now and then.
-func (w *world[Tx]) endpoints(keys *sender.Keys, n int) {
+func (w *world) endpoints(keys *sender.Keys, n int) {
 	w.Helper()
 	reg, err := sender.NewRegistry(w.Store, keys, nil)
 	w.noError(err, "making a registry")

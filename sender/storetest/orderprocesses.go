@@ -8,16 +8,16 @@ import (
 )
 
 // orderProcessRules are about several processes that claim from the same subscriptions.
-func orderProcessRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"one process", "While a process holds deliveries of a subscription it alone claims of it, also what has just arrived; what others hold keeps nobody from other subscriptions, of the same subscriber or not.", orderOneProcess[Tx]},
-		{"passed on", "A subscription is free once all that a process held of it is recorded or released. What waits is claimed by whoever comes, in order.", orderPassedOn[Tx]},
-		{"passed on by failures", "No process holds a delivery that waits for a retry.", orderPassedOnByFailures[Tx]},
-		{"passed on from one that is gone", "A subscription is free once all leases of it have ended, by themselves or because their process is taken over; not while one has not.", orderPassedOnFromGone[Tx]},
-		{"nobody's", "A claim that is made by no process keeps nobody away, and is kept away as another process is.", orderNobodys[Tx]},
-		{"held by others, and in nobody's way", "However many subscriptions others hold, a claim with one slot finds the one that they do not. To a process that knows of theirs nothing of them is due.", orderNotInTheWay[Tx]},
-		{"asked for, and held by others", "A delivery that is redelivered while a process holds its subscription is due at once to that process, and to others once the subscription is free.", orderAskedFor[Tx]},
-		{"dispatched by two processes", "Two Dispatchers, each in a process of its own, make no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version.", orderDispatchedByTwo[Tx]},
+func orderProcessRules() []rule {
+	return []rule{
+		{"one process", "While a process holds deliveries of a subscription it alone claims of it, also what has just arrived; what others hold keeps nobody from other subscriptions, of the same subscriber or not.", orderOneProcess},
+		{"passed on", "A subscription is free once all that a process held of it is recorded or released. What waits is claimed by whoever comes, in order.", orderPassedOn},
+		{"passed on by failures", "No process holds a delivery that waits for a retry.", orderPassedOnByFailures},
+		{"passed on from one that is gone", "A subscription is free once all leases of it have ended, by themselves or because their process is taken over; not while one has not.", orderPassedOnFromGone},
+		{"nobody's", "A claim that is made by no process keeps nobody away, and is kept away as another process is.", orderNobodys},
+		{"held by others, and in nobody's way", "However many subscriptions others hold, a claim with one slot finds the one that they do not. To a process that knows of theirs nothing of them is due.", orderNotInTheWay},
+		{"asked for, and held by others", "A delivery that is redelivered while a process holds its subscription is due at once to that process, and to others once the subscription is free.", orderAskedFor},
+		{"dispatched by two processes", "Two Dispatchers, each in a process of its own, make no first attempt for a subscription while one of a lower version of the object is under way, nor after one of a higher version.", orderDispatchedByTwo},
 	}
 }
 
@@ -34,12 +34,12 @@ func some(process int64, n int) dispatch.ClaimParams {
 }
 
 // heldFrom ends the test if a process can claim a delivery.
-func (w *world[Tx]) heldFrom(process int64, when string) {
+func (w *world) heldFrom(process int64, when string) {
 	w.Helper()
 	w.equal(len(w.claimBy(as(process)).Claimed), 0, "deliveries claimed by process %d %s", process, when)
 }
 
-func (w *world[Tx]) giveBack(claimed ...dispatch.Claimed) {
+func (w *world) giveBack(claimed ...dispatch.Claimed) {
 	w.Helper()
 	var back []dispatch.Release
 	for _, c := range claimed {
@@ -49,14 +49,14 @@ func (w *world[Tx]) giveBack(claimed ...dispatch.Claimed) {
 }
 
 // queue is a subscription with deliveries that are due, about one object.
-func (w *world[Tx]) queue(n int) (owner, sub string, drafts []sender.Draft) {
+func (w *world) queue(n int) (owner, sub string, drafts []sender.Draft) {
 	w.Helper()
 	owner = w.subscriber()
 	sub = w.subscribe(owner, "only.addressed")
 	return owner, sub, w.series(owner, sub, n, 1)
 }
 
-func orderOneProcess[Tx any](w *world[Tx]) {
+func orderOneProcess(w *world) {
 	owner, sub, drafts := w.queue(6)
 	held := w.claimBy(some(7, 2)).Claimed
 	w.equal(indexes(drafts, held), []int{0, 1}, "events claimed by the first process")
@@ -82,7 +82,7 @@ func orderOneProcess[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(drafts[0].ID, sub).Status, sender.StatusDelivered, "status of what was recorded")
 }
 
-func orderPassedOn[Tx any](w *world[Tx]) {
+func orderPassedOn(w *world) {
 	owner, sub, drafts := w.queue(5)
 	held := w.claimBy(some(7, 4)).Claimed
 	w.record(result(held[0], sender.ClassNone))
@@ -101,7 +101,7 @@ func orderPassedOn[Tx any](w *world[Tx]) {
 	w.equal(indexes(more, w.claimBy(as(7)).Claimed), []int{0}, "events claimed that have arrived")
 }
 
-func orderPassedOnByFailures[Tx any](w *world[Tx]) {
+func orderPassedOnByFailures(w *world) {
 	_, _, drafts := w.queue(3)
 	held := w.claimBy(some(7, 1)).Claimed
 	w.record(result(held[0], sender.ClassTimeout))
@@ -114,7 +114,7 @@ func orderPassedOnByFailures[Tx any](w *world[Tx]) {
 	w.equal(len(w.claimBy(as(7)).Claimed), 2, "deliveries claimed when nobody holds any")
 }
 
-func orderPassedOnFromGone[Tx any](w *world[Tx]) {
+func orderPassedOnFromGone(w *world) {
 	_, sub, _ := w.queue(4)
 	w.equal(len(w.claimBy(some(7, 2)).Claimed), 2, "deliveries claimed")
 	w.heldFrom(8, "before the one that holds some is taken over")
@@ -132,7 +132,7 @@ func orderPassedOnFromGone[Tx any](w *world[Tx]) {
 	w.heldFrom(7, "when others hold all")
 }
 
-func orderNobodys[Tx any](w *world[Tx]) {
+func orderNobodys(w *world) {
 	_, _, drafts := w.queue(4)
 	nobody := some(0, 1)
 	nobody.By = dispatch.Presence{}
@@ -142,7 +142,7 @@ func orderNobodys[Tx any](w *world[Tx]) {
 	w.equal(indexes(drafts, w.claimBy(as(7)).Claimed), []int{2, 3}, "events claimed by the process that holds the subscription")
 }
 
-func orderNotInTheWay[Tx any](w *world[Tx]) {
+func orderNotInTheWay(w *world) {
 	const held = 60
 	w.crowd(held, 4)
 	one := as(7)
@@ -176,7 +176,7 @@ func orderNotInTheWay[Tx any](w *world[Tx]) {
 	}
 }
 
-func orderAskedFor[Tx any](w *world[Tx]) {
+func orderAskedFor(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	drafts := w.series(owner, sub, 2, 1)
@@ -193,6 +193,6 @@ func orderAskedFor[Tx any](w *world[Tx]) {
 	w.equal(indexes(drafts, w.claimBy(as(8)).Claimed), []int{0}, "events claimed that are redelivered, when nobody holds the subscription")
 }
 
-func orderDispatchedByTwo[Tx any](w *world[Tx]) {
+func orderDispatchedByTwo(w *world) {
 	w.dispatched(orderRun{subscriptions: 3, events: 300, objects: 3}, w.Store, w.other().Store)
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func outageRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays, also if one is released in between.", outageUncounted[Tx]},
-		{"stood", "The time that decisions let a schedule stand still is summed up, until the schedule starts anew.", outageStood[Tx]},
+func outageRules() []rule {
+	return []rule{
+		{"uncounted", "An attempt that a decision leaves uncounted has its number, and is stored, but the next one has the same Live.Tries; Live.First stays, also if one is released in between.", outageUncounted},
+		{"stood", "The time that decisions let a schedule stand still is summed up, until the schedule starts anew.", outageStood},
 	}
 }
 
 // standing is the suite's policy, except for failures to connect: they are uncounted,
 // and the schedule stands still.
-func (w *world[Tx]) standing() *dispatch.Live {
+func (w *world) standing() *dispatch.Live {
 	live := new(dispatch.Live)
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		*live = l
@@ -29,7 +29,7 @@ func (w *world[Tx]) standing() *dispatch.Live {
 	return live
 }
 
-func outageUncounted[Tx any](w *world[Tx]) {
+func outageUncounted(w *world) {
 	d, sub := w.one()
 	live := w.standing()
 	var first time.Time
@@ -50,7 +50,7 @@ func outageUncounted[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, sub).AttemptCount, 6, "attempts stored")
 }
 
-func outageStood[Tx any](w *world[Tx]) {
+func outageStood(w *world) {
 	d, sub := w.one()
 	live := w.standing()
 	const step = 90*time.Second + time.Microsecond

@@ -7,15 +7,15 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func ownPolicyRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"policy of its own", "A decision about an attempt is given its subscription's settings, as they are now, if they have a policy of their own.", ownPolicyGiven[Tx]},
-		{"stopped by 410", "A delivery that was answered with 410 Gone, and whose subscription chose that this stops it, is held, even if it was the last attempt of its schedule; so is one that was in flight then. A resume sends them.", goneHolds[Tx]},
-		{"stopped by 410, closing", "A subscription that is closing is not stopped: its deliveries come to their end, and it is deleted.", goneCloses[Tx]},
+func ownPolicyRules() []rule {
+	return []rule{
+		{"policy of its own", "A decision about an attempt is given its subscription's settings, as they are now, if they have a policy of their own.", ownPolicyGiven},
+		{"stopped by 410", "A delivery that was answered with 410 Gone, and whose subscription chose that this stops it, is held, even if it was the last attempt of its schedule; so is one that was in flight then. A resume sends them.", goneHolds},
+		{"stopped by 410, closing", "A subscription that is closing is not stopped: its deliveries come to their end, and it is deleted.", goneCloses},
 	}
 }
 
-func ownPolicyGiven[Tx any](w *world[Tx]) {
+func ownPolicyGiven(w *world) {
 	live := w.watch()
 	own := sender.Settings{RetryDelays: []time.Duration{time.Minute, time.Hour}, Horizon: 3 * time.Hour, DisableAfter: sender.NeverDisable, Gone: sender.GoneStops}
 	owner, sub := w.ordered(own)
@@ -47,7 +47,7 @@ var (
 	ownPolicy    = dispatch.Policy{Own: sender.PolicyBounds{Allowed: true}}
 )
 
-func goneHolds[Tx any](w *world[Tx]) {
+func goneHolds(w *world) {
 	w.decide = ownPolicy.Decide
 	owner, sub := w.ordered(goneSettings)
 	w.backlog(owner, sub, 3)
@@ -79,7 +79,7 @@ func goneHolds[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(sub), map[sender.Status]int{sender.StatusDelivered: 3}, "statuses at the end")
 }
 
-func goneCloses[Tx any](w *world[Tx]) {
+func goneCloses(w *world) {
 	w.decide = ownPolicy.Decide
 	owner, sub := w.ordered(goneSettings)
 	w.backlog(owner, sub, 1)

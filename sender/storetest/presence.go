@@ -8,33 +8,33 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func presenceRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"known", "A process that has said that it lives is known, with its beat, until it leaves; it learns who was known before.", presenceKnown[Tx]},
-		{"a claim says it too", "A claim stores the beat of its process in its transaction, if it claims anything.", presenceByClaim[Tx]},
-		{"taken over", "The leases of a process end at once when it is taken over: its deliveries are due, whatever their lanes, and the next claim finds their attempts interrupted. The process is known no more.", presenceTakenOver[Tx]},
-		{"others' leases", "To take a process over leaves alone what others hold, what it held and has ended, and what it holds not.", presenceOthers[Tx]},
-		{"it lives", "A process whose beat is not the one given is not taken over, nor is one that is not known.", presenceLives[Tx]},
-		{"results of one that was taken over", "A result of a process that was taken over counts until the delivery is claimed again, and not after.", presenceResults[Tx]},
-		{"taken over, of a subscription that is gone", "When a process is taken over, its deliveries of a deleted subscription are cancelled, and those of a paused one wait until it is resumed.", presenceHeld[Tx]},
-		{"a claim whose answer was lost", "Deliveries that are leased under tokens are found by them, up to a limit, and given back as if they had not been claimed; those that were recorded, released, or claimed again are not found.", presenceLostClaim[Tx]},
+func presenceRules() []rule {
+	return []rule{
+		{"known", "A process that has said that it lives is known, with its beat, until it leaves; it learns who was known before.", presenceKnown},
+		{"a claim says it too", "A claim stores the beat of its process in its transaction, if it claims anything.", presenceByClaim},
+		{"taken over", "The leases of a process end at once when it is taken over: its deliveries are due, whatever their lanes, and the next claim finds their attempts interrupted. The process is known no more.", presenceTakenOver},
+		{"others' leases", "To take a process over leaves alone what others hold, what it held and has ended, and what it holds not.", presenceOthers},
+		{"it lives", "A process whose beat is not the one given is not taken over, nor is one that is not known.", presenceLives},
+		{"results of one that was taken over", "A result of a process that was taken over counts until the delivery is claimed again, and not after.", presenceResults},
+		{"taken over, of a subscription that is gone", "When a process is taken over, its deliveries of a deleted subscription are cancelled, and those of a paused one wait until it is resumed.", presenceHeld},
+		{"a claim whose answer was lost", "Deliveries that are leased under tokens are found by them, up to a limit, and given back as if they had not been claimed; those that were recorded, released, or claimed again are not found.", presenceLostClaim},
 	}
 }
 
 // claimAs claims everything that is due for a process.
-func (w *world[Tx]) claimAs(process int64) []dispatch.Claimed {
+func (w *world) claimAs(process int64) []dispatch.Claimed {
 	w.Helper()
 	return w.claimBy(dispatch.ClaimParams{Lease: lease, By: dispatch.Presence{Process: process, Beat: 1}, Lanes: lanes(plenty)}).Claimed
 }
 
-func (w *world[Tx]) takeOver(process, beat int64) int {
+func (w *world) takeOver(process, beat int64) int {
 	w.Helper()
 	n, err := w.Store.TakeOver(w.ctx, dispatch.Presence{Process: process, Beat: beat})
 	w.noError(err, "taking over process %d", process)
 	return n
 }
 
-func (w *world[Tx]) known(when string, want ...dispatch.Presence) {
+func (w *world) known(when string, want ...dispatch.Presence) {
 	w.Helper()
 	got, err := w.Store.Present(w.ctx)
 	w.noError(err, "reading who is present")
@@ -47,7 +47,7 @@ func byNumber(all []dispatch.Presence) []dispatch.Presence {
 	return all
 }
 
-func presenceKnown[Tx any](w *world[Tx]) {
+func presenceKnown(w *world) {
 	w.known("in an empty store")
 	for _, step := range []struct {
 		says   dispatch.Presence
@@ -71,7 +71,7 @@ func presenceKnown[Tx any](w *world[Tx]) {
 	w.known("after one has left", dispatch.Presence{Process: 8, Beat: 5})
 }
 
-func presenceByClaim[Tx any](w *world[Tx]) {
+func presenceByClaim(w *world) {
 	w.equal(len(w.claimAs(7)), 0, "deliveries claimed of none")
 	w.known("after a claim that found nothing")
 	w.one()
@@ -85,7 +85,7 @@ func presenceByClaim[Tx any](w *world[Tx]) {
 	w.known("after a claim without a beat", dispatch.Presence{Process: 7, Beat: 2})
 }
 
-func presenceTakenOver[Tx any](w *world[Tx]) {
+func presenceTakenOver(w *world) {
 	owners, subs := w.crowd(3, 2)
 	for _, c := range w.claim(plenty) { // the subscriptions get into different lanes
 		r := result(c, sender.ClassNone)
@@ -120,7 +120,7 @@ func presenceTakenOver[Tx any](w *world[Tx]) {
 	w.claimNothing("after one was taken over who is gone")
 }
 
-func presenceOthers[Tx any](w *world[Tx]) {
+func presenceOthers(w *world) {
 	w.one()
 	mine := w.claimAs(7)[0]
 	d, sub := w.one()
@@ -141,7 +141,7 @@ func presenceOthers[Tx any](w *world[Tx]) {
 	w.known("after one was taken over", dispatch.Presence{Process: 8, Beat: 1})
 }
 
-func presenceLives[Tx any](w *world[Tx]) {
+func presenceLives(w *world) {
 	w.one()
 	c := w.claimAs(7)[0]
 	_, err := w.Store.Beat(w.ctx, dispatch.Presence{Process: 7, Beat: 2})
@@ -155,7 +155,7 @@ func presenceLives[Tx any](w *world[Tx]) {
 	w.record(result(c, sender.ClassNone))
 }
 
-func presenceResults[Tx any](w *world[Tx]) {
+func presenceResults(w *world) {
 	first, sub := w.one()
 	inTime := w.claimAs(7)[0]
 	second, other := w.one()
@@ -172,7 +172,7 @@ func presenceResults[Tx any](w *world[Tx]) {
 	w.record(result(c, sender.ClassNone))
 }
 
-func presenceHeld[Tx any](w *world[Tx]) {
+func presenceHeld(w *world) {
 	_, subs := w.crowd(2, 1)
 	w.equal(len(w.claimAs(7)), 2, "deliveries claimed")
 	w.unsubscribe(subs[0])
@@ -185,14 +185,14 @@ func presenceHeld[Tx any](w *world[Tx]) {
 }
 
 // leasedUnder returns the deliveries that are leased under these tokens.
-func (w *world[Tx]) leasedUnder(limit int, tokens ...int64) []dispatch.Release {
+func (w *world) leasedUnder(limit int, tokens ...int64) []dispatch.Release {
 	w.Helper()
 	found, err := w.Store.LeasedUnder(w.ctx, tokens, limit)
 	w.noError(err, "looking for leases by their tokens")
 	return found
 }
 
-func presenceLostClaim[Tx any](w *world[Tx]) {
+func presenceLostClaim(w *world) {
 	w.equal(len(w.leasedUnder(10, 1, 2)), 0, "leases found in an empty store")
 	w.crowd(2, 2)
 	first := w.claim(3)

@@ -13,16 +13,16 @@ import (
 
 // processesRules are about several processes on one database. If a Harness has no Other,
 // they share its Store.
-func processesRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"each delivery once", "Processes that expand, claim and record at the same time make each delivery once, and claim it once.", processesOnce[Tx]},
-		{"slower than its lease", "A process that is slower than its lease loses the delivery to another one: its late result changes nothing, and does not end the other's attempt.", processesSlow[Tx]},
-		{"rollups", "Each process has rollups of its own, which are read as one; they are pruned each for itself.", processesRollups[Tx]},
+func processesRules() []rule {
+	return []rule{
+		{"each delivery once", "Processes that expand, claim and record at the same time make each delivery once, and claim it once.", processesOnce},
+		{"slower than its lease", "A process that is slower than its lease loses the delivery to another one: its late result changes nothing, and does not end the other's attempt.", processesSlow},
+		{"rollups", "Each process has rollups of its own, which are read as one; they are pruned each for itself.", processesRollups},
 	}
 }
 
 // other is the store as another process has it.
-func (w *world[Tx]) other() *world[Tx] {
+func (w *world) other() *world {
 	w.Helper()
 	other := *w
 	if w.Other != nil {
@@ -33,7 +33,7 @@ func (w *world[Tx]) other() *world[Tx] {
 
 // settled ends the test unless n events have one delivery each, which is delivered. It
 // returns the deliveries.
-func (w *world[Tx]) settled(n int) (all []sender.Delivery) {
+func (w *world) settled(n int) (all []sender.Delivery) {
 	w.Helper()
 	all = w.list(history.DeliveryQuery{Limit: 200})
 	w.equal(len(all), n, "deliveries")
@@ -100,7 +100,7 @@ func (c *crew) end() {
 }
 
 // round expands, records results, and claims.
-func (w *world[Tx]) round(results []dispatch.Result) (x dispatch.Expanded, c dispatch.Claims, err error) {
+func (w *world) round(results []dispatch.Result) (x dispatch.Expanded, c dispatch.Claims, err error) {
 	x, _, err = w.Store.Step(w.ctx, dispatch.ExpandParams{Events: 64, Deliveries: 64}, dispatch.Batch{})
 	if err != nil {
 		return x, c, err
@@ -112,7 +112,7 @@ func (w *world[Tx]) round(results []dispatch.Result) (x dispatch.Expanded, c dis
 }
 
 // work is a loop of a process.
-func (w *world[Tx]) work(all *crew) error {
+func (w *world) work(all *crew) error {
 	var results []dispatch.Result
 	for again, alone := true, false; again; {
 		x, c, err := w.round(results)
@@ -140,7 +140,7 @@ func (w *world[Tx]) work(all *crew) error {
 	return nil
 }
 
-func processesOnce[Tx any](w *world[Tx]) {
+func processesOnce(w *world) {
 	const events, subscribers, loops = 1500, 7, 2
 	owners, subs := w.crowd(subscribers, 0)
 	drafts := make([]sender.Draft, events)
@@ -152,7 +152,7 @@ func processesOnce[Tx any](w *world[Tx]) {
 	}
 	all := newCrew(2*loops, events)
 	worked := make(chan error)
-	for _, process := range []*world[Tx]{w, w.other()} {
+	for _, process := range []*world{w, w.other()} {
 		for range loops {
 			go func() { worked <- process.work(all) }()
 		}
@@ -173,7 +173,7 @@ func processesOnce[Tx any](w *world[Tx]) {
 	}
 }
 
-func processesSlow[Tx any](w *world[Tx]) {
+func processesSlow(w *world) {
 	slow, other := w, w.other()
 	event, sub := w.one()
 	lost := slow.claimOne()
@@ -201,13 +201,13 @@ func processesSlow[Tx any](w *world[Tx]) {
 	w.settled(1)
 }
 
-func processesRollups[Tx any](w *world[Tx]) {
+func processesRollups(w *world) {
 	w.Advance(w.now().Truncate(time.Minute).Add(time.Minute).Sub(w.now()))
 	minute := w.now()
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
-	processes := []*world[Tx]{w.other(), w.other()}
-	publish := func(n int, p *world[Tx]) {
+	processes := []*world{w.other(), w.other()}
+	publish := func(n int, p *world) {
 		w.Helper()
 		for range n {
 			w.publish(w.addressed(owner, sub))

@@ -8,28 +8,28 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func pruneRules[Tx any]() []rule[Tx] {
-	rules := []rule[Tx]{
-		{"delivered", "The record of a delivered delivery goes once its last attempt is older than its time, with its attempts; other deliveries of the event stay.", pruneDelivered[Tx]},
-		{"cancelled", "The record of a cancelled delivery goes once it ended longer ago than its time.", pruneCancelled[Tx]},
-		{"dead letters", "A dead letter goes by its own time, counted from its end, and until then is kept whole.", pruneDead[Tx]},
-		{"live ones stay", "A delivery that is pending, held, waiting or in flight stays whatever its age, with its attempts and its event, and goes on as without the pruning.", pruneLive[Tx]},
-		{"sent again", "A record whose delivery was sent again counts from its last attempt.", pruneSentAgain[Tx]},
-		{"events", "An event goes once it is older than its time and nothing of it is left, with its idempotency key; versions stay.", pruneEvents[Tx]},
-		{"not expanded", "An event that is not expanded stays, and is delivered.", pruneUnexpanded[Tx]},
-		{"held backlogs", "A held backlog stays, and does not keep the events of others.", pruneBesideHeld[Tx]},
-		{"subscriptions", "A deleted subscription goes once it was swept longer ago than events are kept, and nothing of it is live or on record; its subscriber's id is not used again.", pruneSubscriptions[Tx]},
-		{"objects", "An object's last version is forgotten once its event was removed longer ago than its time, if nothing was published about it since; what is published about it then gets a version above all that it had.", pruneObjects[Tx]},
-		{"objects for ever", "Without a time for objects, and of those with high versions, the last version is remembered when the event is removed.", pruneNoObjects[Tx]},
-		{"notices", "Acknowledged notices go once that is older than their time; others stay.", pruneNotices[Tx]},
-		{"ended replays", "A replay goes once it was finished or cancelled longer ago than events are kept; its id is that of no replay then. One that is running or paused stays.", pruneReplays[Tx]},
-		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes[Tx]},
-		{"bounded", "A batch removes up to Limit, and passes over a few times Limit; a pass goes on where the last batch ended.", pruneBounded[Tx]},
-		{"malformed", "A malformed cursor and a limit below 1 are ErrInvalid.", pruneMalformed[Tx]},
-		{"numbers", "Pruning does not make numbers be used again: a subscription that is made after it gets later events, and one that is closed after it gets none of them.", pruneNumbers[Tx]},
-		{"beside redeliveries", "A delivery that is redelivered while records are pruned is either ErrNotFound or sent, with its body and all its attempts.", pruneBesideRedeliveries[Tx]},
+func pruneRules() []rule {
+	rules := []rule{
+		{"delivered", "The record of a delivered delivery goes once its last attempt is older than its time, with its attempts; other deliveries of the event stay.", pruneDelivered},
+		{"cancelled", "The record of a cancelled delivery goes once it ended longer ago than its time.", pruneCancelled},
+		{"dead letters", "A dead letter goes by its own time, counted from its end, and until then is kept whole.", pruneDead},
+		{"live ones stay", "A delivery that is pending, held, waiting or in flight stays whatever its age, with its attempts and its event, and goes on as without the pruning.", pruneLive},
+		{"sent again", "A record whose delivery was sent again counts from its last attempt.", pruneSentAgain},
+		{"events", "An event goes once it is older than its time and nothing of it is left, with its idempotency key; versions stay.", pruneEvents},
+		{"not expanded", "An event that is not expanded stays, and is delivered.", pruneUnexpanded},
+		{"held backlogs", "A held backlog stays, and does not keep the events of others.", pruneBesideHeld},
+		{"subscriptions", "A deleted subscription goes once it was swept longer ago than events are kept, and nothing of it is live or on record; its subscriber's id is not used again.", pruneSubscriptions},
+		{"objects", "An object's last version is forgotten once its event was removed longer ago than its time, if nothing was published about it since; what is published about it then gets a version above all that it had.", pruneObjects},
+		{"objects for ever", "Without a time for objects, and of those with high versions, the last version is remembered when the event is removed.", pruneNoObjects},
+		{"notices", "Acknowledged notices go once that is older than their time; others stay.", pruneNotices},
+		{"ended replays", "A replay goes once it was finished or cancelled longer ago than events are kept; its id is that of no replay then. One that is running or paused stays.", pruneReplays},
+		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes},
+		{"bounded", "A batch removes up to Limit, and passes over a few times Limit; a pass goes on where the last batch ended.", pruneBounded},
+		{"malformed", "A malformed cursor and a limit below 1 are ErrInvalid.", pruneMalformed},
+		{"numbers", "Pruning does not make numbers be used again: a subscription that is made after it gets later events, and one that is closed after it gets none of them.", pruneNumbers},
+		{"beside redeliveries", "A delivery that is redelivered while records are pruned is either ErrNotFound or sent, with its body and all its attempts.", pruneBesideRedeliveries},
 	}
-	return append(rules, pruneReadsRules[Tx]()...)
+	return append(rules, pruneReadsRules()...)
 }
 
 // ages has the times of dispatch.PruneParams as ages; zero: nothing of the kind is pruned.
@@ -38,7 +38,7 @@ type ages struct{ delivered, dead, events, notices, objects time.Duration }
 // never: nothing of a kind is pruned.
 const never = time.Duration(0)
 
-func (w *world[Tx]) pruneParams(a ages, limit int) dispatch.PruneParams {
+func (w *world) pruneParams(a ages, limit int) dispatch.PruneParams {
 	w.Helper()
 	now := w.now()
 	before := func(age time.Duration) time.Time {
@@ -53,13 +53,13 @@ func (w *world[Tx]) pruneParams(a ages, limit int) dispatch.PruneParams {
 }
 
 // prune makes a whole pass and returns the sums of its batches.
-func (w *world[Tx]) prune(a ages) dispatch.Pruned {
+func (w *world) prune(a ages) dispatch.Pruned {
 	w.Helper()
 	sum, _ := w.pruneBy(w.pruneParams(a, 7))
 	return sum
 }
 
-func (w *world[Tx]) pruneBy(p dispatch.PruneParams) (sum dispatch.Pruned, batches int) {
+func (w *world) pruneBy(p dispatch.PruneParams) (sum dispatch.Pruned, batches int) {
 	w.Helper()
 	for batches = 1; batches < plenty; batches++ {
 		got, err := w.Store.Prune(w.ctx, p)
@@ -87,7 +87,7 @@ func (w *world[Tx]) pruneBy(p dispatch.PruneParams) (sum dispatch.Pruned, batche
 func all(age time.Duration) ages { return ages{delivered: age, dead: age, events: age, notices: age} }
 
 // pruned ends the test if a delivery is found or listed.
-func (w *world[Tx]) pruned(id string) {
+func (w *world) pruned(id string) {
 	w.Helper()
 	_, err := w.Store.Delivery(w.ctx, id, whole)
 	w.errorIs(err, sender.ErrNotFound, "reading a delivery that was pruned")
@@ -97,7 +97,7 @@ func (w *world[Tx]) pruned(id string) {
 	}
 }
 
-func pruneNotices[Tx any](w *world[Tx]) {
+func pruneNotices(w *world) {
 	var noted []sender.Notice
 	for range 3 {
 		noted = append(noted, w.note(sender.Notice{Kind: sender.NoticeNetwork, Subscriber: sender.Operator})...)
@@ -118,7 +118,7 @@ func pruneNotices[Tx any](w *world[Tx]) {
 	w.equal(page[0].ID, noted[1].ID, "second notice")
 }
 
-func pruneTimes[Tx any](w *world[Tx]) {
+func pruneTimes(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.backlog(owner, sub, 2)
@@ -152,7 +152,7 @@ func pruneTimes[Tx any](w *world[Tx]) {
 	}
 }
 
-func pruneBounded[Tx any](w *world[Tx]) {
+func pruneBounded(w *world) {
 	const limit, each = 5, 30
 	owner := w.subscriber()
 	goes, stays := w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
@@ -173,7 +173,7 @@ func pruneBounded[Tx any](w *world[Tx]) {
 	w.check(batches <= each/limit+5, "a pass over %d events that stay, with a limit of %d, takes %d batches", each, limit, batches)
 }
 
-func pruneMalformed[Tx any](w *world[Tx]) {
+func pruneMalformed(w *world) {
 	w.one()
 	for _, p := range []dispatch.PruneParams{{Limit: 0}, {Limit: -1}, {Limit: 1, Cursor: "x"}, {Limit: 1, Cursor: "-1"}, {Limit: 1, Cursor: "9999.9999.9999.9999"}} {
 		_, err := w.Store.Prune(w.ctx, p)

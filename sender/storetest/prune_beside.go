@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func pruneBesideRedeliveries[Tx any](w *world[Tx]) {
+func pruneBesideRedeliveries(w *world) {
 	const n = 60
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")

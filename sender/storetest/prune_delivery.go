@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func pruneDelivered[Tx any](w *world[Tx]) {
+func pruneDelivered(w *world) {
 	one, other := w.subscribe(w.subscriber(), "*"), w.subscribe(w.subscriber(), "*")
 	d := w.draft("a.b")
 	w.publish(d)
@@ -30,7 +30,7 @@ func pruneDelivered[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(history.DeliveryQuery{Event: d.ID})), 1, "deliveries of the event")
 }
 
-func pruneCancelled[Tx any](w *world[Tx]) {
+func pruneCancelled(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassTimeout))
 	id := w.delivery(d.ID, sub).ID
@@ -45,7 +45,7 @@ func pruneCancelled[Tx any](w *world[Tx]) {
 	w.pruned(id)
 }
 
-func pruneDead[Tx any](w *world[Tx]) {
+func pruneDead(w *world) {
 	d, sub := w.one()
 	w.Advance(50 * time.Hour)
 	w.deadLetter()
@@ -62,7 +62,7 @@ func pruneDead[Tx any](w *world[Tx]) {
 	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Events: 1}, "pruned after the event's time")
 }
 
-func pruneLive[Tx any](w *world[Tx]) {
+func pruneLive(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.backlog(owner, sub, 4)
@@ -97,7 +97,7 @@ func pruneLive[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(0), "backlog")
 }
 
-func pruneSentAgain[Tx any](w *world[Tx]) {
+func pruneSentAgain(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID

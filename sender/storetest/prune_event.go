@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func pruneSubscriptions[Tx any](w *world[Tx]) {
+func pruneSubscriptions(w *world) {
 	owner := w.subscriber()
 	active, none, recorded, flying := w.subscribe(owner, "none.*"), w.subscribe(owner, "none.*"), w.subscribe(owner, "a.b"), w.subscribe(owner, "a.c")
 	delivered, inFlight := w.draft("a.b"), w.draft("a.c")
@@ -29,7 +29,7 @@ func pruneSubscriptions[Tx any](w *world[Tx]) {
 	w.Advance(2 * time.Hour)
 	w.equal(w.prune(ages{dead: time.Hour, events: time.Hour, notices: time.Hour}), dispatch.Pruned{Subscriptions: 1}, "pruned when one has nothing")
 	after := func(id string) error {
-		return w.try(func(tx Tx) error {
+		return w.try(func(tx any) error {
 			_, err := w.Store.SubscriptionsTx(w.ctx, tx, "", id, 1)
 			return err
 		})
@@ -51,10 +51,10 @@ func pruneSubscriptions[Tx any](w *world[Tx]) {
 	w.sweep(10)
 	w.Advance(2 * time.Hour)
 	w.equal(w.prune(all(time.Hour)), dispatch.Pruned{Subscriptions: 1}, "pruned after the subscriber was deleted")
-	w.errorIs(w.try(func(tx Tx) error { return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner}, nil) }), sender.ErrExists, "using a subscriber's id again")
+	w.errorIs(w.try(func(tx any) error { return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: owner}, nil) }), sender.ErrExists, "using a subscriber's id again")
 }
 
-func pruneEvents[Tx any](w *world[Tx]) {
+func pruneEvents(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.b")
 	d := w.draftOn("c", sender.Object{Type: "thing", ID: "1"}) // nobody gets it
 	d.Key, d.KeyHash = "key", [32]byte{1}
@@ -75,7 +75,7 @@ func pruneEvents[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(again), "events delivered")
 }
 
-func pruneUnexpanded[Tx any](w *world[Tx]) {
+func pruneUnexpanded(w *world) {
 	subs := []string{w.subscribe(w.subscriber(), "*"), w.subscribe(w.subscriber(), "*")}
 	d, e := w.draft("a.b"), w.draft("a.b")
 	w.publish(d, e)
@@ -97,7 +97,7 @@ func pruneUnexpanded[Tx any](w *world[Tx]) {
 	w.check(slices.Contains(w.events(subs[0]), e.ID) && len(w.events(subs[1])) == 2, "an event that was not expanded has lost deliveries")
 }
 
-func pruneBesideHeld[Tx any](w *world[Tx]) {
+func pruneBesideHeld(w *world) {
 	owners, subs := w.crowd(2, 0)
 	for range 5 {
 		w.backlog(owners[0], subs[0], 4)
@@ -118,7 +118,7 @@ func pruneBesideHeld[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(subs[0]), map[sender.Status]int{sender.StatusDelivered: 20}, "statuses once they are resumed")
 }
 
-func pruneNumbers[Tx any](w *world[Tx]) {
+func pruneNumbers(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	w.publish(w.draft("a.b"), w.draft("a.b"))

@@ -11,16 +11,16 @@ import (
 )
 
 // pruneReadsRules are about counts, lists and replays after pruning.
-func pruneReadsRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"counts", "Counts are right after pruning: fewer dead letters, no fewer unread notices, and nothing to be expanded.", pruneCounts[Tx]},
-		{"rollups", "The figures of a minute go once it is older than their time; others stay.", pruneRollups[Tx]},
-		{"replays", "A member of a replay that is pruned is skipped, and the others are sent.", pruneReplayed[Tx]},
-		{"lists", "Events that were pruned are not found, nor listed, and pages lead over them.", pruneListed[Tx]},
+func pruneReadsRules() []rule {
+	return []rule{
+		{"counts", "Counts are right after pruning: fewer dead letters, no fewer unread notices, and nothing to be expanded.", pruneCounts},
+		{"rollups", "The figures of a minute go once it is older than their time; others stay.", pruneRollups},
+		{"replays", "A member of a replay that is pruned is skipped, and the others are sent.", pruneReplayed},
+		{"lists", "Events that were pruned are not found, nor listed, and pages lead over them.", pruneListed},
 	}
 }
 
-func pruneCounts[Tx any](w *world[Tx]) {
+func pruneCounts(w *world) {
 	type by = map[sender.SubscriptionStatus]int64
 	_, gone := w.ended(2, sender.ClassStatus)
 	w.ended(3, sender.ClassStatus)
@@ -42,7 +42,7 @@ func pruneCounts[Tx any](w *world[Tx]) {
 	w.equal(w.read(kept).DeadLettered, int64(0), "dead letters that the subscription counts")
 }
 
-func pruneRollups[Tx any](w *world[Tx]) {
+func pruneRollups(w *world) {
 	w.Advance(w.now().Truncate(time.Minute).Add(time.Minute).Sub(w.now()))
 	start := w.now()
 	for range 4 {
@@ -80,7 +80,7 @@ func pruneRollups[Tx any](w *world[Tx]) {
 	w.equal(hours(), 1, "hours with figures after pruning")
 }
 
-func pruneReplayed[Tx any](w *world[Tx]) {
+func pruneReplayed(w *world) {
 	for _, c := range []struct {
 		status sender.Status
 		class  sender.Class
@@ -110,7 +110,7 @@ func pruneReplayed[Tx any](w *world[Tx]) {
 	}
 }
 
-func pruneListed[Tx any](w *world[Tx]) {
+func pruneListed(w *world) {
 	early, _ := w.ended(3, sender.ClassNone)
 	_, held := w.ended(1, sender.ClassStatus)
 	w.Advance(10 * time.Hour)

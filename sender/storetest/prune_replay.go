@@ -8,7 +8,7 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func pruneReplays[Tx any](w *world[Tx]) {
+func pruneReplays(w *world) {
 	finished := w.replay(replay.Filter{}).ID
 	w.step(plenty)
 	w.equal(w.readReplay(finished).Status, replay.Finished, "status of a replay of nothing")
@@ -48,7 +48,7 @@ func pruneReplays[Tx any](w *world[Tx]) {
 }
 
 // noReplay ends the test unless an id is that of no replay.
-func (w *world[Tx]) noReplay(id string) {
+func (w *world) noReplay(id string) {
 	w.Helper()
 	_, err := w.Store.Replay(w.ctx, id)
 	w.errorIs(err, sender.ErrNotFound, "reading a replay that was pruned")
@@ -59,7 +59,7 @@ func (w *world[Tx]) noReplay(id string) {
 }
 
 // remain ends the test unless these are the replays, the newest first.
-func (w *world[Tx]) remain(ids ...string) {
+func (w *world) remain(ids ...string) {
 	w.Helper()
 	var got []string
 	for _, r := range w.allReplays() {

@@ -14,31 +14,31 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func publishRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"committed is delivered once", "Once its transaction has committed, an event has one delivery for each matching subscription.", publishCommitted[Tx]},
-		{"rolled back leaves nothing", "An event whose transaction rolled back is never expanded or sent, and its version and its idempotency key are free again.", publishRolledBack[Tx]},
-		{"many at once", "PublishTx persists all drafts in their order and returns a Ref for each.", publishMany[Tx]},
-		{"versions rise by one", "A draft without a version gets its object's last version + 1; objects differ by type and by id.", publishVersions[Tx]},
-		{"versions given", "A given version is stored as the object's last; one that does not exceed it is refused with a *VersionError.", publishGivenVersions[Tx]},
-		{"versions of concurrent publishers", "Concurrent publishes on one object get the versions 1 to n, without repeat or gap.", publishConcurrently[Tx]},
-		{"refused version leaves no trace", "After the roll-back that an error asks for, nothing remains of any draft of the call.", publishRefused[Tx]},
-		{"refused version takes no key", "A single draft that is refused with a *VersionError has written nothing, its key neither: a transaction that goes on can publish under it.", publishRefusedKey[Tx]},
-		{"key makes a duplicate", "A draft whose key is stored with the same content changes nothing, the version included, and its Ref is the first one's with Duplicate set.", publishDuplicate[Tx]},
-		{"key with another content", "A draft whose key is stored with another content is refused with ErrIdempotencyKey.", publishKeyReused[Tx]},
-		{"key of two at a time", "A publish under a key that another transaction has taken waits for the end of that one: if it commits, the publish is its duplicate, and if it rolls back, the key is free.", publishKeyMeanwhile[Tx]},
-		{"key belongs to its scope", "The same key in another scope is another key.", publishKeyScope[Tx]},
-		{"unknown addressee", "A subscriber or subscription that is not registered, or is deleted, is refused with ErrNotFound.", publishAddressee[Tx]},
-		{"dropped without its subscriber", "A draft with IfSubscriberExists whose subscriber is not registered, or is deleted, is dropped: its Ref has Dropped set alone, nothing is written of it, its version and its idempotency key neither, and the transaction goes on. The other drafts of the call are persisted.", publishDropped[Tx]},
-		{"dropped only for its subscriber", "IfSubscriberExists changes nothing else: a known key makes a duplicate, and a subscription that is not registered or an old version is refused.", publishDroppedOnlyFor[Tx]},
-		{"body keeps its bytes", "A body is BodyHead, the version in decimal, BodyTail; no byte of it ever changes.", publishBodies[Tx]},
-		{"traceparent is kept", "The Traceparent of a draft is with its event wherever that is read; that of a duplicate changes nothing.", publishTraced[Tx]},
-		{"odd object ids", "Objects' ids are any UTF-8, and are never normalised.", publishOddObjects[Tx]},
-		{"open transactions", "The events of an open transaction are unseen until it commits, and are found even if later ones committed first. On a database with a single writer, the others wait, and give up when their context ends.", publishOpen[Tx]},
+func publishRules() []rule {
+	return []rule{
+		{"committed is delivered once", "Once its transaction has committed, an event has one delivery for each matching subscription.", publishCommitted},
+		{"rolled back leaves nothing", "An event whose transaction rolled back is never expanded or sent, and its version and its idempotency key are free again.", publishRolledBack},
+		{"many at once", "PublishTx persists all drafts in their order and returns a Ref for each.", publishMany},
+		{"versions rise by one", "A draft without a version gets its object's last version + 1; objects differ by type and by id.", publishVersions},
+		{"versions given", "A given version is stored as the object's last; one that does not exceed it is refused with a *VersionError.", publishGivenVersions},
+		{"versions of concurrent publishers", "Concurrent publishes on one object get the versions 1 to n, without repeat or gap.", publishConcurrently},
+		{"refused version leaves no trace", "After the roll-back that an error asks for, nothing remains of any draft of the call.", publishRefused},
+		{"refused version takes no key", "A single draft that is refused with a *VersionError has written nothing, its key neither: a transaction that goes on can publish under it.", publishRefusedKey},
+		{"key makes a duplicate", "A draft whose key is stored with the same content changes nothing, the version included, and its Ref is the first one's with Duplicate set.", publishDuplicate},
+		{"key with another content", "A draft whose key is stored with another content is refused with ErrIdempotencyKey.", publishKeyReused},
+		{"key of two at a time", "A publish under a key that another transaction has taken waits for the end of that one: if it commits, the publish is its duplicate, and if it rolls back, the key is free.", publishKeyMeanwhile},
+		{"key belongs to its scope", "The same key in another scope is another key.", publishKeyScope},
+		{"unknown addressee", "A subscriber or subscription that is not registered, or is deleted, is refused with ErrNotFound.", publishAddressee},
+		{"dropped without its subscriber", "A draft with IfSubscriberExists whose subscriber is not registered, or is deleted, is dropped: its Ref has Dropped set alone, nothing is written of it, its version and its idempotency key neither, and the transaction goes on. The other drafts of the call are persisted.", publishDropped},
+		{"dropped only for its subscriber", "IfSubscriberExists changes nothing else: a known key makes a duplicate, and a subscription that is not registered or an old version is refused.", publishDroppedOnlyFor},
+		{"body keeps its bytes", "A body is BodyHead, the version in decimal, BodyTail; no byte of it ever changes.", publishBodies},
+		{"traceparent is kept", "The Traceparent of a draft is with its event wherever that is read; that of a duplicate changes nothing.", publishTraced},
+		{"odd object ids", "Objects' ids are any UTF-8, and are never normalised.", publishOddObjects},
+		{"open transactions", "The events of an open transaction are unseen until it commits, and are found even if later ones committed first. On a database with a single writer, the others wait, and give up when their context ends.", publishOpen},
 	}
 }
 
-func publishCommitted[Tx any](w *world[Tx]) {
+func publishCommitted(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	d := w.draft("a.b")
 	tx, commit, _ := w.Begin(w.T)
@@ -54,7 +54,7 @@ func publishCommitted[Tx any](w *world[Tx]) {
 	w.sameBody(c.Body, d, 1)
 }
 
-func publishRolledBack[Tx any](w *world[Tx]) {
+func publishRolledBack(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	obj := sender.Object{Type: "thing", ID: "one"}
 	keyed := func() sender.Draft {
@@ -69,7 +69,7 @@ func publishRolledBack[Tx any](w *world[Tx]) {
 	w.equal(w.expand(), 0, "deliveries made of a rolled-back event")
 
 	failed := errors.New("the producer failed")
-	err = w.Store.InTx(w.ctx, func(tx Tx) error {
+	err = w.Store.InTx(w.ctx, func(tx any) error {
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{keyed()})
 		return errors.Join(err, failed)
 	})
@@ -82,7 +82,7 @@ func publishRolledBack[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(kept), "events delivered")
 }
 
-func publishMany[Tx any](w *world[Tx]) {
+func publishMany(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	one, two := sender.Object{Type: "thing", ID: "1"}, sender.Object{Type: "thing", ID: "2"}
 	var drafts []sender.Draft
@@ -96,7 +96,7 @@ func publishMany[Tx any](w *world[Tx]) {
 		drafts, want = append(drafts, d), append(want, sender.Ref{ID: d.ID, Version: version})
 	}
 	w.equal(w.publish(drafts...), want, "Refs")
-	w.inTx(func(tx Tx) error { // twice in one transaction
+	w.inTx(func(tx any) error { // twice in one transaction
 		for range 2 {
 			drafts = append(drafts, w.draftOn("a.b", one))
 			refs, err := w.Store.PublishTx(w.ctx, tx, drafts[len(drafts)-1:])
@@ -115,7 +115,7 @@ func publishMany[Tx any](w *world[Tx]) {
 	w.equal(len(refs), 0, "Refs for no drafts")
 }
 
-func publishTraced[Tx any](w *world[Tx]) {
+func publishTraced(w *world) {
 	const trace, another = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-00"
 	sub := w.subscribe(w.subscriber(), "*")
 	traced, plain := w.draft("a.b"), w.draft("a.b")
@@ -164,7 +164,7 @@ func publishTraced[Tx any](w *world[Tx]) {
 	}
 }
 
-func publishVersions[Tx any](w *world[Tx]) {
+func publishVersions(w *world) {
 	objects := []sender.Object{{Type: "thing", ID: "1"}, {Type: "thing", ID: "2"}, {Type: "other", ID: "1"}}
 	for version := int64(1); version <= 12; version++ {
 		for _, obj := range objects {
@@ -173,7 +173,7 @@ func publishVersions[Tx any](w *world[Tx]) {
 	}
 }
 
-func publishGivenVersions[Tx any](w *world[Tx]) {
+func publishGivenVersions(w *world) {
 	obj := sender.Object{Type: "thing", ID: "1"}
 	give := func(version int64) (sender.Draft, []sender.Ref, error) {
 		d := w.draftOn("a.b", obj)
@@ -198,7 +198,7 @@ func publishGivenVersions[Tx any](w *world[Tx]) {
 	}
 }
 
-func publishConcurrently[Tx any](w *world[Tx]) {
+func publishConcurrently(w *world) {
 	const publishers, each = 16, 10
 	obj := sender.Object{Type: "thing", ID: "contended"}
 	var (
@@ -232,7 +232,7 @@ func publishConcurrently[Tx any](w *world[Tx]) {
 	}
 }
 
-func publishRefused[Tx any](w *world[Tx]) {
+func publishRefused(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	one, two := sender.Object{Type: "thing", ID: "1"}, sender.Object{Type: "thing", ID: "2"}
 	first := w.draftOn("a.b", two)
@@ -252,7 +252,7 @@ func publishRefused[Tx any](w *world[Tx]) {
 	w.check(!slices.Contains(w.events(sub), good.ID), "an event of a call that was refused was delivered")
 }
 
-func publishRefusedKey[Tx any](w *world[Tx]) {
+func publishRefusedKey(w *world) {
 	obj := sender.Object{Type: "thing", ID: "1"}
 	first := w.draftOn("a.b", obj)
 	first.Version = 7
@@ -274,7 +274,7 @@ func publishRefusedKey[Tx any](w *world[Tx]) {
 	w.equal(w.publish(keyed(9))[0], sender.Ref{ID: later.ID, Version: 8, Duplicate: true}, "Ref under the key that was taken at last")
 }
 
-func publishDuplicate[Tx any](w *world[Tx]) {
+func publishDuplicate(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	obj := sender.Object{Type: "thing", ID: "1"}
 	keyed := func(key string) sender.Draft {
@@ -300,7 +300,7 @@ func publishDuplicate[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(first, other, unkeyed), "events delivered")
 }
 
-func publishKeyReused[Tx any](w *world[Tx]) {
+func publishKeyReused(w *world) {
 	obj := sender.Object{Type: "thing", ID: "1"}
 	d := w.draftOn("a.b", obj)
 	d.Key, d.KeyScope, d.KeyHash = "k", "scope", sha256.Sum256([]byte("content"))
@@ -316,7 +316,7 @@ func publishKeyReused[Tx any](w *world[Tx]) {
 	w.equal(w.publish(w.draftOn("a.b", obj))[0].Version, int64(2), "version after a refused publish")
 }
 
-func publishKeyScope[Tx any](w *world[Tx]) {
+func publishKeyScope(w *world) {
 	for _, k := range []struct{ scope, key string }{{"a", "k"}, {"b", "k"}, {"", "k"}, {"k", "a"}, {"ab", "c"}, {"a", "bc"}, {"a", "K"}, {"a", "k "}, {"", "ключ'\"%_"}} {
 		d := w.draft("a.b")
 		d.Key, d.KeyScope, d.KeyHash = k.key, k.scope, sha256.Sum256([]byte("content"))
@@ -327,7 +327,7 @@ func publishKeyScope[Tx any](w *world[Tx]) {
 	}
 }
 
-func publishAddressee[Tx any](w *world[Tx]) {
+func publishAddressee(w *world) {
 	owner := w.subscriber()
 	gone := w.subscribe(owner, "*")
 	w.unsubscribe(gone)
@@ -346,10 +346,10 @@ func publishAddressee[Tx any](w *world[Tx]) {
 	w.equal(w.expand(), 0, "deliveries made")
 }
 
-func publishDropped[Tx any](w *world[Tx]) {
+func publishDropped(w *world) {
 	owner, deleted := w.subscriber(), w.subscriber()
 	sub := w.subscribe(owner, "*")
-	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, deleted) })
+	w.inTx(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, deleted) })
 	obj := sender.Object{Type: "thing", ID: "1"}
 	to := func(subscriber string) sender.Draft {
 		d := w.draftOn("a.b", obj)
@@ -400,7 +400,7 @@ func publishDropped[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(first, last, later), "events delivered")
 }
 
-func publishDroppedOnlyFor[Tx any](w *world[Tx]) {
+func publishDroppedOnlyFor(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	draft := func(key string) sender.Draft {
@@ -428,12 +428,12 @@ func publishDroppedOnlyFor[Tx any](w *world[Tx]) {
 
 	w.expand()
 	w.equal(w.events(sub), []string{first.ID}, "events delivered")
-	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })
+	w.inTx(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, owner) })
 	ref.Duplicate = true
 	w.equal(w.publish(draft("k"))[0], ref, "Ref under a known key, when the subscriber is deleted")
 }
 
-func publishBodies[Tx any](w *world[Tx]) {
+func publishBodies(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	every := make([]byte, 256)
 	for i := range every {
@@ -471,7 +471,7 @@ func publishBodies[Tx any](w *world[Tx]) {
 	}
 }
 
-func publishOddObjects[Tx any](w *world[Tx]) {
+func publishOddObjects(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	ids := []string{
 		"a", "A", "a ", " a", "á", "a\u0301", "%", "_", "*", "'", `"`, `\`, "a'; DROP TABLE events; --", "🔑", "鍵",

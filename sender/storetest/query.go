@@ -10,36 +10,36 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func queryRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"deliveries", "A list of deliveries has those, and only those, for which all conditions of the query hold, in the order of the list of all.", queryDeliveries[Tx]},
-		{"many candidates", "Following the cursor finds the one that matches of many that do not, once, though pages before it are short.", queryMany[Tx]},
-		{"events", "A list of events has those for which all conditions hold, newest first, without bodies; following the cursor yields each once.", queryEvents[Tx]},
-		{"events, not expanded", "A list of events has what was committed before its first page was asked for, once, whether it is expanded before, in between or never.", queryUnexpanded[Tx]},
-		{"events with bodies", "A list of events with a bound of bytes has their exact bodies, and a redacted event none; a page ends before the body that makes it larger, but never before its first.", queryBodies[Tx]},
-		{"event", "An event is read with its exact body and whom it is addressed to; an unknown id is ErrNotFound.", queryEvent[Tx]},
-		{"subscriptions", "A list of subscriptions has those that are not deleted, by owner and by status, oldest first; following the cursor yields each once.", querySubscriptions[Tx]},
-		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", queryCursor[Tx]},
-		{"counts", "The counts say how many there are, after every change, and after none that is rolled back.", queryCounts[Tx]},
-		{"rollups", "A rollup has what was committed in its minute, and nothing else: no lost result, and no batch that failed.", queryRollups[Tx]},
-		{"rollups of hours", "The figures of an hour are those of its minutes, whether Sweep has merged them or not.", queryHourRollups[Tx]},
-		{"rollups of subscriptions", "The figures of a subscription and an hour have what was committed then, whether they are written or not; by the order of the ids, then by hour.", querySubscriptionRollups[Tx]},
-		{"counts, given back", "What was given back before its first attempt does not hide that an older delivery of its subscription is due.", queryCountsGivenBack[Tx]},
-		{"counts by lane", "What is live, and since when the oldest is due, is told of each lane.", queryCountsByLane[Tx]},
-		{"recent outcomes", "A subscription remembers the last 32 outcomes of its attempts that tell something of its endpoint.", queryRecent[Tx]},
-		{"dead letters in groups", "The groups say how many dead letters of a subscription ended in which way, and when the first and the last did; those with more come first.", queryDeadLetterGroups[Tx]},
-		{"status code", "A list of deliveries by status code has those whose last attempt was answered with it.", queryStatusCode[Tx]},
-		{"failing subscriptions", "The list of failing subscriptions has the active ones that fail, those that have failed for longest first; one by id or by a part of the URL has what it asks for.", queryFailing[Tx]},
-		{"notices in groups", "The groups of notices have those that nobody has acknowledged; acknowledging one leaves what was made since.", noticeGroups[Tx]},
-		{"kinds", "What an id or an object is that was typed in; an unknown one is nothing.", queryKinds[Tx]},
-		{"facts", "The facts about a delivery say what its next attempt waits for.", queryFacts[Tx]},
-		{"facts, unknown", "An id that is no delivery's is ErrNotFound.", queryFactsUnknown[Tx]},
+func queryRules() []rule {
+	return []rule{
+		{"deliveries", "A list of deliveries has those, and only those, for which all conditions of the query hold, in the order of the list of all.", queryDeliveries},
+		{"many candidates", "Following the cursor finds the one that matches of many that do not, once, though pages before it are short.", queryMany},
+		{"events", "A list of events has those for which all conditions hold, newest first, without bodies; following the cursor yields each once.", queryEvents},
+		{"events, not expanded", "A list of events has what was committed before its first page was asked for, once, whether it is expanded before, in between or never.", queryUnexpanded},
+		{"events with bodies", "A list of events with a bound of bytes has their exact bodies, and a redacted event none; a page ends before the body that makes it larger, but never before its first.", queryBodies},
+		{"event", "An event is read with its exact body and whom it is addressed to; an unknown id is ErrNotFound.", queryEvent},
+		{"subscriptions", "A list of subscriptions has those that are not deleted, by owner and by status, oldest first; following the cursor yields each once.", querySubscriptions},
+		{"malformed cursor", "A cursor that no page came with is ErrInvalid.", queryCursor},
+		{"counts", "The counts say how many there are, after every change, and after none that is rolled back.", queryCounts},
+		{"rollups", "A rollup has what was committed in its minute, and nothing else: no lost result, and no batch that failed.", queryRollups},
+		{"rollups of hours", "The figures of an hour are those of its minutes, whether Sweep has merged them or not.", queryHourRollups},
+		{"rollups of subscriptions", "The figures of a subscription and an hour have what was committed then, whether they are written or not; by the order of the ids, then by hour.", querySubscriptionRollups},
+		{"counts, given back", "What was given back before its first attempt does not hide that an older delivery of its subscription is due.", queryCountsGivenBack},
+		{"counts by lane", "What is live, and since when the oldest is due, is told of each lane.", queryCountsByLane},
+		{"recent outcomes", "A subscription remembers the last 32 outcomes of its attempts that tell something of its endpoint.", queryRecent},
+		{"dead letters in groups", "The groups say how many dead letters of a subscription ended in which way, and when the first and the last did; those with more come first.", queryDeadLetterGroups},
+		{"status code", "A list of deliveries by status code has those whose last attempt was answered with it.", queryStatusCode},
+		{"failing subscriptions", "The list of failing subscriptions has the active ones that fail, those that have failed for longest first; one by id or by a part of the URL has what it asks for.", queryFailing},
+		{"notices in groups", "The groups of notices have those that nobody has acknowledged; acknowledging one leaves what was made since.", noticeGroups},
+		{"kinds", "What an id or an object is that was typed in; an unknown one is nothing.", queryKinds},
+		{"facts", "The facts about a delivery say what its next attempt waits for.", queryFacts},
+		{"facts, unknown", "An id that is no delivery's is ErrNotFound.", queryFactsUnknown},
 	}
 }
 
 // variety makes deliveries that differ in all properties that a query can select by. It
 // returns the owners, the subscriptions, the events and some times.
-func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, times []time.Time) {
+func (w *world) variety() (owners, subs []string, drafts []sender.Draft, times []time.Time) {
 	w.Helper()
 	owners = []string{w.subscriber(), w.subscriber()}
 	subs = []string{w.subscribe(owners[0], "*"), w.subscribe(owners[0], "a.*"), w.subscribe(owners[1], "*"), w.subscribe(owners[1], "*")}
@@ -78,7 +78,7 @@ func (w *world[Tx]) variety() (owners, subs []string, drafts []sender.Draft, tim
 	return owners, subs, drafts, times
 }
 
-func queryDeliveries[Tx any](w *world[Tx]) {
+func queryDeliveries(w *world) {
 	owners, subs, drafts, times := w.variety()
 	all := w.list(history.DeliveryQuery{})
 	w.check(len(all) > 30, "deliveries in all: %d", len(all))
@@ -151,7 +151,7 @@ func asked(q *history.DeliveryQuery, d sender.Delivery) bool {
 		(q.Subscriber == "" || q.Subscriber == d.Subscriber) && q.MatchesEvent(d.Event)
 }
 
-func queryMany[Tx any](w *world[Tx]) {
+func queryMany(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	rare := w.addressed(owner, sub)
@@ -165,7 +165,7 @@ func queryMany[Tx any](w *world[Tx]) {
 }
 
 // listEvents follows the cursor to the end.
-func (w *world[Tx]) listEvents(q history.EventQuery) (all []sender.StoredEvent) {
+func (w *world) listEvents(q history.EventQuery) (all []sender.StoredEvent) {
 	w.Helper()
 	for range plenty {
 		page, next, err := w.Store.Events(w.ctx, q)
@@ -181,7 +181,7 @@ func (w *world[Tx]) listEvents(q history.EventQuery) (all []sender.StoredEvent) 
 	return nil
 }
 
-func queryEvents[Tx any](w *world[Tx]) {
+func queryEvents(w *world) {
 	owners, _, drafts, times := w.variety()
 	for _, q := range []history.EventQuery{
 		{}, {Type: "a.b"}, {Type: "a.*"}, {Type: "*"}, {Type: "b"}, {Object: sender.Object{Type: "thing"}}, {Object: sender.Object{Type: "thing", ID: "3"}},
@@ -211,7 +211,7 @@ func queryEvents[Tx any](w *world[Tx]) {
 	}
 }
 
-func queryUnexpanded[Tx any](w *world[Tx]) {
+func queryUnexpanded(w *world) {
 	owner := w.subscriber()
 	w.subscribe(owner, "*")
 	var drafts []sender.Draft
@@ -257,7 +257,7 @@ func queryUnexpanded[Tx any](w *world[Tx]) {
 	w.equal(listed, all, "events that were committed before the first page")
 }
 
-func queryBodies[Tx any](w *world[Tx]) {
+func queryBodies(w *world) {
 	var drafts []sender.Draft
 	for i := range 6 {
 		d := w.draft("a.b")
@@ -290,7 +290,7 @@ func queryBodies[Tx any](w *world[Tx]) {
 	}
 }
 
-func queryEvent[Tx any](w *world[Tx]) {
+func queryEvent(w *world) {
 	owner := w.subscriber()
 	d := w.addressed(owner, w.subscribe(owner, "*"))
 	d.Version = 12
@@ -307,7 +307,7 @@ func queryEvent[Tx any](w *world[Tx]) {
 	}
 }
 
-func (w *world[Tx]) listSubscriptions(q sender.SubscriptionQuery) (ids []string) {
+func (w *world) listSubscriptions(q sender.SubscriptionQuery) (ids []string) {
 	w.Helper()
 	ids = []string{}
 	for range plenty {
@@ -327,7 +327,7 @@ func (w *world[Tx]) listSubscriptions(q sender.SubscriptionQuery) (ids []string)
 	return nil
 }
 
-func querySubscriptions[Tx any](w *world[Tx]) {
+func querySubscriptions(w *world) {
 	owners := []string{w.subscriber(), w.subscriber()}
 	var subs []string
 	for i := range 10 {
@@ -369,7 +369,7 @@ func querySubscriptions[Tx any](w *world[Tx]) {
 	w.equal(len(page), 0, "subscriptions with the first one's id behind a page that had it")
 }
 
-func queryCursor[Tx any](w *world[Tx]) {
+func queryCursor(w *world) {
 	w.crowd(3, 3)
 	_, real, err := w.Store.Events(w.ctx, history.EventQuery{Limit: 2})
 	w.noError(err, "listing")

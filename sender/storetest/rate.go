@@ -7,41 +7,41 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func rateRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"in flight", "No more of a subscription is leased at a time than its MaxInFlight, whoever claims; what ends makes room.", rateInFlight[Tx]},
-		{"in flight, lost", "A lease that has ended takes no room: its delivery is claimed again, also behind a backlog.", rateInFlightLost[Tx]},
-		{"in flight, given back", "What is given back makes room, also if its delivery is cancelled by that.", rateInFlightGivenBack[Tx]},
-		{"in flight, bounds", "MaxInFlight does not lift a claim's own bounds.", rateInFlightBounds[Tx]},
-		{"in flight, changed", "A changed MaxInFlight holds from the next claim on.", rateInFlightChanged[Tx]},
-		{"a second", "No more of a subscription is claimed a second than its Rate, after a burst of a tenth of a second's worth, or of one; and no less, if NextDue is followed.", rateSecond[Tx]},
-		{"a second, slow", "A Rate can be less than one a second.", rateSlow[Tx]},
-		{"a second, saved up", "A rate that was not used is not saved up beyond the burst.", rateIdle[Tx]},
-		{"a second, changed", "A changed Rate holds from the next claim on.", rateChanged[Tx]},
-		{"a second, lost", "A lost attempt whose delivery is not claimed again takes nothing of the Rate: another delivery is claimed instead.", rateLost[Tx]},
-		{"others", "A subscription that has no room is in nobody's way: the others get the slots.", rateOthers[Tx]},
+func rateRules() []rule {
+	return []rule{
+		{"in flight", "No more of a subscription is leased at a time than its MaxInFlight, whoever claims; what ends makes room.", rateInFlight},
+		{"in flight, lost", "A lease that has ended takes no room: its delivery is claimed again, also behind a backlog.", rateInFlightLost},
+		{"in flight, given back", "What is given back makes room, also if its delivery is cancelled by that.", rateInFlightGivenBack},
+		{"in flight, bounds", "MaxInFlight does not lift a claim's own bounds.", rateInFlightBounds},
+		{"in flight, changed", "A changed MaxInFlight holds from the next claim on.", rateInFlightChanged},
+		{"a second", "No more of a subscription is claimed a second than its Rate, after a burst of a tenth of a second's worth, or of one; and no less, if NextDue is followed.", rateSecond},
+		{"a second, slow", "A Rate can be less than one a second.", rateSlow},
+		{"a second, saved up", "A rate that was not used is not saved up beyond the burst.", rateIdle},
+		{"a second, changed", "A changed Rate holds from the next claim on.", rateChanged},
+		{"a second, lost", "A lost attempt whose delivery is not claimed again takes nothing of the Rate: another delivery is claimed instead.", rateLost},
+		{"others", "A subscription that has no room is in nobody's way: the others get the slots.", rateOthers},
 	}
 }
 
 // limited makes a subscription with settings and a backlog.
-func (w *world[Tx]) limited(set sender.Settings, backlog int) string {
+func (w *world) limited(set sender.Settings, backlog int) string {
 	w.Helper()
 	owner := w.subscriber()
 	s := w.subscription(owner, "only.addressed")
 	s.Settings = set
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	w.backlog(owner, s.ID, backlog)
 	return s.ID
 }
 
-func (w *world[Tx]) set(id string, set sender.Settings) {
+func (w *world) set(id string, set sender.Settings) {
 	w.Helper()
 	s := w.read(id)
 	s.Settings = set
 	w.update(s)
 }
 
-func rateInFlight[Tx any](w *world[Tx]) {
+func rateInFlight(w *world) {
 	w.limited(sender.Settings{MaxInFlight: 3}, 20)
 	w.equal(len(w.claim(2)), 2, "deliveries claimed with two slots")
 	w.equal(len(w.claim(plenty)), 1, "deliveries claimed of a subscription that has 2 of 3 in flight")
@@ -65,7 +65,7 @@ func rateInFlight[Tx any](w *world[Tx]) {
 	w.equal(len(claims.Claimed), 1, "deliveries claimed by the batch that records a success")
 }
 
-func rateInFlightLost[Tx any](w *world[Tx]) {
+func rateInFlightLost(w *world) {
 	sub := w.limited(sender.Settings{MaxInFlight: 1}, 3)
 	lost := w.claimOne()
 	for n := 1; n <= 3*maxTries; n++ {
@@ -78,7 +78,7 @@ func rateInFlightLost[Tx any](w *world[Tx]) {
 	w.Fatalf("the delivery whose attempt was lost was not claimed again, behind a backlog of 2, in %d claims", 3*maxTries)
 }
 
-func rateLost[Tx any](w *world[Tx]) {
+func rateLost(w *world) {
 	const deliveries = 2
 	w.limited(sender.Settings{Rate: 1 / lease.Seconds()}, deliveries)
 	w.claimOne()
@@ -88,7 +88,7 @@ func rateLost[Tx any](w *world[Tx]) {
 	}
 }
 
-func rateInFlightGivenBack[Tx any](w *world[Tx]) {
+func rateInFlightGivenBack(w *world) {
 	owner, sub := w.ordered(sender.Settings{MaxInFlight: 1})
 	claimed := w.claims("at first", w.versions(owner, sub, "a")...)
 	w.pause(sub)
@@ -99,7 +99,7 @@ func rateInFlightGivenBack[Tx any](w *world[Tx]) {
 	w.claims("once that was given back", later...)
 }
 
-func rateInFlightBounds[Tx any](w *world[Tx]) {
+func rateInFlightBounds(w *world) {
 	sub := w.limited(sender.Settings{MaxInFlight: 8}, 20)
 	p := dispatch.ClaimParams{Lease: lease}
 	p.Lanes[sender.LaneNew] = dispatch.LaneParams{Slots: 10, PerSubscriber: 10, PerSubscription: 5}
@@ -113,7 +113,7 @@ func rateInFlightBounds[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(20), "Backlog")
 }
 
-func rateInFlightChanged[Tx any](w *world[Tx]) {
+func rateInFlightChanged(w *world) {
 	sub := w.limited(sender.Settings{MaxInFlight: 2}, 20)
 	claimed := w.claim(plenty)
 	w.equal(len(claimed), 2, "deliveries claimed")
@@ -131,7 +131,7 @@ func rateInFlightChanged[Tx any](w *world[Tx]) {
 
 // claimFor claims for a time, at each NextDue, lets all attempts succeed, and returns
 // how many it claimed. It ends the test if that is more than a rate allows.
-func (w *world[Tx]) claimFor(d time.Duration, rate float64) (n int) {
+func (w *world) claimFor(d time.Duration, rate float64) (n int) {
 	w.Helper()
 	burst := max(1, rate/10)
 	start := w.now()
@@ -155,7 +155,7 @@ func (w *world[Tx]) claimFor(d time.Duration, rate float64) (n int) {
 	}
 }
 
-func rateSecond[Tx any](w *world[Tx]) {
+func rateSecond(w *world) {
 	for _, rate := range []float64{5, 100} {
 		sub := w.limited(sender.Settings{Rate: rate}, int(5*rate))
 		n := w.claimFor(2*time.Second, rate)
@@ -165,13 +165,13 @@ func rateSecond[Tx any](w *world[Tx]) {
 	}
 }
 
-func rateSlow[Tx any](w *world[Tx]) {
+func rateSlow(w *world) {
 	w.limited(sender.Settings{Rate: 0.1}, 20)
 	n := w.claimFor(65*time.Second, 0.1)
 	w.equal(n, 7, "deliveries claimed in 65 s at one every 10 s")
 }
 
-func rateIdle[Tx any](w *world[Tx]) {
+func rateIdle(w *world) {
 	sub := w.limited(sender.Settings{Rate: 20}, 100)
 	w.claimFor(500*time.Millisecond, 20)
 	w.Advance(time.Hour)
@@ -180,7 +180,7 @@ func rateIdle[Tx any](w *world[Tx]) {
 	w.check(w.read(sub).Backlog > 80, "Backlog is %d", w.read(sub).Backlog)
 }
 
-func rateChanged[Tx any](w *world[Tx]) {
+func rateChanged(w *world) {
 	sub := w.limited(sender.Settings{Rate: 0.001}, 100)
 	w.equal(len(w.claim(plenty)), 1, "deliveries claimed at first, at one every 1000 s")
 	w.claimNothing("at once after the first, at one every 1000 s")
@@ -191,7 +191,7 @@ func rateChanged[Tx any](w *world[Tx]) {
 	w.check(len(w.claim(plenty)) <= 1, "more than one delivery was claimed under a rate that was set anew")
 }
 
-func rateOthers[Tx any](w *world[Tx]) {
+func rateOthers(w *world) {
 	slow := w.limited(sender.Settings{Rate: 0.01}, 20)
 	full := w.limited(sender.Settings{MaxInFlight: 1}, 20)
 	w.claimsOf(map[string]int{slow: 1, full: 1}, "alone")

@@ -12,9 +12,9 @@ import (
 
 // txReads reads on another store, so that a store with one connection can keep it for the
 // transaction.
-func txReads[Tx any](w *world[Tx]) {
+func txReads(w *world) {
 	other := w.other().Store
-	if _, reads := other.(sender.Reader[Tx]); !reads && !w.ConcurrentWriters {
+	if _, reads := other.(sender.Reader[any]); !reads && !w.ConcurrentWriters {
 		w.Log("NOT TESTED: on this store those who read wait for the one who writes")
 		return
 	}

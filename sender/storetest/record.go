@@ -9,26 +9,26 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func recordRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"success", "An attempt that succeeded is stored, and its delivery is delivered and never claimed again.", recordSuccess[Tx]},
-		{"failure", "After a failure the delivery awaits its retry, which is due when the decision says.", recordFailure[Tx]},
-		{"dead letter", "A delivery that the decision gives up is dead-lettered, with its body and all its attempts.", recordDeadLetter[Tx]},
-		{"attempts in full", "Attempts are stored with every field, byte for byte.", recordAttempts[Tx]},
-		{"what Decide is given", "Decide is given the row as it is, the subscription's health, the result, and the database's time.", recordDecide[Tx]},
-		{"health within a batch", "Results of one subscription are decided in the order given, each with the Health that the one before left, and the last is stored.", recordHealth[Tx]},
-		{"token", "A result whose token is not the present lease's changes nothing.", recordToken[Tx]},
-		{"not leased", "A result for a delivery that is not leased changes nothing, be it the second for one attempt.", recordNotLeased[Tx]},
-		{"too late", "A result that arrives after its lease was lost and the delivery was claimed again changes nothing.", recordLate[Tx]},
-		{"late, but not lost", "A result that arrives after its lease's end counts if nobody else has claimed the delivery.", recordOverdue[Tx]},
-		{"several of many", "In a batch, lost results stand in nobody's way.", recordMixed[Tx]},
-		{"released", "A released delivery is due again at the time given, and its attempt never was: its number is used again, and it counts as no try. Until then its schedule stands still.", releaseRule[Tx]},
-		{"released under another token", "A release whose token is not the present lease's changes nothing.", releaseToken[Tx]},
-		{"a number given twice", "After a release the number is given out again, and the token is not: what was done under the first one changes nothing, be it repeated.", releaseTwice[Tx]},
+func recordRules() []rule {
+	return []rule{
+		{"success", "An attempt that succeeded is stored, and its delivery is delivered and never claimed again.", recordSuccess},
+		{"failure", "After a failure the delivery awaits its retry, which is due when the decision says.", recordFailure},
+		{"dead letter", "A delivery that the decision gives up is dead-lettered, with its body and all its attempts.", recordDeadLetter},
+		{"attempts in full", "Attempts are stored with every field, byte for byte.", recordAttempts},
+		{"what Decide is given", "Decide is given the row as it is, the subscription's health, the result, and the database's time.", recordDecide},
+		{"health within a batch", "Results of one subscription are decided in the order given, each with the Health that the one before left, and the last is stored.", recordHealth},
+		{"token", "A result whose token is not the present lease's changes nothing.", recordToken},
+		{"not leased", "A result for a delivery that is not leased changes nothing, be it the second for one attempt.", recordNotLeased},
+		{"too late", "A result that arrives after its lease was lost and the delivery was claimed again changes nothing.", recordLate},
+		{"late, but not lost", "A result that arrives after its lease's end counts if nobody else has claimed the delivery.", recordOverdue},
+		{"several of many", "In a batch, lost results stand in nobody's way.", recordMixed},
+		{"released", "A released delivery is due again at the time given, and its attempt never was: its number is used again, and it counts as no try. Until then its schedule stands still.", releaseRule},
+		{"released under another token", "A release whose token is not the present lease's changes nothing.", releaseToken},
+		{"a number given twice", "After a release the number is given out again, and the token is not: what was done under the first one changes nothing, be it repeated.", releaseTwice},
 	}
 }
 
-func recordSuccess[Tx any](w *world[Tx]) {
+func recordSuccess(w *world) {
 	d, sub := w.one()
 	r := result(w.claimOne(), sender.ClassNone)
 	w.equal(w.record(r)[0].Decision.Status, sender.StatusDelivered, "decision")
@@ -40,7 +40,7 @@ func recordSuccess[Tx any](w *world[Tx]) {
 	w.claimNothing("after success")
 }
 
-func recordFailure[Tx any](w *world[Tx]) {
+func recordFailure(w *world) {
 	d, sub := w.one()
 	first := result(w.claimOne(), sender.ClassTimeout)
 	due := w.record(first)[0].Decision.Due
@@ -61,7 +61,7 @@ func recordFailure[Tx any](w *world[Tx]) {
 	w.sameAttempts(read, attempt(first, due), attempt(second, time.Time{}))
 }
 
-func recordDeadLetter[Tx any](w *world[Tx]) {
+func recordDeadLetter(w *world) {
 	d, sub := w.one()
 	w.deadLetter()
 	read := w.delivery(d.ID, sub)
@@ -77,7 +77,7 @@ func recordDeadLetter[Tx any](w *world[Tx]) {
 }
 
 // deadLetter fails the only due delivery until it is given up.
-func (w *world[Tx]) deadLetter() {
+func (w *world) deadLetter() {
 	w.Helper()
 	for range maxTries {
 		c := w.claimOne()
@@ -89,7 +89,7 @@ func (w *world[Tx]) deadLetter() {
 	w.Fatalf("the delivery was not given up after %d failures: Decide was not given the tries that were made", maxTries)
 }
 
-func recordAttempts[Tx any](w *world[Tx]) {
+func recordAttempts(w *world) {
 	d, sub := w.one()
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		return dispatch.Decision{Status: sender.StatusAwaitingRetry, Due: now.Add(1500 * time.Microsecond), Health: h}
@@ -118,7 +118,7 @@ func recordAttempts[Tx any](w *world[Tx]) {
 	}
 }
 
-func recordDecide[Tx any](w *world[Tx]) {
+func recordDecide(w *world) {
 	w.one()
 	var live dispatch.Live
 	var now time.Time
@@ -146,7 +146,7 @@ func recordDecide[Tx any](w *world[Tx]) {
 	}
 }
 
-func recordHealth[Tx any](w *world[Tx]) {
+func recordHealth(w *world) {
 	_, subs := w.crowd(2, 8)
 	bySub := map[string][]dispatch.Claimed{}
 	for _, c := range w.claim(plenty) {
@@ -193,14 +193,14 @@ func recordHealth[Tx any](w *world[Tx]) {
 }
 
 // lost ends the test unless a result is reported as lost and changes nothing.
-func (w *world[Tx]) lost(r dispatch.Result, event, sub, why string) {
+func (w *world) lost(r dispatch.Result, event, sub, why string) {
 	w.Helper()
 	before := w.delivery(event, sub)
 	w.check(w.tryRecord(r)[0].Lost, "%s: the result under token %d does not read as lost", why, r.Token)
 	w.equal(w.delivery(event, sub), before, "delivery after a result that was lost (%s)", why)
 }
 
-func recordToken[Tx any](w *world[Tx]) {
+func recordToken(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	for _, token := range []int64{0, 2, -1, 1 << 40} {
@@ -215,7 +215,7 @@ func recordToken[Tx any](w *world[Tx]) {
 	w.record(result(c, sender.ClassNone))
 }
 
-func recordNotLeased[Tx any](w *world[Tx]) {
+func recordNotLeased(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	w.record(result(c, sender.ClassTimeout))
@@ -231,7 +231,7 @@ func recordNotLeased[Tx any](w *world[Tx]) {
 	w.lost(second, d.ID, sub, "delivered, and recorded before")
 }
 
-func recordLate[Tx any](w *world[Tx]) {
+func recordLate(w *world) {
 	for _, class := range []sender.Class{sender.ClassNone, sender.ClassTimeout} {
 		d, sub := w.one()
 		first := w.claimOne()
@@ -246,7 +246,7 @@ func recordLate[Tx any](w *world[Tx]) {
 	}
 }
 
-func recordOverdue[Tx any](w *world[Tx]) {
+func recordOverdue(w *world) {
 	d, sub := w.one()
 	r := result(w.claimOne(), sender.ClassNone)
 	w.Advance(lease + time.Second)
@@ -257,7 +257,7 @@ func recordOverdue[Tx any](w *world[Tx]) {
 	w.sameAttempts(read, attempt(r, time.Time{}))
 }
 
-func recordMixed[Tx any](w *world[Tx]) {
+func recordMixed(w *world) {
 	w.crowd(3, 4)
 	claimed := w.claim(plenty)
 	var results []dispatch.Result
@@ -276,7 +276,7 @@ func recordMixed[Tx any](w *world[Tx]) {
 	}
 }
 
-func releaseRule[Tx any](w *world[Tx]) {
+func releaseRule(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
@@ -322,7 +322,7 @@ func releaseRule[Tx any](w *world[Tx]) {
 	w.sameTime(live.First, c.At, "First at a retry that was put off")
 }
 
-func releaseTwice[Tx any](w *world[Tx]) {
+func releaseTwice(w *world) {
 	d, sub := w.one()
 	first := w.claimOne()
 	back := []dispatch.Release{{Key: first.Key, Token: first.Token}}
@@ -337,7 +337,7 @@ func releaseTwice[Tx any](w *world[Tx]) {
 	w.record(result(second, sender.ClassNone))
 }
 
-func releaseToken[Tx any](w *world[Tx]) {
+func releaseToken(w *world) {
 	d, sub := w.one()
 	first := w.claimOne()
 	stale := dispatch.Release{Key: first.Key, Token: first.Token}

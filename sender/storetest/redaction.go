@@ -9,23 +9,23 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func redactionRules[Tx any]() []rule[Tx] {
-	return append([]rule[Tx]{
-		{"of an object", "The bodies of the events about an object go, and the snippets and headers of their attempts; all else of them stays, and so do other events.", redactObject[Tx]},
-		{"of a subscriber", "The bodies of the events that are addressed to a subscriber go, also once it is deleted; those of others and of everyone's stay.", redactSubscriber[Tx]},
-		{"live ones are cancelled", "Live deliveries of a redacted event read as cancelled from the commit on, held ones too, and are not claimed, nor once they are resumed.", redactLive[Tx]},
-		{"in flight", "An attempt that was in flight at the redaction is recorded without a snippet and headers: it delivers its delivery if it succeeds, and else leaves it cancelled.", redactInFlight[Tx]},
-		{"redeliver", "No delivery of a redacted event is sent again: ErrRedacted, or ErrCancelled if it is cancelled. What it is, it stays.", redactRedeliver[Tx]},
-		{"delivered, to be sent again", "One that was delivered, and was to be sent again, stays delivered and is not sent.", redactSentAgain[Tx]},
-		{"not expanded", "An event that was redacted before it was expanded, or in the middle of it, gets no more deliveries.", redactUnexpanded[Tx]},
-		{"in batches", "A redaction goes on where the last batch ended; what is committed after its beginning does not count; another finds nothing.", redactBatches[Tx]},
-		{"refused", "A subscriber that never was is ErrNotFound, a malformed cursor and a limit below 1 ErrInvalid.", redactRefused[Tx]},
-		{"pruned", "Redacted events are pruned like all others.", redactPruned[Tx]},
-	}, redactReadsRules[Tx]()...)
+func redactionRules() []rule {
+	return append([]rule{
+		{"of an object", "The bodies of the events about an object go, and the snippets and headers of their attempts; all else of them stays, and so do other events.", redactObject},
+		{"of a subscriber", "The bodies of the events that are addressed to a subscriber go, also once it is deleted; those of others and of everyone's stay.", redactSubscriber},
+		{"live ones are cancelled", "Live deliveries of a redacted event read as cancelled from the commit on, held ones too, and are not claimed, nor once they are resumed.", redactLive},
+		{"in flight", "An attempt that was in flight at the redaction is recorded without a snippet and headers: it delivers its delivery if it succeeds, and else leaves it cancelled.", redactInFlight},
+		{"redeliver", "No delivery of a redacted event is sent again: ErrRedacted, or ErrCancelled if it is cancelled. What it is, it stays.", redactRedeliver},
+		{"delivered, to be sent again", "One that was delivered, and was to be sent again, stays delivered and is not sent.", redactSentAgain},
+		{"not expanded", "An event that was redacted before it was expanded, or in the middle of it, gets no more deliveries.", redactUnexpanded},
+		{"in batches", "A redaction goes on where the last batch ended; what is committed after its beginning does not count; another finds nothing.", redactBatches},
+		{"refused", "A subscriber that never was is ErrNotFound, a malformed cursor and a limit below 1 ErrInvalid.", redactRefused},
+		{"pruned", "Redacted events are pruned like all others.", redactPruned},
+	}, redactReadsRules()...)
 }
 
 // redact redacts until no event remains.
-func (w *world[Tx]) redact(p history.RedactParams) (sum history.Redacted) {
+func (w *world) redact(p history.RedactParams) (sum history.Redacted) {
 	w.Helper()
 	p.Limit = 3
 	for range plenty {
@@ -57,7 +57,7 @@ func redacted(d sender.Delivery) sender.Delivery {
 
 // reads ends the test unless two deliveries are equal, where nil and empty bytes are
 // the same.
-func (w *world[Tx]) reads(want sender.Delivery, when string) {
+func (w *world) reads(want sender.Delivery, when string) {
 	w.Helper()
 	got := w.get(want.ID)
 	w.equal(got.Redacted, want.Redacted, "%s: Redacted of %s", when, want.ID)
@@ -74,7 +74,7 @@ func (w *world[Tx]) reads(want sender.Delivery, when string) {
 	}
 }
 
-func redactObject[Tx any](w *world[Tx]) {
+func redactObject(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	obj := sender.Object{Type: "person", ID: "1"}
 	var about []sender.Draft
@@ -110,7 +110,7 @@ func redactObject[Tx any](w *world[Tx]) {
 	w.equal(w.redact(history.RedactParams{Object: sender.Object{Type: "person", ID: "unknown"}}), history.Redacted{}, "redacted of an object that never was")
 }
 
-func redactSubscriber[Tx any](w *world[Tx]) {
+func redactSubscriber(w *world) {
 	one, other := w.subscriber(), w.subscriber()
 	subs := []string{w.subscribe(one, "*"), w.subscribe(other, "*")}
 	for _, to := range []string{one, other, ""} {
@@ -124,7 +124,7 @@ func redactSubscriber[Tx any](w *world[Tx]) {
 	for _, c := range w.claim(plenty) {
 		w.record(result(c, sender.ClassNone))
 	}
-	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, one) })
+	w.inTx(func(tx any) error { return w.Store.DeleteSubscriberTx(w.ctx, tx, one) })
 	w.equal(w.redact(history.RedactParams{Subscriber: one}), history.Redacted{Events: 2}, "redacted")
 	n := map[bool]int{}
 	for _, d := range w.list(history.DeliveryQuery{}) {
@@ -134,7 +134,7 @@ func redactSubscriber[Tx any](w *world[Tx]) {
 	w.equal(n, map[bool]int{true: 2, false: 3}, "deliveries by Redacted")
 }
 
-func redactLive[Tx any](w *world[Tx]) {
+func redactLive(w *world) {
 	owner := w.subscriber()
 	obj := sender.Object{Type: "person", ID: "1"}
 	active, held := w.subscribe(owner, "*"), w.subscribe(owner, "*")
@@ -164,7 +164,7 @@ func redactLive[Tx any](w *world[Tx]) {
 	w.equal([]int64{w.read(active).Backlog, w.read(held).Backlog}, []int64{0, 0}, "backlogs")
 }
 
-func redactInFlight[Tx any](w *world[Tx]) {
+func redactInFlight(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	obj := sender.Object{Type: "person", ID: "1"}
@@ -196,7 +196,7 @@ func redactInFlight[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(0), "backlog")
 }
 
-func redactRedeliver[Tx any](w *world[Tx]) {
+func redactRedeliver(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	obj := sender.Object{Type: "person", ID: "1"}
@@ -225,7 +225,7 @@ func redactRedeliver[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).DeadLettered, int64(1), "dead letters that the subscription counts")
 }
 
-func redactSentAgain[Tx any](w *world[Tx]) {
+func redactSentAgain(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID
@@ -237,7 +237,7 @@ func redactSentAgain[Tx any](w *world[Tx]) {
 	w.equal([]any{w.get(id).Status, w.get(id).AttemptCount}, []any{sender.StatusDelivered, 1}, "status and attempts")
 }
 
-func redactUnexpanded[Tx any](w *world[Tx]) {
+func redactUnexpanded(w *world) {
 	owner := w.subscriber()
 	w.subscribe(owner, "*")
 	w.subscribe(owner, "*")
@@ -257,7 +257,7 @@ func redactUnexpanded[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(history.DeliveryQuery{Event: other.ID})), 2, "deliveries of the other event")
 }
 
-func redactBatches[Tx any](w *world[Tx]) {
+func redactBatches(w *world) {
 	obj := sender.Object{Type: "person", ID: "1"}
 	sub := w.subscribe(w.subscriber(), "*")
 	w.publish(w.draftOn("a.b", obj), w.draft("a.b"), w.draftOn("a.b", obj), w.draftOn("a.b", obj))
@@ -277,7 +277,7 @@ func redactBatches[Tx any](w *world[Tx]) {
 	w.equal(w.redact(history.RedactParams{Object: obj}), history.Redacted{}, "redacted by a third")
 }
 
-func redactRefused[Tx any](w *world[Tx]) {
+func redactRefused(w *world) {
 	owner := w.subscriber()
 	_, err := w.Store.Redact(w.ctx, history.RedactParams{Subscriber: "sub_unknown", Limit: 1})
 	w.errorIs(err, sender.ErrNotFound, "redacting what is addressed to nobody")
@@ -287,7 +287,7 @@ func redactRefused[Tx any](w *world[Tx]) {
 	}
 }
 
-func redactPruned[Tx any](w *world[Tx]) {
+func redactPruned(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	for i := range 3 {

@@ -9,17 +9,17 @@ import (
 )
 
 // redactReadsRules are about counts, lists and replays after a redaction.
-func redactReadsRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"counts", "Deliveries that a redaction has cancelled do not count as live or held any more.", redactCounts[Tx]},
-		{"lists", "A redacted event is listed, and read without a body, as Redacted; its deliveries are listed by what they read as.", redactListed[Tx]},
-		{"replays", "A redacted delivery is in no replay: a preview leaves it out, and one that is redacted meanwhile is skipped and stays what it is.", redactReplayed[Tx]},
-		{"replays, admitted", "A delivery that a replay has admitted is cancelled when its event is redacted; one that was delivered before stays delivered.", redactAdmitted[Tx]},
-		{"retention", "A redacted event is not sent, expanded or not, so it keeps nobody from resuming, not even if an attempt was in flight.", redactRetention[Tx]},
+func redactReadsRules() []rule {
+	return []rule{
+		{"counts", "Deliveries that a redaction has cancelled do not count as live or held any more.", redactCounts},
+		{"lists", "A redacted event is listed, and read without a body, as Redacted; its deliveries are listed by what they read as.", redactListed},
+		{"replays", "A redacted delivery is in no replay: a preview leaves it out, and one that is redacted meanwhile is skipped and stays what it is.", redactReplayed},
+		{"replays, admitted", "A delivery that a replay has admitted is cancelled when its event is redacted; one that was delivered before stays delivered.", redactAdmitted},
+		{"retention", "A redacted event is not sent, expanded or not, so it keeps nobody from resuming, not even if an attempt was in flight.", redactRetention},
 	}
 }
 
-func redactCounts[Tx any](w *world[Tx]) {
+func redactCounts(w *world) {
 	type by = map[sender.SubscriptionStatus]int64
 	owner := w.subscriber()
 	obj := sender.Object{Type: "person", ID: "1"}
@@ -34,7 +34,7 @@ func redactCounts[Tx any](w *world[Tx]) {
 	w.equal([]int64{w.read(active).Backlog, w.read(held).Backlog}, []int64{1, 1}, "backlogs")
 }
 
-func redactListed[Tx any](w *world[Tx]) {
+func redactListed(w *world) {
 	obj := sender.Object{Type: "person", ID: "1"}
 	sub := w.subscribe(w.subscriber(), "*")
 	one, inFlight, other := w.draftOn("a.b", obj), w.draftOn("a.b", obj), w.draft("a.b")
@@ -62,7 +62,7 @@ func redactListed[Tx any](w *world[Tx]) {
 	}
 }
 
-func redactReplayed[Tx any](w *world[Tx]) {
+func redactReplayed(w *world) {
 	for _, c := range []struct {
 		status sender.Status
 		class  sender.Class
@@ -86,7 +86,7 @@ func redactReplayed[Tx any](w *world[Tx]) {
 	}
 }
 
-func redactAdmitted[Tx any](w *world[Tx]) {
+func redactAdmitted(w *world) {
 	for _, c := range []struct {
 		status, then sender.Status
 		class        sender.Class
@@ -102,7 +102,7 @@ func redactAdmitted[Tx any](w *world[Tx]) {
 	}
 }
 
-func redactRetention[Tx any](w *world[Tx]) {
+func redactRetention(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	d, inFlight := w.draft("a.b"), w.draft("a.b")
 	w.publish(inFlight)

@@ -8,32 +8,32 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func redeliverRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"pending", "A pending delivery that was put off is due at once.", redeliverPending[Tx]},
-		{"awaiting retry", "A delivery that awaits its retry is due at once, and starts its schedule anew, while the attempt numbers go on.", redeliverAwaiting[Tx]},
-		{"in flight", "While an attempt is in flight no second one is started; it becomes the first of the new schedule.", redeliverInFlight[Tx]},
-		{"in flight and lost", "An attempt that was in flight at the redelivery and is lost is followed by another.", redeliverLost[Tx]},
-		{"dead-lettered", "A dead-lettered delivery is live again and starts its schedule anew, while the attempt numbers go on.", redeliverDead[Tx]},
-		{"delivered, again", "A delivered one gets a single attempt, with the same bytes.", redeliverDelivered[Tx]},
-		{"delivered, whose single attempt fails", "A delivered one whose single attempt fails stays delivered and is not tried again.", redeliverSingle[Tx]},
-		{"delivered, whose subscription goes meanwhile", "A delivered one whose subscription is deleted during its single attempt stays delivered. If that attempt is lost, a sweep records it.", redeliverSingleGone[Tx]},
-		{"delivered, whose single attempt is lost", "A delivered one whose single attempt is lost gets another one, which is a single one too.", redeliverSingleLost[Tx]},
-		{"delivered, twice", "Redelivering a delivered one again before its single attempt was made makes no second one.", redeliverTwice[Tx]},
-		{"cancelled", "A cancelled delivery is refused with ErrCancelled, whether it was swept or not, and stays cancelled.", redeliverCancelled[Tx]},
-		{"of a deleted subscription", "A delivery that was delivered or dead-lettered before its subscription was deleted cannot be redelivered, and keeps its status.", redeliverDeleted[Tx]},
-		{"unknown", "An id that is no delivery's is ErrNotFound.", redeliverUnknown[Tx]},
+func redeliverRules() []rule {
+	return []rule{
+		{"pending", "A pending delivery that was put off is due at once.", redeliverPending},
+		{"awaiting retry", "A delivery that awaits its retry is due at once, and starts its schedule anew, while the attempt numbers go on.", redeliverAwaiting},
+		{"in flight", "While an attempt is in flight no second one is started; it becomes the first of the new schedule.", redeliverInFlight},
+		{"in flight and lost", "An attempt that was in flight at the redelivery and is lost is followed by another.", redeliverLost},
+		{"dead-lettered", "A dead-lettered delivery is live again and starts its schedule anew, while the attempt numbers go on.", redeliverDead},
+		{"delivered, again", "A delivered one gets a single attempt, with the same bytes.", redeliverDelivered},
+		{"delivered, whose single attempt fails", "A delivered one whose single attempt fails stays delivered and is not tried again.", redeliverSingle},
+		{"delivered, whose subscription goes meanwhile", "A delivered one whose subscription is deleted during its single attempt stays delivered. If that attempt is lost, a sweep records it.", redeliverSingleGone},
+		{"delivered, whose single attempt is lost", "A delivered one whose single attempt is lost gets another one, which is a single one too.", redeliverSingleLost},
+		{"delivered, twice", "Redelivering a delivered one again before its single attempt was made makes no second one.", redeliverTwice},
+		{"cancelled", "A cancelled delivery is refused with ErrCancelled, whether it was swept or not, and stays cancelled.", redeliverCancelled},
+		{"of a deleted subscription", "A delivery that was delivered or dead-lettered before its subscription was deleted cannot be redelivered, and keeps its status.", redeliverDeleted},
+		{"unknown", "An id that is no delivery's is ErrNotFound.", redeliverUnknown},
 	}
 }
 
 // redeliver redelivers a delivery, which must succeed.
-func (w *world[Tx]) redeliver(id string) {
+func (w *world) redeliver(id string) {
 	w.Helper()
 	w.noError(w.Store.Redeliver(w.ctx, id, time.Time{}), "redelivering %s", id)
 }
 
 // watch keeps the last Live that Decide was given.
-func (w *world[Tx]) watch() *dispatch.Live {
+func (w *world) watch() *dispatch.Live {
 	live := new(dispatch.Live)
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		*live = l
@@ -42,7 +42,7 @@ func (w *world[Tx]) watch() *dispatch.Live {
 	return live
 }
 
-func redeliverPending[Tx any](w *world[Tx]) {
+func redeliverPending(w *world) {
 	d, sub := w.one()
 	c := w.claimOne()
 	w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token, Due: c.At.Add(time.Hour)}}), "releasing")
@@ -51,7 +51,7 @@ func redeliverPending[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 1, "number of the attempt")
 }
 
-func redeliverAwaiting[Tx any](w *world[Tx]) {
+func redeliverAwaiting(w *world) {
 	d, sub := w.one()
 	live := w.watch()
 	for n := 1; n <= 3; n++ {
@@ -77,7 +77,7 @@ func redeliverAwaiting[Tx any](w *world[Tx]) {
 
 // deadLetterFrom expects a number of attempts until the delivery is a dead letter,
 // numbered from a number on.
-func (w *world[Tx]) deadLetterFrom(number, attempts int) {
+func (w *world) deadLetterFrom(number, attempts int) {
 	w.Helper()
 	for n := range attempts {
 		c := w.claimOne()
@@ -88,7 +88,7 @@ func (w *world[Tx]) deadLetterFrom(number, attempts int) {
 	}
 }
 
-func redeliverInFlight[Tx any](w *world[Tx]) {
+func redeliverInFlight(w *world) {
 	d, sub := w.one()
 	live := w.watch()
 	w.record(result(w.claimOne(), sender.ClassTimeout))
@@ -112,7 +112,7 @@ func redeliverInFlight[Tx any](w *world[Tx]) {
 	w.claimNothing("after the attempt in flight succeeded")
 }
 
-func redeliverLost[Tx any](w *world[Tx]) {
+func redeliverLost(w *world) {
 	d, sub := w.one()
 	w.claimOne()
 	w.redeliver(w.delivery(d.ID, sub).ID)
@@ -122,7 +122,7 @@ func redeliverLost[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, sub).AttemptCount, 1, "attempts that are over")
 }
 
-func redeliverDead[Tx any](w *world[Tx]) {
+func redeliverDead(w *world) {
 	d, sub := w.one()
 	w.deadLetter()
 	id := w.delivery(d.ID, sub).ID
@@ -149,7 +149,7 @@ func redeliverDead[Tx any](w *world[Tx]) {
 	w.equal(w.get(id).Status, sender.StatusDelivered, "status after a redelivery that succeeded")
 }
 
-func redeliverDelivered[Tx any](w *world[Tx]) {
+func redeliverDelivered(w *world) {
 	d, sub := w.one()
 	first := result(w.claimOne(), sender.ClassNone)
 	w.record(first)
@@ -170,7 +170,7 @@ func redeliverDelivered[Tx any](w *world[Tx]) {
 	w.equal(len(w.list(history.DeliveryQuery{Status: sender.StatusDelivered})), 1, "delivered ones listed")
 }
 
-func redeliverSingle[Tx any](w *world[Tx]) {
+func redeliverSingle(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID
@@ -187,7 +187,7 @@ func redeliverSingle[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 3, "number of the attempt of the next redelivery")
 }
 
-func redeliverSingleLost[Tx any](w *world[Tx]) {
+func redeliverSingleLost(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID
@@ -208,7 +208,7 @@ func redeliverSingleLost[Tx any](w *world[Tx]) {
 	w.claimNothing("after the attempt in its place failed")
 }
 
-func redeliverSingleGone[Tx any](w *world[Tx]) {
+func redeliverSingleGone(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID
@@ -230,7 +230,7 @@ func redeliverSingleGone[Tx any](w *world[Tx]) {
 	w.claimNothing("of a deleted subscription")
 }
 
-func redeliverTwice[Tx any](w *world[Tx]) {
+func redeliverTwice(w *world) {
 	d, sub := w.one()
 	w.record(result(w.claimOne(), sender.ClassNone))
 	id := w.delivery(d.ID, sub).ID
@@ -247,7 +247,7 @@ func redeliverTwice[Tx any](w *world[Tx]) {
 	w.claimNothing("after the single attempt")
 }
 
-func redeliverCancelled[Tx any](w *world[Tx]) {
+func redeliverCancelled(w *world) {
 	d, sub := w.one()
 	id := w.delivery(d.ID, sub).ID
 	w.unsubscribe(sub)
@@ -259,7 +259,7 @@ func redeliverCancelled[Tx any](w *world[Tx]) {
 	}
 }
 
-func redeliverDeleted[Tx any](w *world[Tx]) {
+func redeliverDeleted(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	w.backlog(owner, sub, 2)
@@ -280,7 +280,7 @@ func redeliverDeleted[Tx any](w *world[Tx]) {
 	w.claimNothing("of a deleted subscription")
 }
 
-func redeliverUnknown[Tx any](w *world[Tx]) {
+func redeliverUnknown(w *world) {
 	d, sub := w.one()
 	for _, id := range w.oddIDs(w.delivery(d.ID, sub).ID) {
 		w.errorIs(w.Store.Redeliver(w.ctx, id, time.Time{}), sender.ErrNotFound, "redelivering %q", id)
@@ -288,7 +288,7 @@ func redeliverUnknown[Tx any](w *world[Tx]) {
 }
 
 // oddIDs are ids of no delivery; real is the id of one.
-func (w *world[Tx]) oddIDs(real string) []string {
+func (w *world) oddIDs(real string) []string {
 	return []string{
 		"", "dlv_", "dlv_x", "dlv_1_1", "dlv__", "dlv_unknown_1", real + "x", real + "_1", real + " ", " " + real, real[:len(real)-1], real[1:],
 		"evt" + real[3:], "DLV" + real[3:], "dlv_" + real, "dlv_9223372036854775808_zzzzzzzzzzzzzzzzz", "'", "%", "dlv_%", "🔑", "\x00", "dlv_\xff",

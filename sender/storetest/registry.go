@@ -12,23 +12,23 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func registryRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"subscriber", "A subscriber is read back as it was created; its id is never used twice, and the transaction in which that is refused goes on.", registrySubscriber[Tx]},
-		{"keyring", "A subscriber's sealed secrets are read back as they were created, by id and by number.", registryKeyring[Tx]},
-		{"subscription", "A subscription is read back as it was created, with its subscriber registered, until it is deleted; its id is never used twice.", registrySubscription[Tx]},
-		{"id in use", "A subscription whose id is in use, also by one that another transaction is making, is refused with ErrExists, whoever its subscriber is. The one that has the id stays as it is, and the transaction goes on, and can read it.", registryIDInUse[Tx]},
-		{"changed by several at a time", "Of transactions that read a subscription to change it, and store it again, none undoes what another has changed.", registryToChange[Tx]},
-		{"list", "Subscriptions are listed oldest first, page by page, deleted ones left out.", registryList[Tx]},
-		{"rolled back", "A transaction that rolls back registers nothing and deletes nothing.", registryRolledBack[Tx]},
-		{"odd strings", "Texts are kept byte for byte, and ids are compared byte for byte.", registryOddStrings[Tx]},
-		{"no text", "A text that is not UTF-8, or has a NUL, is no id: it is not found, and the caller's transaction goes on.", registryNoText[Tx]},
+func registryRules() []rule {
+	return []rule{
+		{"subscriber", "A subscriber is read back as it was created; its id is never used twice, and the transaction in which that is refused goes on.", registrySubscriber},
+		{"keyring", "A subscriber's sealed secrets are read back as they were created, by id and by number.", registryKeyring},
+		{"subscription", "A subscription is read back as it was created, with its subscriber registered, until it is deleted; its id is never used twice.", registrySubscription},
+		{"id in use", "A subscription whose id is in use, also by one that another transaction is making, is refused with ErrExists, whoever its subscriber is. The one that has the id stays as it is, and the transaction goes on, and can read it.", registryIDInUse},
+		{"changed by several at a time", "Of transactions that read a subscription to change it, and store it again, none undoes what another has changed.", registryToChange},
+		{"list", "Subscriptions are listed oldest first, page by page, deleted ones left out.", registryList},
+		{"rolled back", "A transaction that rolls back registers nothing and deletes nothing.", registryRolledBack},
+		{"odd strings", "Texts are kept byte for byte, and ids are compared byte for byte.", registryOddStrings},
+		{"no text", "A text that is not UTF-8, or has a NUL, is no id: it is not found, and the caller's transaction goes on.", registryNoText},
 	}
 }
 
-func registrySubscriber[Tx any](w *world[Tx]) {
+func registrySubscriber(w *world) {
 	w.createSubscriber("sub_a")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		got, err := w.Store.SubscriberTx(w.ctx, tx, "sub_a")
 		w.noError(err, "reading a subscriber")
 		w.equal(got.ID, "sub_a", "id")
@@ -39,14 +39,14 @@ func registrySubscriber[Tx any](w *world[Tx]) {
 		w.errorIs(err, sender.ErrNotFound, "reading an unknown subscriber's keyring")
 		return nil
 	})
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		err := w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_a"}, []sender.SealedSecret{{ID: "sec_other", Sealed: []byte("other")}})
 		w.errorIs(err, sender.ErrExists, "creating a subscriber again")
 		err = w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_c"}, []sender.SealedSecret{{ID: "sec_c", Sealed: []byte("c")}})
 		w.noError(err, "creating another one in the transaction of a refused creation")
 		return nil
 	})
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		_, err := w.Store.SubscriberTx(w.ctx, tx, "sub_c")
 		w.noError(err, "reading what was created after a refused creation")
 		k, err := w.Store.SubscriberKeyringTx(w.ctx, tx, "sub_a")
@@ -56,13 +56,13 @@ func registrySubscriber[Tx any](w *world[Tx]) {
 	})
 }
 
-func registryKeyring[Tx any](w *world[Tx]) {
+func registryKeyring(w *world) {
 	from, to := createdAt.Add(time.Hour), createdAt.Add(48*time.Hour)
 	want := []sender.SealedSecret{
 		{ID: "sec_1", Sealed: []byte("\x00\x01'\xff sealed"), NotBefore: from, NotAfter: to},
 		{ID: "sec_2", Sealed: []byte("unbounded")},
 	}
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_a", CreatedAt: createdAt}, want)
 	})
 	same := func(k sender.SealedKeyring) {
@@ -77,7 +77,7 @@ func registryKeyring[Tx any](w *world[Tx]) {
 		}
 	}
 	var k sender.SealedKeyring
-	w.inTx(func(tx Tx) (err error) {
+	w.inTx(func(tx any) (err error) {
 		k, err = w.Store.SubscriberKeyringTx(w.ctx, tx, "sub_a")
 		return err
 	})
@@ -97,21 +97,21 @@ func registryKeyring[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrNotFound, "reading the keyring of an unknown number")
 }
 
-func registrySubscription[Tx any](w *world[Tx]) {
+func registrySubscription(w *world) {
 	owner := w.subscriber()
 	s := w.subscription(owner, "a.b", "c.*")
 	create := func(s sender.Subscription) error {
-		return w.Store.InTx(w.ctx, func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+		return w.Store.InTx(w.ctx, func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	}
 	read := func(id string) (got sender.Subscription, err error) {
-		err = w.Store.InTx(w.ctx, func(tx Tx) error {
+		err = w.Store.InTx(w.ctx, func(tx any) error {
 			got, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})
 			return err
 		})
 		return got, err
 	}
 	remove := func(id string) error {
-		return w.Store.InTx(w.ctx, func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, id) })
+		return w.Store.InTx(w.ctx, func(tx any) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, id) })
 	}
 	w.noError(create(s), "creating a subscription")
 	got, err := read(s.ID)
@@ -139,7 +139,7 @@ func registrySubscription[Tx any](w *world[Tx]) {
 	w.errorIs(create(s), sender.ErrExists, "creating a subscription with a deleted one's id")
 }
 
-func registryIDInUse[Tx any](w *world[Tx]) {
+func registryIDInUse(w *world) {
 	for _, commit := range []bool{true, false} {
 		for _, same := range []bool{true, false} {
 			first := w.subscription(w.subscriber(), "a.b")
@@ -151,8 +151,8 @@ func registryIDInUse[Tx any](w *world[Tx]) {
 			var created error
 			var got sender.Subscription
 			err := w.meanwhile(commit,
-				func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, first) },
-				func(tx Tx) (err error) {
+				func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, first) },
+				func(tx any) (err error) {
 					created = w.Store.CreateSubscriptionTx(w.ctx, tx, second)
 					if created != nil && !errors.Is(created, sender.ErrExists) {
 						return created
@@ -172,13 +172,13 @@ func registryIDInUse[Tx any](w *world[Tx]) {
 	}
 }
 
-func registryToChange[Tx any](w *world[Tx]) {
+func registryToChange(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.b")
 	errs := make([]error, 4)
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
-			errs[i] = w.Store.InTx(w.ctx, func(tx Tx) error {
+			errs[i] = w.Store.InTx(w.ctx, func(tx any) error {
 				s, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: sub, ToChange: true})
 				if err != nil {
 					return err
@@ -190,7 +190,7 @@ func registryToChange[Tx any](w *world[Tx]) {
 	}
 	all.Wait()
 	w.noError(errors.Join(errs...), "changing a subscription at a time with others")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		s, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: sub})
 		slices.Sort(s.EventTypes)
 		w.equal(s.EventTypes, []string{"a.b", "type.0", "type.1", "type.2", "type.3"}, "types after four changes")
@@ -198,7 +198,7 @@ func registryToChange[Tx any](w *world[Tx]) {
 	})
 }
 
-func registryList[Tx any](w *world[Tx]) {
+func registryList(w *world) {
 	a, b, none := w.subscriber(), w.subscriber(), w.subscriber()
 	var all, ofA []string
 	for i := range 11 {
@@ -213,7 +213,7 @@ func registryList[Tx any](w *world[Tx]) {
 		}
 	}
 	list := func(owner, after string, limit int) (ids []string) {
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error {
 			page, err := w.Store.SubscriptionsTx(w.ctx, tx, owner, after, limit)
 			w.noError(err, "listing subscriptions of %q after %q", owner, after)
 			w.check(len(page) <= limit, "a page has %d subscriptions, at most %d were asked for", len(page), limit)
@@ -248,13 +248,13 @@ func registryList[Tx any](w *world[Tx]) {
 	w.equal(pages("", 3), slices.Delete(slices.Clone(all), 4, 5), "all subscriptions that are not deleted")
 }
 
-func registryRolledBack[Tx any](w *world[Tx]) {
+func registryRolledBack(w *world) {
 	owner := w.subscriber()
 	kept, dropped := w.subscribe(owner, "*"), w.subscription(owner, "*")
 	failed := errors.New("the caller failed")
 	w.publish(w.draft("a.b"))
 	w.expand()
-	err := w.Store.InTx(w.ctx, func(tx Tx) error {
+	err := w.Store.InTx(w.ctx, func(tx any) error {
 		w.noError(w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: "sub_dropped"}, nil), "creating a subscriber")
 		w.noError(w.Store.CreateSubscriptionTx(w.ctx, tx, dropped), "creating a subscription")
 		w.noError(w.Store.DeleteSubscriptionTx(w.ctx, tx, kept), "deleting a subscription")
@@ -265,7 +265,7 @@ func registryRolledBack[Tx any](w *world[Tx]) {
 		return failed
 	})
 	w.errorIs(err, failed, "InTx whose function failed")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		_, err := w.Store.SubscriberTx(w.ctx, tx, "sub_dropped")
 		w.errorIs(err, sender.ErrNotFound, "reading a subscriber whose creation was rolled back")
 		_, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: dropped.ID})
@@ -279,14 +279,14 @@ func registryRolledBack[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Target.Subscription, kept, "subscription of the claimed delivery")
 }
 
-func registryOddStrings[Tx any](w *world[Tx]) {
+func registryOddStrings(w *world) {
 	for _, id := range []string{"sub_1", "subX1", "SUB_1", "sub-1", "1", "01", "sub_1_", "null"} {
 		w.createSubscriber(id)
 		s := w.subscription(id, "a_b.c-d", "A.b", "a.*")
 		s.URL = "https://example.com/'\"%25_?a=b&c=%00;--#ü"
 		s.Description = "a'b\"c\\d%_*?$1 ключ 🔑\n\u2028\u00a0e\u0301"
-		w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+		w.inTx(func(tx any) error {
 			got, err := w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: s.ID})
 			w.noError(err, "reading a subscription")
 			w.sameSubscription(got, s)
@@ -299,10 +299,10 @@ func registryOddStrings[Tx any](w *world[Tx]) {
 	}
 }
 
-func registryNoText[Tx any](w *world[Tx]) {
+func registryNoText(w *world) {
 	w.createSubscriber("sub_a")
 	for _, id := range []string{"a\x00b", "\xff"} {
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error {
 			_, err := w.Store.SubscriberTx(w.ctx, tx, id)
 			w.errorIs(err, sender.ErrNotFound, "reading a subscriber %q", id)
 			_, err = w.Store.SubscriptionTx(w.ctx, tx, sender.SubscriptionKey{ID: id})

@@ -11,28 +11,28 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func replayRules[Tx any]() []rule[Tx] {
-	return slices.Concat([]rule[Tx]{
-		{"dead letters", "A replay makes each dead letter due at once, to start its schedule anew, while the attempt numbers go on.", replayDead[Tx]},
-		{"delivered ones", "A replay gives each delivered one a single attempt with the same bytes, whose failure leaves it delivered.", replayDelivered[Tx]},
-		{"groups", "A replay of groups sends again what belongs to one of them, and nothing else; one by status code, what was last answered with it.", replayGroups[Tx]},
-		{"set of dead letters", "A delivery that becomes a dead letter after a replay was created is not of its set, and neither is one that was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet[Tx]},
-		{"set of delivered ones", "A delivery that is delivered only after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet[Tx]},
-		{"set of delivered ones, skipped", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped[Tx]},
-		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter[Tx]},
-		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber[Tx]},
-		{"no such", "A filter that names what never was, or a subscription of another subscriber than it names, is ErrNotFound; so is a replay that is none.", replayUnknown[Tx]},
-		{"beyond the retention", "A replay with a member whose event was published before NotBefore is refused and not stored; at that time or later it is not.", replayRetention[Tx]},
-		{"grown too old", "A member whose event has become older than NotBefore allows, which rises with the time since the replay was created, is skipped, and counted as too old. A replay without NotBefore has none.", replayGrownOld[Tx]},
-		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention[Tx]},
-		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld[Tx]},
-		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted[Tx]},
-		{"the same twice", "Of several replays of the same deliveries one sends each, and the others skip it.", replayTwice[Tx]},
-		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted[Tx]},
-		{"id", "A replay that is created with an id has it. A second one with it is ErrExists, and not stored, until the first one is pruned.", replayID[Tx]},
-		{"copies", "A store keeps no slice of what a replay was created from, and gives none that it keeps.", replayCopies[Tx]},
-		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists[Tx]},
-	}, replayStepRules[Tx](), replayBoundRules[Tx]())
+func replayRules() []rule {
+	return slices.Concat([]rule{
+		{"dead letters", "A replay makes each dead letter due at once, to start its schedule anew, while the attempt numbers go on.", replayDead},
+		{"delivered ones", "A replay gives each delivered one a single attempt with the same bytes, whose failure leaves it delivered.", replayDelivered},
+		{"groups", "A replay of groups sends again what belongs to one of them, and nothing else; one by status code, what was last answered with it.", replayGroups},
+		{"set of dead letters", "A delivery that becomes a dead letter after a replay was created is not of its set, and neither is one that was redelivered meanwhile, even if it is a dead letter again.", replayDeadSet},
+		{"set of delivered ones", "A delivery that is delivered only after a replay was created is not of its set, whether it was pending, in flight, waiting, dead-lettered or sent again then.", replayDeliveredSet},
+		{"set of delivered ones, skipped", "A delivery that was delivered before, and that a resume skips while it is sent again, is not of the set.", replayDeliveredSkipped},
+		{"filter", "A replay sends what its filter selects, and a preview counts the same.", replayFilter},
+		{"of a subscriber", "A replay of a subscriber's deliveries sends those of each of its subscriptions, however they are spread, and nobody else's.", replayOfSubscriber},
+		{"no such", "A filter that names what never was, or a subscription of another subscriber than it names, is ErrNotFound; so is a replay that is none.", replayUnknown},
+		{"beyond the retention", "A replay with a member whose event was published before NotBefore is refused and not stored; at that time or later it is not.", replayRetention},
+		{"grown too old", "A member whose event has become older than NotBefore allows, which rises with the time since the replay was created, is skipped, and counted as too old. A replay without NotBefore has none.", replayGrownOld},
+		{"redelivery beyond the retention", "A redelivery of an event published before NotBefore is refused, and changes nothing.", redeliverRetention},
+		{"held", "Members of a paused or disabled subscription are held, and due once it is resumed.", replayHeld},
+		{"deleted", "Members of a deleted subscription are skipped and keep their status.", replayDeleted},
+		{"the same twice", "Of several replays of the same deliveries one sends each, and the others skip it.", replayTwice},
+		{"counted", "What a replay has admitted counts as live, or as held, and is due since then, also before it is claimed.", replayCounted},
+		{"id", "A replay that is created with an id has it. A second one with it is ErrExists, and not stored, until the first one is pruned.", replayID},
+		{"copies", "A store keeps no slice of what a replay was created from, and gives none that it keeps.", replayCopies},
+		{"lists", "Replays are listed newest first, in pages, of all or of one subscriber.", replayLists},
+	}, replayStepRules(), replayBoundRules())
 }
 
 // endNow is a policy that ends each delivery by its first result.
@@ -45,7 +45,7 @@ func endNow(_ dispatch.Live, h sender.Health, r dispatch.Result, _ time.Time) di
 
 // endAll ends all due deliveries with an attempt of a class: delivered if it is
 // ClassNone, else dead-lettered.
-func (w *world[Tx]) endAll(class sender.Class) {
+func (w *world) endAll(class sender.Class) {
 	w.Helper()
 	decide := w.decide
 	w.decide = endNow
@@ -61,7 +61,7 @@ func (w *world[Tx]) endAll(class sender.Class) {
 
 // ended makes a subscription with n deliveries that have ended, and returns their
 // events.
-func (w *world[Tx]) ended(n int, class sender.Class) (drafts []sender.Draft, sub string) {
+func (w *world) ended(n int, class sender.Class) (drafts []sender.Draft, sub string) {
 	w.Helper()
 	owner := w.subscriber()
 	sub = w.subscribe(owner, "only.addressed")
@@ -74,12 +74,12 @@ func (w *world[Tx]) ended(n int, class sender.Class) (drafts []sender.Draft, sub
 	return drafts, sub
 }
 
-func (w *world[Tx]) replay(f replay.Filter) replay.Replay {
+func (w *world) replay(f replay.Filter) replay.Replay {
 	w.Helper()
 	return w.createReplay(replay.Replay{Filter: f})
 }
 
-func (w *world[Tx]) createReplay(r replay.Replay) replay.Replay {
+func (w *world) createReplay(r replay.Replay) replay.Replay {
 	w.Helper()
 	if r.Filter.Status == "" {
 		r.Filter.Status = sender.StatusDeadLettered
@@ -90,14 +90,14 @@ func (w *world[Tx]) createReplay(r replay.Replay) replay.Replay {
 	return created
 }
 
-func (w *world[Tx]) readReplay(id string) replay.Replay {
+func (w *world) readReplay(id string) replay.Replay {
 	w.Helper()
 	r, err := w.Store.Replay(w.ctx, id)
 	w.noError(err, "reading a replay")
 	return r
 }
 
-func (w *world[Tx]) sameReplay(got, want replay.Replay) {
+func (w *world) sameReplay(got, want replay.Replay) {
 	w.Helper()
 	for _, t := range []struct {
 		name      string
@@ -110,7 +110,7 @@ func (w *world[Tx]) sameReplay(got, want replay.Replay) {
 	w.equal(got, want, "replay")
 }
 
-func (w *world[Tx]) step(limit int) dispatch.ReplayStep {
+func (w *world) step(limit int) dispatch.ReplayStep {
 	w.Helper()
 	s, err := w.Store.StepReplays(w.ctx, limit, nil)
 	w.noError(err, "a step of the replays")
@@ -119,7 +119,7 @@ func (w *world[Tx]) step(limit int) dispatch.ReplayStep {
 }
 
 // steps makes steps until dispatch.ReplayStep.More is false, and sums them up.
-func (w *world[Tx]) steps(limit int) (all dispatch.ReplayStep) {
+func (w *world) steps(limit int) (all dispatch.ReplayStep) {
 	w.Helper()
 	for range plenty {
 		s := w.step(limit)
@@ -137,7 +137,7 @@ func (w *world[Tx]) steps(limit int) (all dispatch.ReplayStep) {
 }
 
 // claimedEvents claims all due deliveries, and returns the ids of their events, sorted.
-func (w *world[Tx]) claimedEvents() (claimed []dispatch.Claimed, ids []string) {
+func (w *world) claimedEvents() (claimed []dispatch.Claimed, ids []string) {
 	w.Helper()
 	ids = []string{}
 	claimed = w.claim(plenty)
@@ -148,7 +148,7 @@ func (w *world[Tx]) claimedEvents() (claimed []dispatch.Claimed, ids []string) {
 	return claimed, ids
 }
 
-func replayID[Tx any](w *world[Tx]) {
+func replayID(w *world) {
 	given := replay.Replay{ID: w.name("rpl_"), Filter: replay.Filter{Status: sender.StatusDelivered}}
 	first := w.createReplay(given)
 	w.equal(first.ID, given.ID, "id of a replay that was created with one")
@@ -170,7 +170,7 @@ func replayID[Tx any](w *world[Tx]) {
 	w.createReplay(given)
 }
 
-func replayUnknown[Tx any](w *world[Tx]) {
+func replayUnknown(w *world) {
 	_, sub := w.ended(1, sender.ClassStatus)
 	for _, f := range []replay.Filter{{Subscription: "wsub_x"}, {Subscriber: "sub_x"}, {Subscription: sub, Subscriber: "sub_x"}, {Subscription: sub, Subscriber: w.subscriber()}} {
 		for _, f.Status = range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
@@ -193,14 +193,14 @@ func replayUnknown[Tx any](w *world[Tx]) {
 	w.errorIs(err, sender.ErrInvalid, "finishing a replay by hand")
 }
 
-func (w *world[Tx]) allReplays() []replay.Replay {
+func (w *world) allReplays() []replay.Replay {
 	w.Helper()
 	all, err := w.Store.Replays(w.ctx, replay.Query{Limit: plenty})
 	w.noError(err, "listing replays")
 	return all
 }
 
-func replayLists[Tx any](w *world[Tx]) {
+func replayLists(w *world) {
 	owners := []string{w.subscriber(), w.subscriber()}
 	var ids []string
 	for i := range 5 {
@@ -236,7 +236,7 @@ func replayLists[Tx any](w *world[Tx]) {
 	w.equal(page[0].ID, ids[3], "the next of one subscriber")
 }
 
-func (w *world[Tx]) setReplay(id string, to replay.Status) {
+func (w *world) setReplay(id string, to replay.Status) {
 	w.Helper()
 	r, err := w.Store.SetReplayStatus(w.ctx, id, to)
 	w.noError(err, "making a replay %s", to)
@@ -244,13 +244,13 @@ func (w *world[Tx]) setReplay(id string, to replay.Status) {
 	w.equal(r.Status, to, "status of the replay")
 }
 
-func (w *world[Tx]) pauseReplay(id string) {
+func (w *world) pauseReplay(id string) {
 	w.Helper()
 	w.setReplay(id, replay.Paused)
 }
 
 // stepsAtOnce makes steps from several goroutines until dispatch.ReplayStep.More is false.
-func (w *world[Tx]) stepsAtOnce(goroutines, limit int) (admitted int, err error) {
+func (w *world) stepsAtOnce(goroutines, limit int) (admitted int, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for range goroutines {
@@ -273,7 +273,7 @@ func (w *world[Tx]) stepsAtOnce(goroutines, limit int) (admitted int, err error)
 	return admitted, err
 }
 
-func replayCounted[Tx any](w *world[Tx]) {
+func replayCounted(w *world) {
 	type by = map[sender.SubscriptionStatus]int64
 	_, sub := w.ended(2, sender.ClassStatus)
 	w.counted(history.Counts{Subscriptions: by{"active": 1}, DeadLettered: 2}, "before the replay")

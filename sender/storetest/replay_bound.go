@@ -11,15 +11,15 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func replayBoundRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"unfinished", "A replay of a subscriber that has as many running or paused ones as Unfinished says is ErrStatus and not stored. One that is finished or cancelled makes room, and others' take none.", replayUnfinished[Tx]},
-		{"beyond the bound", "A replay of which not all was looked at has More, and a Matched that is at least what is admitted and skipped; once it is finished Matched is that, and there is no More.", replayBeyond[Tx]},
-		{"dead letters beyond the retention and the bound", replayAgedRule, func(w *world[Tx]) { w.replayAged(endings[0]) }},
-		{"delivered ones beyond the retention and the bound", replayAgedRule, func(w *world[Tx]) { w.replayAged(endings[1]) }},
-		{"others beyond the retention", "What ended otherwise than the replay's members keeps none from being created.", replayEndedOtherwise[Tx]},
-		{"many dead letters beyond the retention", replayManyAgedRule, func(w *world[Tx]) { w.replayManyAged(endings[0]) }},
-		{"many delivered ones beyond the retention", replayManyAgedRule, func(w *world[Tx]) { w.replayManyAged(endings[1]) }},
+func replayBoundRules() []rule {
+	return []rule{
+		{"unfinished", "A replay of a subscriber that has as many running or paused ones as Unfinished says is ErrStatus and not stored. One that is finished or cancelled makes room, and others' take none.", replayUnfinished},
+		{"beyond the bound", "A replay of which not all was looked at has More, and a Matched that is at least what is admitted and skipped; once it is finished Matched is that, and there is no More.", replayBeyond},
+		{"dead letters beyond the retention and the bound", replayAgedRule, func(w *world) { w.replayAged(endings[0]) }},
+		{"delivered ones beyond the retention and the bound", replayAgedRule, func(w *world) { w.replayAged(endings[1]) }},
+		{"others beyond the retention", "What ended otherwise than the replay's members keeps none from being created.", replayEndedOtherwise},
+		{"many dead letters beyond the retention", replayManyAgedRule, func(w *world) { w.replayManyAged(endings[0]) }},
+		{"many delivered ones beyond the retention", replayManyAgedRule, func(w *world) { w.replayManyAged(endings[1]) }},
 	}
 }
 
@@ -37,7 +37,7 @@ type ending struct {
 var endings = []ending{{sender.StatusDeadLettered, sender.ClassStatus}, {sender.StatusDelivered, sender.ClassNone}}
 
 // createBound creates a replay that looks at up to most deliveries.
-func (w *world[Tx]) createBound(f replay.Filter, notBefore time.Time, most int) (replay.Replay, error) {
+func (w *world) createBound(f replay.Filter, notBefore time.Time, most int) (replay.Replay, error) {
 	w.Helper()
 	r, err := w.Store.CreateReplay(w.ctx, replay.Replay{Filter: f}, replay.Bounds{NotBefore: notBefore, Look: most})
 	if err == nil {
@@ -46,7 +46,7 @@ func (w *world[Tx]) createBound(f replay.Filter, notBefore time.Time, most int) 
 	return r, err
 }
 
-func replayUnfinished[Tx any](w *world[Tx]) {
+func replayUnfinished(w *world) {
 	_, sub := w.ended(2, sender.ClassStatus)
 	owner := w.read(sub).Subscriber
 	_, other := w.ended(1, sender.ClassStatus)
@@ -92,7 +92,7 @@ func replayUnfinished[Tx any](w *world[Tx]) {
 	become(first, replay.Cancelled)
 }
 
-func replayBeyond[Tx any](w *world[Tx]) {
+func replayBeyond(w *world) {
 	for _, end := range endings {
 		_, sub := w.ended(12, end.class)
 		owner := w.read(sub).Subscriber
@@ -138,7 +138,7 @@ func replayBeyond[Tx any](w *world[Tx]) {
 // aged ends old deliveries of a type of their own, and an hour later fresh ones of a
 // subscription. It returns when both were published, and the filter that selects the fresh
 // ones.
-func (w *world[Tx]) aged(old, fresh int, class sender.Class) (sub string, published, later time.Time, f replay.Filter) {
+func (w *world) aged(old, fresh int, class sender.Class) (sub string, published, later time.Time, f replay.Filter) {
 	w.Helper()
 	owner := w.subscriber()
 	sub = w.subscribe(owner, "only.addressed")
@@ -161,7 +161,7 @@ func (w *world[Tx]) aged(old, fresh int, class sender.Class) (sub string, publis
 	return sub, published, w.now().Add(-time.Hour), replay.Filter{EventType: "fresh"}
 }
 
-func (w *world[Tx]) refused(f replay.Filter, notBefore time.Time, most int, what string) *sender.RetentionError {
+func (w *world) refused(f replay.Filter, notBefore time.Time, most int, what string) *sender.RetentionError {
 	w.Helper()
 	before := len(w.allReplays())
 	_, err := w.createBound(f, notBefore, most)
@@ -174,7 +174,7 @@ func (w *world[Tx]) refused(f replay.Filter, notBefore time.Time, most int, what
 	return refused
 }
 
-func (w *world[Tx]) replayAged(end ending) {
+func (w *world) replayAged(end ending) {
 	w.Helper()
 	sub, published, notBefore, _ := w.aged(2, 8, end.class)
 	if end.status == sender.StatusDeadLettered { // they become the last ones of the set
@@ -200,7 +200,7 @@ func (w *world[Tx]) replayAged(end ending) {
 	}
 }
 
-func (w *world[Tx]) replayManyAged(end ending) {
+func (w *world) replayManyAged(end ending) {
 	w.Helper()
 	const old = 7
 	sub, _, published, fresh := w.aged(old, 8, end.class)
@@ -225,7 +225,7 @@ func (w *world[Tx]) replayManyAged(end ending) {
 	}
 }
 
-func replayEndedOtherwise[Tx any](w *world[Tx]) {
+func replayEndedOtherwise(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.publish(w.addressed(owner, sub))

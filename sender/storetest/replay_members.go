@@ -10,7 +10,7 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func replayDead[Tx any](w *world[Tx]) {
+func replayDead(w *world) {
 	drafts, sub := w.ended(3, sender.ClassTimeout)
 	w.Advance(time.Hour)
 	r := w.createReplay(replay.Replay{Filter: replay.Filter{ErrorClass: sender.ClassTimeout}, By: "me", Reason: "it was down", Rate: 0})
@@ -41,7 +41,7 @@ func replayDead[Tx any](w *world[Tx]) {
 	w.equal(w.steps(10), dispatch.ReplayStep{}, "step after the end")
 }
 
-func replayDelivered[Tx any](w *world[Tx]) {
+func replayDelivered(w *world) {
 	drafts, sub := w.ended(2, sender.ClassNone)
 	w.ended(1, sender.ClassStatus)
 	r := w.replay(replay.Filter{Status: sender.StatusDelivered})
@@ -65,7 +65,7 @@ func replayDelivered[Tx any](w *world[Tx]) {
 	w.equal(again.Matched, int64(1), "delivered ones whose last attempt failed")
 }
 
-func replayRetention[Tx any](w *world[Tx]) {
+func replayRetention(w *world) {
 	for _, end := range []struct {
 		status sender.Status
 		class  sender.Class
@@ -97,7 +97,7 @@ func replayRetention[Tx any](w *world[Tx]) {
 	}
 }
 
-func replayGrownOld[Tx any](w *world[Tx]) {
+func replayGrownOld(w *world) {
 	for _, end := range endings {
 		_, sub := w.ended(3, end.class)
 		published := w.now()
@@ -137,7 +137,7 @@ func replayGrownOld[Tx any](w *world[Tx]) {
 	}
 }
 
-func redeliverRetention[Tx any](w *world[Tx]) {
+func redeliverRetention(w *world) {
 	drafts, sub := w.ended(1, sender.ClassStatus)
 	id, published := w.delivery(drafts[0].ID, sub).ID, w.now()
 	w.Advance(time.Hour)
@@ -148,7 +148,7 @@ func redeliverRetention[Tx any](w *world[Tx]) {
 	w.claimOne()
 }
 
-func replayHeld[Tx any](w *world[Tx]) {
+func replayHeld(w *world) {
 	drafts, sub := w.ended(3, sender.ClassStatus)
 	_, other := w.ended(1, sender.ClassStatus)
 	w.pause(sub)
@@ -169,7 +169,7 @@ func replayHeld[Tx any](w *world[Tx]) {
 	w.equal(w.statuses(other), map[sender.Status]int{sender.StatusCancelled: 1}, "statuses of what the resume has not taken")
 }
 
-func replayDeleted[Tx any](w *world[Tx]) {
+func replayDeleted(w *world) {
 	_, sub := w.ended(2, sender.ClassStatus)
 	_, closed := w.ended(1, sender.ClassStatus)
 	_, other := w.ended(1, sender.ClassStatus)
@@ -189,7 +189,7 @@ func replayDeleted[Tx any](w *world[Tx]) {
 	w.equal([]int64{r.Matched, r.Admitted, r.Skipped}, []int64{4, 1, 3}, "figures of the replay")
 }
 
-func replayTwice[Tx any](w *world[Tx]) {
+func replayTwice(w *world) {
 	const members = 60
 	for _, end := range endings {
 		drafts, sub := w.ended(members, end.class)

@@ -20,13 +20,13 @@ func (taking) RoundTrip(*http.Request) (*http.Response, error) {
 
 // replayOnce works replays through by RunOnce. The clock stands still, so no pause ends by
 // itself, and no rate grants more.
-func replayOnce[Tx any](w *world[Tx]) {
+func replayOnce(w *world) {
 	const members, granted = 1300, 2 // more than may be ahead, and the burst of the rate
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
 	w.noError(err, "making keys")
 	reg, err := sender.NewRegistry(w.Store, keys, nil)
 	w.noError(err, "making a registry")
-	d, err := dispatch.New(w.Store, keys, &dispatch.Config{UnguardedTransport: taking{}, Logger: slog.New(slog.DiscardHandler)})
+	d, err := dispatch.New(forDispatcher(w.Store), keys, &dispatch.Config{UnguardedTransport: taking{}, Logger: slog.New(slog.DiscardHandler)})
 	w.noError(err, "making a dispatcher")
 	owner := w.name("sub_")
 	_, _, err = reg.CreateSubscriber(w.ctx, sender.NewSubscriber{ID: owner})

@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func replayDeadSet[Tx any](w *world[Tx]) {
+func replayDeadSet(w *world) {
 	drafts, sub := w.ended(4, sender.ClassStatus)
 	r := w.replay(replay.Filter{})
 	w.ended(1, sender.ClassStatus)
@@ -33,7 +33,7 @@ func replayDeadSet[Tx any](w *world[Tx]) {
 	w.equal(next.Matched, int64(2), "Matched of a replay that is created later")
 }
 
-func replayDeliveredSet[Tx any](w *world[Tx]) {
+func replayDeliveredSet(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	made := map[string]string{} // how they stand when the replay is created → event
@@ -80,7 +80,7 @@ func replayDeliveredSet[Tx any](w *world[Tx]) {
 	w.equal(next.Matched, int64(len(made)-1), "Matched of a replay that is created later")
 }
 
-func replayDeliveredSkipped[Tx any](w *world[Tx]) {
+func replayDeliveredSkipped(w *world) {
 	drafts, sub := w.ended(3, sender.ClassNone)
 	for _, d := range drafts[1:] {
 		w.redeliver(w.delivery(d.ID, sub).ID)
@@ -98,13 +98,13 @@ func replayDeliveredSkipped[Tx any](w *world[Tx]) {
 	w.equal(ids, sorted(drafts[0]), "events claimed")
 }
 
-func replayFilter[Tx any](w *world[Tx]) {
+func replayFilter(w *world) {
 	for _, status := range []sender.Status{sender.StatusDeadLettered, sender.StatusDelivered} {
 		w.filters(status)
 	}
 }
 
-func (w *world[Tx]) filters(status sender.Status) {
+func (w *world) filters(status sender.Status) {
 	w.Helper()
 	type one struct {
 		event, sub, owner, eventType string
@@ -185,7 +185,7 @@ func (w *world[Tx]) filters(status sender.Status) {
 	}
 }
 
-func replayOfSubscriber[Tx any](w *world[Tx]) {
+func replayOfSubscriber(w *world) {
 	const many = 600 // more than a store reads of one in one go
 	owner := w.subscriber()
 	often, seldom := w.subscribe(owner, "*"), w.subscribe(owner, "a.b")

@@ -9,23 +9,23 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func replayStepRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"below fresh work", "Within a subscription, what a replay has admitted is claimed after all else that is due, until it was claimed once.", replayRank[Tx]},
-		{"in steps", "A step admits no more than it is allowed to, each member once, whoever steps.", replaySteps[Tx]},
-		{"turns", "Replays take turns.", replayTurns[Tx]},
-		{"rate", "No more of a replay is admitted a second than its Rate, after a burst, and Next tells when more may be.", replayRate[Tx]},
-		{"ahead", "No more than about 1,000 of a replay are admitted that are not claimed and not held, and it goes on when they are; a step looks at no more than about 1,000.", replayAhead[Tx]},
-		{"worked through at once", "RunOnce works a replay through as far as its rate allows, and leaves none of it behind what it has claimed itself.", replayOnce[Tx]},
-		{"paused, continued, cancelled", "A paused replay admits nothing until it is continued, a cancelled one nothing ever; what was admitted goes on.", replayPaused[Tx]},
-		{"at its end", "A replay at its end can be made nothing else, but for what it is.", replayEnded[Tx]},
-		{"finished", "A replay that has nothing left is finished, with a notice for who its filter names, or the operator, and its event, in the same transaction.", replayFinished[Tx]},
-		{"empty", "A replay without members is finished by the first step.", replayEmpty[Tx]},
-		{"idle", "Without a replay that is running a step does nothing.", replayIdle[Tx]},
+func replayStepRules() []rule {
+	return []rule{
+		{"below fresh work", "Within a subscription, what a replay has admitted is claimed after all else that is due, until it was claimed once.", replayRank},
+		{"in steps", "A step admits no more than it is allowed to, each member once, whoever steps.", replaySteps},
+		{"turns", "Replays take turns.", replayTurns},
+		{"rate", "No more of a replay is admitted a second than its Rate, after a burst, and Next tells when more may be.", replayRate},
+		{"ahead", "No more than about 1,000 of a replay are admitted that are not claimed and not held, and it goes on when they are; a step looks at no more than about 1,000.", replayAhead},
+		{"worked through at once", "RunOnce works a replay through as far as its rate allows, and leaves none of it behind what it has claimed itself.", replayOnce},
+		{"paused, continued, cancelled", "A paused replay admits nothing until it is continued, a cancelled one nothing ever; what was admitted goes on.", replayPaused},
+		{"at its end", "A replay at its end can be made nothing else, but for what it is.", replayEnded},
+		{"finished", "A replay that has nothing left is finished, with a notice for who its filter names, or the operator, and its event, in the same transaction.", replayFinished},
+		{"empty", "A replay without members is finished by the first step.", replayEmpty},
+		{"idle", "Without a replay that is running a step does nothing.", replayIdle},
 	}
 }
 
-func replayRank[Tx any](w *world[Tx]) {
+func replayRank(w *world) {
 	drafts, sub := w.ended(2, sender.ClassStatus)
 	owner := w.read(sub).Subscriber
 	w.replay(replay.Filter{})
@@ -52,7 +52,7 @@ func replayRank[Tx any](w *world[Tx]) {
 	w.check(w.claimOne().Event.ID != replayed.Event.ID, "one was claimed twice")
 }
 
-func replaySteps[Tx any](w *world[Tx]) {
+func replaySteps(w *world) {
 	for _, end := range []struct {
 		status sender.Status
 		class  sender.Class
@@ -74,7 +74,7 @@ func replaySteps[Tx any](w *world[Tx]) {
 	}
 }
 
-func replayTurns[Tx any](w *world[Tx]) {
+func replayTurns(w *world) {
 	var ids []string
 	for range 3 {
 		_, sub := w.ended(30, sender.ClassStatus)
@@ -91,7 +91,7 @@ func replayTurns[Tx any](w *world[Tx]) {
 	}
 }
 
-func replayRate[Tx any](w *world[Tx]) {
+func replayRate(w *world) {
 	_, sub := w.ended(40, sender.ClassStatus)
 	r := w.createReplay(replay.Replay{Filter: replay.Filter{Subscription: sub}, Rate: 0.5})
 	w.equal(r.Rate, 0.5, "Rate")
@@ -126,7 +126,7 @@ func replayRate[Tx any](w *world[Tx]) {
 // enough.
 const replayPause = 5 * time.Second
 
-func replayAhead[Tx any](w *world[Tx]) {
+func replayAhead(w *world) {
 	const members = 2600
 	drafts, sub := w.ended(members, sender.ClassStatus)
 	_, other := w.ended(1, sender.ClassStatus)
@@ -179,7 +179,7 @@ func replayAhead[Tx any](w *world[Tx]) {
 	w.equal(len(slices.Compact(ids)), members, "events claimed")
 }
 
-func replayPaused[Tx any](w *world[Tx]) {
+func replayPaused(w *world) {
 	_, sub := w.ended(10, sender.ClassStatus)
 	r := w.replay(replay.Filter{})
 	w.equal(w.step(3).Admitted, 3, "admitted")
@@ -199,7 +199,7 @@ func replayPaused[Tx any](w *world[Tx]) {
 	w.equal(next.Matched, int64(4), "Matched by a later one")
 }
 
-func replayEnded[Tx any](w *world[Tx]) {
+func replayEnded(w *world) {
 	finished, cancelled := w.replay(replay.Filter{}), w.replay(replay.Filter{Status: sender.StatusDelivered})
 	w.setReplay(cancelled.ID, replay.Cancelled)
 	w.setReplay(cancelled.ID, replay.Cancelled)
@@ -217,7 +217,7 @@ func replayEnded[Tx any](w *world[Tx]) {
 	}
 }
 
-func replayFinished[Tx any](w *world[Tx]) {
+func replayFinished(w *world) {
 	w.createSubscriber(sender.Operator)
 	drafts, sub := w.ended(1, sender.ClassStatus)
 	owner := w.read(sub).Subscriber
@@ -264,7 +264,7 @@ func replayFinished[Tx any](w *world[Tx]) {
 	w.claimNothing("after all")
 }
 
-func replayEmpty[Tx any](w *world[Tx]) {
+func replayEmpty(w *world) {
 	w.ended(3, sender.ClassNone)
 	r := w.replay(replay.Filter{})
 	w.equal(r.Matched, int64(0), "Matched")
@@ -273,7 +273,7 @@ func replayEmpty[Tx any](w *world[Tx]) {
 	w.equal(w.readReplay(r.ID).Status, replay.Finished, "status")
 }
 
-func replayIdle[Tx any](w *world[Tx]) {
+func replayIdle(w *world) {
 	w.ended(3, sender.ClassStatus)
 	w.equal(w.step(10), dispatch.ReplayStep{}, "step without a replay")
 	r := w.replay(replay.Filter{})

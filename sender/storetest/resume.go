@@ -9,17 +9,17 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func resumeRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"resume, all", "A resume that takes all makes every held delivery due at once; schedules start anew, while attempt numbers go on.", resumeAll[Tx]},
-		{"resume, none", "From the commit of a resume that takes none on, what was held reads as cancelled and is not claimed; what had ended stays; later events are delivered.", resumeNone[Tx]},
-		{"resume, since", "A resume since a time takes what was published at that time or later, and cancels the rest.", resumeSince[Tx]},
-		{"resume, not expanded yet", "An event that is committed at a resume, and not expanded yet, counts among the held ones.", resumeWaiting[Tx]},
-		{"resume, again and again", "Each resume decides about what is held then; what an earlier one has cancelled stays cancelled.", resumeTwice[Tx]},
-		{"resume, health", "The resume of a disabled subscription ends its failing time; that of a paused one does not.", resumeHealth[Tx]},
-		{"resume, active", "Resuming an active subscription changes nothing.", resumeActive[Tx]},
-		{"resume, refused", "A closing subscription cannot be resumed; an unknown or deleted one is ErrNotFound.", resumeRefused[Tx]},
-		{"resume, rolled back", "A resume that rolled back changes nothing.", resumeRolledBack[Tx]},
+func resumeRules() []rule {
+	return []rule{
+		{"resume, all", "A resume that takes all makes every held delivery due at once; schedules start anew, while attempt numbers go on.", resumeAll},
+		{"resume, none", "From the commit of a resume that takes none on, what was held reads as cancelled and is not claimed; what had ended stays; later events are delivered.", resumeNone},
+		{"resume, since", "A resume since a time takes what was published at that time or later, and cancels the rest.", resumeSince},
+		{"resume, not expanded yet", "An event that is committed at a resume, and not expanded yet, counts among the held ones.", resumeWaiting},
+		{"resume, again and again", "Each resume decides about what is held then; what an earlier one has cancelled stays cancelled.", resumeTwice},
+		{"resume, health", "The resume of a disabled subscription ends its failing time; that of a paused one does not.", resumeHealth},
+		{"resume, active", "Resuming an active subscription changes nothing.", resumeActive},
+		{"resume, refused", "A closing subscription cannot be resumed; an unknown or deleted one is ErrNotFound.", resumeRefused},
+		{"resume, rolled back", "A resume that rolled back changes nothing.", resumeRolledBack},
 	}
 }
 
@@ -28,7 +28,7 @@ var (
 	takeNone = sender.Resume{None: true}
 )
 
-func resumeAll[Tx any](w *world[Tx]) {
+func resumeAll(w *world) {
 	for name, hold := range w.holds() {
 		owner := w.subscriber()
 		sub := w.subscribe(owner, "only.addressed")
@@ -75,7 +75,7 @@ func resumeAll[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeNone[Tx any](w *world[Tx]) {
+func resumeNone(w *world) {
 	for name, hold := range w.holds() {
 		owner := w.subscriber()
 		sub, sibling := w.subscribe(owner, "only.addressed"), w.subscribe(owner, "only.addressed")
@@ -108,14 +108,14 @@ func resumeNone[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeSince[Tx any](w *world[Tx]) {
+func resumeSince(w *world) {
 	w.resumedSince(func(at []time.Time) time.Time { return at[2] })
 	w.resumedSince(func(at []time.Time) time.Time { return at[1].Add(1) }) // finer than a store may keep
 	w.resumedSince(func(at []time.Time) time.Time { return at[2].In(otherZone) })
 }
 
 // resumedSince resumes a subscription since the third of four events, or just after the second.
-func (w *world[Tx]) resumedSince(since func(at []time.Time) time.Time) {
+func (w *world) resumedSince(since func(at []time.Time) time.Time) {
 	w.Helper()
 	sub := w.subscribe(w.subscriber(), "*")
 	var drafts []sender.Draft
@@ -150,7 +150,7 @@ func (w *world[Tx]) resumedSince(since func(at []time.Time) time.Time) {
 	w.unsubscribe(sub)
 }
 
-func resumeWaiting[Tx any](w *world[Tx]) {
+func resumeWaiting(w *world) {
 	for name, c := range map[string]struct {
 		resume func(second time.Time) sender.Resume
 		taken  int // of three events, from the last on
@@ -191,7 +191,7 @@ func resumeWaiting[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeTwice[Tx any](w *world[Tx]) {
+func resumeTwice(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "*")
 	round := func(r sender.Resume) (expanded, waiting sender.Draft) {
@@ -239,7 +239,7 @@ func resumeTwice[Tx any](w *world[Tx]) {
 }
 
 // expandOnly expands a number of events.
-func (w *world[Tx]) expandOnly(events int) {
+func (w *world) expandOnly(events int) {
 	w.Helper()
 	for events > 0 {
 		x, _, err := w.Store.Step(w.ctx, dispatch.ExpandParams{Events: events, Deliveries: plenty}, dispatch.Batch{})
@@ -249,7 +249,7 @@ func (w *world[Tx]) expandOnly(events int) {
 	}
 }
 
-func resumeHealth[Tx any](w *world[Tx]) {
+func resumeHealth(w *world) {
 	for name, hold := range w.holds() {
 		_, sub := w.one()
 		w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
@@ -271,7 +271,7 @@ func resumeHealth[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeActive[Tx any](w *world[Tx]) {
+func resumeActive(w *world) {
 	_, subs := w.crowd(1, 2)
 	w.record(result(w.claim(1)[0], sender.ClassTimeout))
 	before, deliveries := w.read(subs[0]), w.list(history.DeliveryQuery{})
@@ -283,7 +283,7 @@ func resumeActive[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeRefused[Tx any](w *world[Tx]) {
+func resumeRefused(w *world) {
 	d, closing := w.one()
 	w.close(closing)
 	_, deleted := w.one()
@@ -294,7 +294,7 @@ func resumeRefused[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Event.ID, d.ID, "event of what is claimed")
 }
 
-func resumeRolledBack[Tx any](w *world[Tx]) {
+func resumeRolledBack(w *world) {
 	for name, hold := range w.holds() {
 		owner := w.subscriber()
 		sub := w.subscribe(owner, "x")
@@ -308,7 +308,7 @@ func resumeRolledBack[Tx any](w *world[Tx]) {
 		before, deliveries := w.read(sub), w.list(history.DeliveryQuery{Subscription: sub})
 		for _, r := range []sender.Resume{takeAll, takeNone, {Since: w.now().Add(time.Hour)}} {
 			what := fmt.Sprintf("resume with %+v that rolled back, %s", r, name)
-			w.undone(func(tx Tx) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, r) })
+			w.undone(func(tx any) error { return w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, r) })
 			w.equal(w.sweep(100), 0, "deliveries ended by a sweep after a %s", what)
 			w.equal(w.read(sub), before, "subscription after a %s", what)
 			w.equal(w.list(history.DeliveryQuery{Subscription: sub}), deliveries, "deliveries after a %s", what)

@@ -7,18 +7,18 @@ import (
 	"github.com/surehook/surehook/sender/dispatch"
 )
 
-func resumeInFlightRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"resume, in flight and taken", "An attempt that is in flight at a resume that takes its delivery becomes the first of the new schedule.", resumeInFlightTaken[Tx]},
-		{"resume, lost before", "An attempt that was lost while its subscription was held takes nothing of the horizon of the new schedule, which begins when the attempt is found lost.", resumeLostBefore[Tx]},
-		{"resume, in flight and succeeds", "An attempt that is in flight at a resume without its delivery, and succeeds, makes it delivered.", resumeInFlightSucceeds[Tx]},
-		{"resume, in flight and fails", "An attempt that is in flight at a resume without its delivery, and fails, is stored and leaves it cancelled, whatever Decide says.", resumeInFlightFails[Tx]},
-		{"resume, in flight and lost", "An attempt that is in flight at a resume without its delivery, and is lost, is stored as interrupted and leaves it cancelled.", resumeInFlightLost[Tx]},
-		{"resume, single and in flight", "The single attempt of a delivered one that is in flight at a resume without it leaves it delivered, however it ends.", resumeInFlightSingle[Tx]},
+func resumeInFlightRules() []rule {
+	return []rule{
+		{"resume, in flight and taken", "An attempt that is in flight at a resume that takes its delivery becomes the first of the new schedule.", resumeInFlightTaken},
+		{"resume, lost before", "An attempt that was lost while its subscription was held takes nothing of the horizon of the new schedule, which begins when the attempt is found lost.", resumeLostBefore},
+		{"resume, in flight and succeeds", "An attempt that is in flight at a resume without its delivery, and succeeds, makes it delivered.", resumeInFlightSucceeds},
+		{"resume, in flight and fails", "An attempt that is in flight at a resume without its delivery, and fails, is stored and leaves it cancelled, whatever Decide says.", resumeInFlightFails},
+		{"resume, in flight and lost", "An attempt that is in flight at a resume without its delivery, and is lost, is stored as interrupted and leaves it cancelled.", resumeInFlightLost},
+		{"resume, single and in flight", "The single attempt of a delivered one that is in flight at a resume without it leaves it delivered, however it ends.", resumeInFlightSingle},
 	}
 }
 
-func resumeInFlightTaken[Tx any](w *world[Tx]) {
+func resumeInFlightTaken(w *world) {
 	d, sub := w.one()
 	live := w.watch()
 	w.record(result(w.claimOne(), sender.ClassTimeout))
@@ -47,7 +47,7 @@ func resumeInFlightTaken[Tx any](w *world[Tx]) {
 	w.equal([]any{w.delivery(d.ID, sub).Status, w.delivery(d.ID, sub).AttemptCount}, []any{sender.StatusDelivered, 4}, "status and attempts")
 }
 
-func resumeLostBefore[Tx any](w *world[Tx]) {
+func resumeLostBefore(w *world) {
 	d, sub := w.one()
 	live := w.watch()
 	w.claimOne()
@@ -84,7 +84,7 @@ func resumeLostBefore[Tx any](w *world[Tx]) {
 
 // skippedInFlight makes a delivery that a resume has skipped while an attempt was in
 // flight.
-func (w *world[Tx]) skippedInFlight() (d sender.Draft, sub string, c dispatch.Claimed) {
+func (w *world) skippedInFlight() (d sender.Draft, sub string, c dispatch.Claimed) {
 	w.Helper()
 	d, sub = w.one()
 	c = w.claimOne()
@@ -96,7 +96,7 @@ func (w *world[Tx]) skippedInFlight() (d sender.Draft, sub string, c dispatch.Cl
 	return d, sub, c
 }
 
-func resumeInFlightSucceeds[Tx any](w *world[Tx]) {
+func resumeInFlightSucceeds(w *world) {
 	d, sub, c := w.skippedInFlight()
 	r := result(c, sender.ClassNone)
 	w.record(r)
@@ -110,7 +110,7 @@ func resumeInFlightSucceeds[Tx any](w *world[Tx]) {
 	w.equal(w.claimOne().Number, 2, "number of the attempt of a redelivery")
 }
 
-func resumeInFlightFails[Tx any](w *world[Tx]) {
+func resumeInFlightFails(w *world) {
 	for _, status := range []sender.Status{sender.StatusAwaitingRetry, sender.StatusDeadLettered} {
 		d, sub, c := w.skippedInFlight()
 		w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
@@ -135,7 +135,7 @@ func resumeInFlightFails[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeInFlightLost[Tx any](w *world[Tx]) {
+func resumeInFlightLost(w *world) {
 	d, sub, c := w.skippedInFlight()
 	w.Advance(lease + time.Second)
 	w.claimNothing("of what a resume has skipped, and was lost")
@@ -147,7 +147,7 @@ func resumeInFlightLost[Tx any](w *world[Tx]) {
 	w.check(w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(10)}).NextDue.IsZero(), "NextDue is set although nothing is live")
 }
 
-func resumeInFlightSingle[Tx any](w *world[Tx]) {
+func resumeInFlightSingle(w *world) {
 	for _, class := range []sender.Class{sender.ClassNone, sender.ClassTimeout, sender.ClassInterrupted} {
 		d, sub := w.one()
 		w.record(result(w.claimOne(), sender.ClassNone))

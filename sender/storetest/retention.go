@@ -10,22 +10,22 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func retentionRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention[Tx]},
-		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not ask for do not count, and those that its filter will not match do.", resumeRetentionWaiting[Tx]},
-		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle[Tx]},
-		{"resume, retention of what is in flight", "A delivery in flight counts as a held one does, since it may be sent again.", resumeRetentionInFlight[Tx]},
-		{"resume, retention of what was sent again", "A delivery that is sent again counts, also after a resume that has skipped what came before.", resumeRetentionAgain[Tx]},
+func retentionRules() []rule {
+	return []rule{
+		{"resume, retention", "A resume that would send what was published before NotBefore is refused with a *RetentionError, and nothing is changed.", resumeRetention},
+		{"resume, retention of what is not expanded yet", "An event that is committed, and not expanded yet, is not sent either if it was published before NotBefore; events that the subscription does not ask for do not count, and those that its filter will not match do.", resumeRetentionWaiting},
+		{"resume, retention in the middle of an event", "An event in whose middle an expansion has stopped does not count for a subscription that has got it.", resumeRetentionMiddle},
+		{"resume, retention of what is in flight", "A delivery in flight counts as a held one does, since it may be sent again.", resumeRetentionInFlight},
+		{"resume, retention of what was sent again", "A delivery that is sent again counts, also after a resume that has skipped what came before.", resumeRetentionAgain},
 	}
 }
 
 // refusedForRetention ends the test unless a resume is refused, and changes nothing
 // even if the caller commits.
-func (w *world[Tx]) refusedForRetention(sub string, r sender.Resume, oldest time.Time, what string) {
+func (w *world) refusedForRetention(sub string, r sender.Resume, oldest time.Time, what string) {
 	w.Helper()
 	before, deliveries := w.read(sub), w.list(history.DeliveryQuery{Subscription: sub})
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		err := w.Store.ResumeSubscriptionTx(w.ctx, tx, sub, r)
 		w.errorIs(err, sender.ErrRetention, "%s", what)
 		var refused *sender.RetentionError
@@ -39,7 +39,7 @@ func (w *world[Tx]) refusedForRetention(sub string, r sender.Resume, oldest time
 	w.claimNothing("after a refusal, %s", what)
 }
 
-func resumeRetention[Tx any](w *world[Tx]) {
+func resumeRetention(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	var at []time.Time
 	for range 4 {
@@ -65,7 +65,7 @@ func resumeRetention[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeRetentionInFlight[Tx any](w *world[Tx]) {
+func resumeRetentionInFlight(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	published := w.now()
 	w.publish(w.draft("a.b"))
@@ -78,12 +78,12 @@ func resumeRetentionInFlight[Tx any](w *world[Tx]) {
 }
 
 // A skipped delivery is in flight, so the store remembers the resume for longer.
-func resumeRetentionAgain[Tx any](w *world[Tx]) {
+func resumeRetentionAgain(w *world) {
 	owner := w.subscriber()
 	for _, order := range []sender.Order{sender.OrderRelaxed, sender.OrderObject} {
 		s := w.subscription(owner, "only.addressed")
 		s.Settings.Order = order
-		w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+		w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 		published := w.now()
 		again, inFlight := w.addressed(owner, s.ID), w.addressed(owner, s.ID)
 		w.publish(again)
@@ -104,7 +104,7 @@ func resumeRetentionAgain[Tx any](w *world[Tx]) {
 	}
 }
 
-func resumeRetentionWaiting[Tx any](w *world[Tx]) {
+func resumeRetentionWaiting(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.*")
 	w.subscribe(w.subscriber(), "*")
 	start := w.now()
@@ -142,7 +142,7 @@ func resumeRetentionWaiting[Tx any](w *world[Tx]) {
 	w.resume(sub, sender.Resume{NotBefore: w.now()})
 }
 
-func resumeRetentionMiddle[Tx any](w *world[Tx]) {
+func resumeRetentionMiddle(w *world) {
 	owner := w.subscriber()
 	for range 4 {
 		w.subscribe(owner, "*")

@@ -10,14 +10,14 @@ import (
 )
 
 // rollups returns the rollups of the last hour.
-func (w *world[Tx]) rollups() []history.Rollup {
+func (w *world) rollups() []history.Rollup {
 	w.Helper()
 	all, err := w.Store.Rollups(w.ctx, w.now().Add(-time.Hour), w.now().Add(time.Minute))
 	w.noError(err, "reading rollups")
 	return all
 }
 
-func (w *world[Tx]) sameRollup(got, want history.Rollup, what string) {
+func (w *world) sameRollup(got, want history.Rollup, what string) {
 	w.Helper()
 	w.sameTime(got.Minute, want.Minute, "Minute %s", what)
 	w.sameTime(got.OldestDue, want.OldestDue, "OldestDue %s", what)
@@ -44,7 +44,7 @@ func latency(ds ...time.Duration) (l history.Latency) {
 	return l
 }
 
-func queryRollups[Tx any](w *world[Tx]) {
+func queryRollups(w *world) {
 	const ms = time.Millisecond
 	w.Advance(w.now().Truncate(time.Minute).Add(time.Minute).Sub(w.now()))
 	start := w.now()
@@ -121,7 +121,7 @@ func queryRollups[Tx any](w *world[Tx]) {
 	w.equal(w.read(sub).Backlog, int64(1), "Backlog in the end")
 }
 
-func queryHourRollups[Tx any](w *world[Tx]) {
+func queryHourRollups(w *world) {
 	w.Advance(w.now().Truncate(time.Hour).Add(time.Hour).Sub(w.now()))
 	start := w.now()
 	minutesOf := func(from, to time.Time) (hours []history.Rollup) {

@@ -88,7 +88,7 @@ func (o *rotated) hour(hour int, fresh signing.Secret) {
 }
 
 // secretsRotated rotates through a Registry on one store, and dispatches on another.
-func secretsRotated[Tx any](w *world[Tx]) {
+func secretsRotated(w *world) {
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
 	w.noError(err, "making keys")
 	all := &rotatedOwners{now: w.now(), owners: map[string]*rotated{}}
@@ -96,7 +96,7 @@ func secretsRotated[Tx any](w *world[Tx]) {
 	w.noError(err, "making a registry")
 	pub, err := sender.NewPublisher(w.Store, nil)
 	w.noError(err, "making a publisher")
-	d, err := dispatch.New(w.other().Store, keys, &dispatch.Config{UnguardedTransport: all, Logger: slog.New(slog.DiscardHandler)})
+	d, err := dispatch.New(forDispatcher(w.other().Store), keys, &dispatch.Config{UnguardedTransport: all, Logger: slog.New(slog.DiscardHandler)})
 	w.noError(err, "making a dispatcher")
 	for i, o := range []*rotated{
 		{learns: 0, skew: 290 * time.Second}, {learns: 4}, {learns: 7, skew: -290 * time.Second}, {later: true, learns: 2},
@@ -141,12 +141,12 @@ func secretsRotated[Tx any](w *world[Tx]) {
 }
 
 // secretsRotatedAtOnce rotates through Registries on two stores.
-func secretsRotatedAtOnce[Tx any](w *world[Tx]) {
+func secretsRotatedAtOnce(w *world) {
 	keys, err := sender.NewKeys(sender.SealingKey{ID: "k", Key: bytes.Repeat([]byte{1}, 32)})
 	w.noError(err, "making keys")
 	now := w.now()
-	var regs []*sender.Registry[Tx]
-	for _, store := range []Store[Tx]{w.Store, w.other().Store} {
+	var regs []*sender.Registry[any]
+	for _, store := range []Store[any]{w.Store, w.other().Store} {
 		reg, err := sender.NewRegistry(store, keys, &sender.RegistryConfig{Now: func() time.Time { return now }})
 		w.noError(err, "making a registry")
 		regs = append(regs, reg)

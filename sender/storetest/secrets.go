@@ -10,23 +10,23 @@ import (
 	"github.com/surehook/surehook/sender"
 )
 
-func secretsRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"replaced", "SetSecretsTx replaces one subscriber's secrets, in their order, and raises its keyring's version; what is claimed after the commit names it.", secretsReplaced[Tx]},
-		{"of several", "Keyrings reads those of several subscribers, each with its own secrets, and leaves out who is not there.", secretsOfSeveral[Tx]},
-		{"changed in between", "SetSecretsTx changes nothing under a version that is not the present one (ErrConflict), or for an unknown subscriber (ErrNotFound).", secretsConflict[Tx]},
-		{"by several at a time", "If several transactions change one version, one succeeds; the others get ErrConflict.", secretsConcurrently[Tx]},
-		{"rolled back", "A transaction that rolls back changes nothing and seals nothing anew.", secretsRolledBack[Tx]},
-		{"sealing keys", "SealingKeys lists each key that anything is sealed with once, by its bytes, \"\" first, and no other.", secretsKeys[Tx]},
-		{"by sealing key", "KeyringsTx lists the keyrings that hold a secret under a key, whole, in the order of the subscribers, page by page.", secretsByKey[Tx]},
-		{"sealed anew", "RewrapTx replaces the sealed bytes and the key of one secret, if the bytes are still those given, and nothing else; the version stays.", secretsRewrap[Tx]},
+func secretsRules() []rule {
+	return []rule{
+		{"replaced", "SetSecretsTx replaces one subscriber's secrets, in their order, and raises its keyring's version; what is claimed after the commit names it.", secretsReplaced},
+		{"of several", "Keyrings reads those of several subscribers, each with its own secrets, and leaves out who is not there.", secretsOfSeveral},
+		{"changed in between", "SetSecretsTx changes nothing under a version that is not the present one (ErrConflict), or for an unknown subscriber (ErrNotFound).", secretsConflict},
+		{"by several at a time", "If several transactions change one version, one succeeds; the others get ErrConflict.", secretsConcurrently},
+		{"rolled back", "A transaction that rolls back changes nothing and seals nothing anew.", secretsRolledBack},
+		{"sealing keys", "SealingKeys lists each key that anything is sealed with once, by its bytes, \"\" first, and no other.", secretsKeys},
+		{"by sealing key", "KeyringsTx lists the keyrings that hold a secret under a key, whole, in the order of the subscribers, page by page.", secretsByKey},
+		{"sealed anew", "RewrapTx replaces the sealed bytes and the key of one secret, if the bytes are still those given, and nothing else; the version stays.", secretsRewrap},
 	}
 }
 
-func rotationRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"rotated by several at a time", "Of Registries that rotate at a time, all of which take the same secret for the newest, one makes a new secret. The others are refused, as is who retires what is before a secret that is not the newest.", secretsRotatedAtOnce[Tx]},
-		{"rotated while events flow", "A Registry's rotations on one store hold for what is dispatched on another: each new secret signs from its time on, without a further write.", secretsRotated[Tx]},
+func rotationRules() []rule {
+	return []rule{
+		{"rotated by several at a time", "Of Registries that rotate at a time, all of which take the same secret for the newest, one makes a new secret. The others are refused, as is who retires what is before a secret that is not the newest.", secretsRotatedAtOnce},
+		{"rotated while events flow", "A Registry's rotations on one store hold for what is dispatched on another: each new secret signs from its time on, without a further write.", secretsRotated},
 	}
 }
 
@@ -35,18 +35,18 @@ func sealed(id, bytes, key string) sender.SealedSecret {
 }
 
 // subscriberWith registers a subscriber with secrets.
-func (w *world[Tx]) subscriberWith(secrets ...sender.SealedSecret) string {
+func (w *world) subscriberWith(secrets ...sender.SealedSecret) string {
 	w.Helper()
 	id := w.name("sub_")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: id, CreatedAt: createdAt}, secrets)
 	})
 	return id
 }
 
-func (w *world[Tx]) keyring(subscriber string) (k sender.SealedKeyring) {
+func (w *world) keyring(subscriber string) (k sender.SealedKeyring) {
 	w.Helper()
-	w.inTx(func(tx Tx) (err error) {
+	w.inTx(func(tx any) (err error) {
 		k, err = w.Store.SubscriberKeyringTx(w.ctx, tx, subscriber)
 		return err
 	})
@@ -54,7 +54,7 @@ func (w *world[Tx]) keyring(subscriber string) (k sender.SealedKeyring) {
 }
 
 // keyringOf reads a keyring by the number of its subscriber, as the dispatcher does.
-func (w *world[Tx]) keyringOf(number int64) (sender.SealedKeyring, error) {
+func (w *world) keyringOf(number int64) (sender.SealedKeyring, error) {
 	found, err := w.Store.Keyrings(w.ctx, []int64{number})
 	k, ok := found[number]
 	if err == nil && !ok {
@@ -63,15 +63,15 @@ func (w *world[Tx]) keyringOf(number int64) (sender.SealedKeyring, error) {
 	return k, err
 }
 
-func (w *world[Tx]) setSecrets(subscriber string, version int64, secrets ...sender.SealedSecret) error {
-	return w.Store.InTx(w.ctx, func(tx Tx) error {
+func (w *world) setSecrets(subscriber string, version int64, secrets ...sender.SealedSecret) error {
+	return w.Store.InTx(w.ctx, func(tx any) error {
 		return w.Store.SetSecretsTx(w.ctx, tx, subscriber, version, secrets)
 	})
 }
 
-func (w *world[Tx]) rewrap(subscriber, old string, s sender.SealedSecret) (done bool) {
+func (w *world) rewrap(subscriber, old string, s sender.SealedSecret) (done bool) {
 	w.Helper()
-	w.inTx(func(tx Tx) (err error) {
+	w.inTx(func(tx any) (err error) {
 		done, err = w.Store.RewrapTx(w.ctx, tx, subscriber, []byte(old), s)
 		return err
 	})
@@ -79,7 +79,7 @@ func (w *world[Tx]) rewrap(subscriber, old string, s sender.SealedSecret) (done 
 }
 
 // sameSecrets ends the test unless a keyring has these secrets in this order.
-func (w *world[Tx]) sameSecrets(k sender.SealedKeyring, want ...sender.SealedSecret) {
+func (w *world) sameSecrets(k sender.SealedKeyring, want ...sender.SealedSecret) {
 	w.Helper()
 	w.equal(len(k.Secrets), len(want), "number of secrets of %s", k.Subscriber)
 	for i, got := range k.Secrets {
@@ -90,7 +90,7 @@ func (w *world[Tx]) sameSecrets(k sender.SealedKeyring, want ...sender.SealedSec
 	}
 }
 
-func secretsReplaced[Tx any](w *world[Tx]) {
+func secretsReplaced(w *world) {
 	first := sealed("sec_1", "first", "k1")
 	owner, other := w.subscriberWith(first), w.subscriberWith(first)
 	before := w.keyring(owner)
@@ -126,7 +126,7 @@ func secretsReplaced[Tx any](w *world[Tx]) {
 	w.equal(w.keyring(other).Version, before.Version, "version of another subscriber's keyring")
 }
 
-func secretsOfSeveral[Tx any](w *world[Tx]) {
+func secretsOfSeveral(w *world) {
 	none, err := w.Store.Keyrings(w.ctx, nil)
 	w.noError(err, "reading no keyrings")
 	w.equal(len(none), 0, "number of no keyrings")
@@ -150,7 +150,7 @@ func secretsOfSeveral[Tx any](w *world[Tx]) {
 	w.equal(got, want, "keyrings of several subscribers by number, of which three are nobody's")
 }
 
-func secretsConflict[Tx any](w *world[Tx]) {
+func secretsConflict(w *world) {
 	first, second := sealed("sec_1", "first", "k1"), sealed("sec_2", "second", "k2")
 	owner := w.subscriberWith(first)
 	start := w.keyring(owner)
@@ -163,7 +163,7 @@ func secretsConflict[Tx any](w *world[Tx]) {
 	w.errorIs(w.setSecrets("sub_unknown", start.Version, first), sender.ErrNotFound, "replacing an unknown subscriber's secrets")
 }
 
-func secretsConcurrently[Tx any](w *world[Tx]) {
+func secretsConcurrently(w *world) {
 	owner := w.subscriberWith(sealed("sec_1", "first", "k1"))
 	start := w.keyring(owner)
 	errs := make([]error, 8)
@@ -184,13 +184,13 @@ func secretsConcurrently[Tx any](w *world[Tx]) {
 	w.sameSecrets(w.keyring(owner), sealed("sec_2", string(rune('a'+made[0])), "k2"))
 }
 
-func secretsRolledBack[Tx any](w *world[Tx]) {
+func secretsRolledBack(w *world) {
 	first, second := sealed("sec_1", "first", "k1"), sealed("sec_2", "second", "k2")
 	owner, other := w.subscriberWith(first), w.subscriberWith(first)
 	w.subscribe(owner, "*")
 	start := w.keyring(owner)
 	failed := errors.New("the caller failed")
-	err := w.Store.InTx(w.ctx, func(tx Tx) error {
+	err := w.Store.InTx(w.ctx, func(tx any) error {
 		w.noError(w.Store.SetSecretsTx(w.ctx, tx, owner, start.Version, []sender.SealedSecret{second}), "replacing secrets")
 		k, err := w.Store.SubscriberKeyringTx(w.ctx, tx, owner)
 		w.noError(err, "reading a keyring in the transaction that changed it")
@@ -211,7 +211,7 @@ func secretsRolledBack[Tx any](w *world[Tx]) {
 	w.noError(w.setSecrets(owner, start.Version, second), "replacing secrets under the version whose change was rolled back")
 }
 
-func secretsKeys[Tx any](w *world[Tx]) {
+func secretsKeys(w *world) {
 	keys := func(when string, want ...string) {
 		w.Helper()
 		got, err := w.Store.SealingKeys(w.ctx)
@@ -238,7 +238,7 @@ func secretsKeys[Tx any](w *world[Tx]) {
 	keys("after another is not used any more", odd...)
 }
 
-func secretsByKey[Tx any](w *world[Tx]) {
+func secretsByKey(w *world) {
 	var under, all []string
 	for i := range 23 {
 		var id string
@@ -257,7 +257,7 @@ func secretsByKey[Tx any](w *world[Tx]) {
 		all = append(all, id)
 	}
 	list := func(key, after string, limit int) (ids []string) {
-		w.inTx(func(tx Tx) error {
+		w.inTx(func(tx any) error {
 			page, err := w.Store.KeyringsTx(w.ctx, tx, key, after, limit)
 			w.noError(err, "listing keyrings under %q after %q", key, after)
 			w.check(len(page) <= limit, "a page has %d keyrings, at most %d were asked for", len(page), limit)
@@ -291,14 +291,14 @@ func secretsByKey[Tx any](w *world[Tx]) {
 	// go on.
 	w.check(w.rewrap(under[0], "a", sealed("sec_1", "anew", "k1")), "a secret was not sealed anew")
 	w.equal(list("k2", "", 2), under[1:3], "first page after the first was sealed anew")
-	err := w.Store.InTx(w.ctx, func(tx Tx) error {
+	err := w.Store.InTx(w.ctx, func(tx any) error {
 		_, err := w.Store.KeyringsTx(w.ctx, tx, "k2", "sub_unknown", 1)
 		return err
 	})
 	w.errorIs(err, sender.ErrNotFound, "listing keyrings after an unknown subscriber")
 }
 
-func secretsRewrap[Tx any](w *world[Tx]) {
+func secretsRewrap(w *world) {
 	one, two := sealed("sec_1", "one", "k1"), sealed("sec_2", "same", "k1")
 	one.NotBefore, one.NotAfter = createdAt, createdAt.Add(time.Hour)
 	owner := w.subscriberWith(one, two)

@@ -9,13 +9,13 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func spareRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"spared", "That a decision spares an attempt is told with the next claim, and to the next decision, and to none after it.", spareNext[Tx]},
-		{"spared, released", "A release keeps what was spared.", spareReleased[Tx]},
-		{"spared, lost", "An attempt that was lost ends what was spared before it.", spareLost[Tx]},
-		{"spared, anew", "Nothing is spared in a schedule that starts anew: by a redelivery or a resume, of what waits and of what is in flight, or by a replay.", spareAnew[Tx]},
-		{"spared, single", "A single attempt that is spared is made again, as a single one: its delivery waits meanwhile, and is delivered afterwards, whatever comes of it.", spareSingle[Tx]},
+func spareRules() []rule {
+	return []rule{
+		{"spared", "That a decision spares an attempt is told with the next claim, and to the next decision, and to none after it.", spareNext},
+		{"spared, released", "A release keeps what was spared.", spareReleased},
+		{"spared, lost", "An attempt that was lost ends what was spared before it.", spareLost},
+		{"spared, anew", "Nothing is spared in a schedule that starts anew: by a redelivery or a resume, of what waits and of what is in flight, or by a replay.", spareAnew},
+		{"spared, single", "A single attempt that is spared is made again, as a single one: its delivery waits meanwhile, and is delivered afterwards, whatever comes of it.", spareSingle},
 	}
 }
 
@@ -23,7 +23,7 @@ const spareDelay = time.Second
 
 // sparing is the suite's policy, except that it spares a reset unless the attempt
 // before was spared.
-func (w *world[Tx]) sparing() *dispatch.Live {
+func (w *world) sparing() *dispatch.Live {
 	live := new(dispatch.Live)
 	w.decide = func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		*live = l
@@ -36,21 +36,21 @@ func (w *world[Tx]) sparing() *dispatch.Live {
 }
 
 // spare makes an attempt that is spared, and waits until the next one is due.
-func (w *world[Tx]) spare() {
+func (w *world) spare() {
 	w.Helper()
 	w.record(result(w.claimOne(), sender.ClassReset))
 	w.Advance(spareDelay)
 }
 
 // claimSpared claims the one delivery that is due.
-func (w *world[Tx]) claimSpared(spared bool, when string) dispatch.Claimed {
+func (w *world) claimSpared(spared bool, when string) dispatch.Claimed {
 	w.Helper()
 	c := w.claimOne()
 	w.equal(c.Spared, spared, "Spared of what was claimed %s", when)
 	return c
 }
 
-func spareNext[Tx any](w *world[Tx]) {
+func spareNext(w *world) {
 	w.one()
 	live := w.sparing()
 	before := false
@@ -65,7 +65,7 @@ func spareNext[Tx any](w *world[Tx]) {
 	}
 }
 
-func spareReleased[Tx any](w *world[Tx]) {
+func spareReleased(w *world) {
 	w.one()
 	live := w.sparing()
 	release := func(spared bool, when string) {
@@ -83,7 +83,7 @@ func spareReleased[Tx any](w *world[Tx]) {
 	release(false, "after the second in a row")
 }
 
-func spareLost[Tx any](w *world[Tx]) {
+func spareLost(w *world) {
 	w.one()
 	live := w.sparing()
 	w.spare()
@@ -97,7 +97,7 @@ func spareLost[Tx any](w *world[Tx]) {
 	w.check(dec.Spared, "the attempt after one that was lost is not spared")
 }
 
-func spareAnew[Tx any](w *world[Tx]) {
+func spareAnew(w *world) {
 	release := func(c dispatch.Claimed) {
 		w.noError(w.Store.Release(w.ctx, []dispatch.Release{{Key: c.Key, Token: c.Token}}), "releasing")
 	}
@@ -145,7 +145,7 @@ func spareAnew[Tx any](w *world[Tx]) {
 	w.equal(live.Spared, false, "Spared at the first decision after a replay")
 }
 
-func spareSingle[Tx any](w *world[Tx]) {
+func spareSingle(w *world) {
 	for _, last := range []sender.Class{sender.ClassNone, sender.ClassReset, sender.ClassTimeout} {
 		d, sub := w.one()
 		live := w.sparing()

@@ -64,24 +64,24 @@ type Harness[Tx any] struct {
 // Run runs the suite. It calls open for a new, empty store at the beginning of
 // each subtest; open registers its own clean-up.
 func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
-	run(t, open, slices.Concat(callersGroups[Tx](), ownGroups[Tx]()))
+	run(t, erased(open), slices.Concat(callersGroups(), ownGroups()))
 }
 
 // RunCallers runs the part of the suite about callers' transactions. Use it if a store
 // has passed Run on a database, and must also serve transactions that begin in another
 // way: at another isolation level, or by another driver.
 func RunCallers[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
-	run(t, open, callersGroups[Tx]())
+	run(t, erased(open), callersGroups())
 }
 
 // RunRandom runs the suite's random histories alone, in which nearly all methods are called
 // in all orders. Use it if a store has passed Run on a database, for another way to hold
 // that database: with one connection, for example.
 func RunRandom[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
-	run(t, open, []group[Tx]{{"random", modelRules[Tx]()}})
+	run(t, erased(open), []group{{"random", modelRules()}})
 }
 
-func run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx], groups []group[Tx]) {
+func run(t *testing.T, open func(t *testing.T) Harness[any], groups []group) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
@@ -98,59 +98,59 @@ func run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx], groups []gro
 	}
 }
 
-type group[Tx any] struct {
+type group struct {
 	name  string
-	cases []rule[Tx]
+	cases []rule
 }
 
 // rule is one thing that a store must do, and the test of it.
-type rule[Tx any] struct {
+type rule struct {
 	name string
 	rule string
-	run  func(w *world[Tx])
+	run  func(w *world)
 }
 
 // callersGroups are the rules about methods that take a transaction, and about InTx.
-func callersGroups[Tx any]() []group[Tx] {
-	return []group[Tx]{
-		{"publish", publishRules[Tx]()},
-		{"registry", registryRules[Tx]()},
-		{"callback", callbackRules[Tx]()},
-		{"secrets", secretsRules[Tx]()},
-		{"matching", matchingRules[Tx]()},
-		{"filter", filterRules[Tx]()},
-		{"cancel", cancelRules[Tx]()},
-		{"life", lifeRules[Tx]()},
-		{"transaction", txRules[Tx]()},
+func callersGroups() []group {
+	return []group{
+		{"publish", publishRules()},
+		{"registry", registryRules()},
+		{"callback", callbackRules()},
+		{"secrets", secretsRules()},
+		{"matching", matchingRules()},
+		{"filter", filterRules()},
+		{"cancel", cancelRules()},
+		{"life", lifeRules()},
+		{"transaction", txRules()},
 	}
 }
 
 // ownGroups are the rules about the store's own transactions. They do not depend on how
 // callers' transactions begin.
-func ownGroups[Tx any]() []group[Tx] {
-	return []group[Tx]{
-		{"expand", expandRules[Tx]()},
-		{"large", largeRules[Tx]()},
-		{"claim", claimRules[Tx]()},
-		{"bodies", slices.Concat(bodyRules[Tx](), keptBodyRules[Tx]())},
-		{"fairness", fairnessRules[Tx]()},
-		{"order", orderRules[Tx]()},
-		{"line", lineRules[Tx]()},
-		{"several processes", processesRules[Tx]()},
-		{"record", slices.Concat(recordRules[Tx](), outageRules[Tx](), spareRules[Tx]())},
-		{"redeliver", redeliverRules[Tx]()},
-		{"replay", replayRules[Tx]()},
-		{"notice", noticeRules[Tx]()},
-		{"rate", rateRules[Tx]()},
-		{"rotation", rotationRules[Tx]()},
-		{"presence", presenceRules[Tx]()},
-		{"history", historyRules[Tx]()},
-		{"query", queryRules[Tx]()},
-		{"bounded work", boundedRules[Tx]()},
-		{"feed", feedRules[Tx]()},
-		{"retention", pruneRules[Tx]()},
-		{"redaction", redactionRules[Tx]()},
-		{"notifier", notifyingRules[Tx]()},
-		{"random", modelRules[Tx]()},
+func ownGroups() []group {
+	return []group{
+		{"expand", expandRules()},
+		{"large", largeRules()},
+		{"claim", claimRules()},
+		{"bodies", slices.Concat(bodyRules(), keptBodyRules())},
+		{"fairness", fairnessRules()},
+		{"order", orderRules()},
+		{"line", lineRules()},
+		{"several processes", processesRules()},
+		{"record", slices.Concat(recordRules(), outageRules(), spareRules())},
+		{"redeliver", redeliverRules()},
+		{"replay", replayRules()},
+		{"notice", noticeRules()},
+		{"rate", rateRules()},
+		{"rotation", rotationRules()},
+		{"presence", presenceRules()},
+		{"history", historyRules()},
+		{"query", queryRules()},
+		{"bounded work", boundedRules()},
+		{"feed", feedRules()},
+		{"retention", pruneRules()},
+		{"redaction", redactionRules()},
+		{"notifier", notifyingRules()},
+		{"random", modelRules()},
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // hours returns figures of subscriptions.
-func (w *world[Tx]) hours(from, to time.Time, ids ...string) []history.SubscriptionRollup {
+func (w *world) hours(from, to time.Time, ids ...string) []history.SubscriptionRollup {
 	w.Helper()
 	all, err := w.Store.SubscriptionRollups(w.ctx, ids, from, to)
 	w.noError(err, "reading the figures of subscriptions")
@@ -17,7 +17,7 @@ func (w *world[Tx]) hours(from, to time.Time, ids ...string) []history.Subscript
 }
 
 // figures are those of an hour that a test compares.
-func (w *world[Tx]) figures(r history.SubscriptionRollup) []any {
+func (w *world) figures(r history.SubscriptionRollup) []any {
 	return []any{
 		r.Subscription, r.Deliveries, r.Delivered, r.DeadLettered, r.Interrupted, r.Failed, r.Succeeded, r.FirstTry,
 		r.Failures[sender.ClassTimeout], r.Failures[sender.ClassBlocked], r.Duration.Count(), r.Duration.Longest(),
@@ -25,7 +25,7 @@ func (w *world[Tx]) figures(r history.SubscriptionRollup) []any {
 }
 
 // decideByClass dead-letters what is blocked, and retries other failures after 30 s.
-func (w *world[Tx]) decideByClass() {
+func (w *world) decideByClass() {
 	w.decide = func(_ dispatch.Live, h sender.Health, r dispatch.Result, now time.Time) dispatch.Decision {
 		switch r.Class {
 		case sender.ClassNone:
@@ -39,7 +39,7 @@ func (w *world[Tx]) decideByClass() {
 
 // byHead claims everything, and records the classes in the order of each subscription's
 // deliveries.
-func (w *world[Tx]) byHead(classes map[string][]sender.Class) {
+func (w *world) byHead(classes map[string][]sender.Class) {
 	w.Helper()
 	next := map[string]int{}
 	var results []dispatch.Result
@@ -53,7 +53,7 @@ func (w *world[Tx]) byHead(classes map[string][]sender.Class) {
 	w.record(results...)
 }
 
-func querySubscriptionRollups[Tx any](w *world[Tx]) {
+func querySubscriptionRollups(w *world) {
 	w.Advance(w.now().Truncate(time.Hour).Add(time.Hour).Sub(w.now()))
 	start := w.now()
 	owner := w.subscriber()
@@ -61,7 +61,7 @@ func querySubscriptionRollups[Tx any](w *world[Tx]) {
 	day := start.Add(24 * time.Hour)
 	w.equal(len(w.hours(start, day, a, b, c)), 0, "figures before anything was done")
 	w.publish(w.draft("a.b"), w.draft("a.b"), w.draft("a.b"))
-	w.undone(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, c) })
+	w.undone(func(tx any) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, c) })
 	w.expand()
 	w.decideByClass()
 	w.byHead(map[string][]sender.Class{a: {sender.ClassNone, sender.ClassTimeout, sender.ClassBlocked}, b: {sender.ClassNone, sender.ClassNone, sender.ClassNone}})
@@ -99,7 +99,7 @@ func querySubscriptionRollups[Tx any](w *world[Tx]) {
 		"of one that was delivered before")
 }
 
-func queryCountsByLane[Tx any](w *world[Tx]) {
+func queryCountsByLane(w *world) {
 	owner := w.subscriber()
 	subs := map[string]sender.Lane{}
 	for lane := range sender.Lane(sender.Lanes) {
@@ -145,7 +145,7 @@ func queryCountsByLane[Tx any](w *world[Tx]) {
 	}
 }
 
-func queryRecent[Tx any](w *world[Tx]) {
+func queryRecent(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	w.decideByClass()

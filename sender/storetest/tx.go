@@ -14,24 +14,24 @@ import (
 	"github.com/surehook/surehook/sender/replay"
 )
 
-func txRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"commits", "InTx commits if its function returns nil.", txCommits[Tx]},
-		{"rolls back on a panic", "InTx rolls back if its function panics, and the panic goes on, or ends its goroutine, as t.FailNow does; the store can be used.", txPanics[Tx]},
-		{"runs again", "InTx runs a function again whose error matches ErrRetryTx, after rolling back, a few times.", txRetries[Tx]},
-		{"takes turns", "On a database with a single writer, a transaction does not wait longer because others keep coming.", txTurns[Tx]},
-		{"reads", "If those who read need not wait for those who write, as Reader says, no call that only reads waits for the end of a transaction that has changed what it reads.", txReads[Tx]},
-		{"signals", "Woken is signalled after Wake, after InTx with an event, whatever else commits meanwhile, and after a redelivery, once for any number of them.", txWoken[Tx]},
-		{"check", "Check finds nothing wrong with a store that the suite runs on.", txCheck[Tx]},
-		{"ended contexts", "A method whose context has ended returns an error and changes nothing.", txContext[Tx]},
+func txRules() []rule {
+	return []rule{
+		{"commits", "InTx commits if its function returns nil.", txCommits},
+		{"rolls back on a panic", "InTx rolls back if its function panics, and the panic goes on, or ends its goroutine, as t.FailNow does; the store can be used.", txPanics},
+		{"runs again", "InTx runs a function again whose error matches ErrRetryTx, after rolling back, a few times.", txRetries},
+		{"takes turns", "On a database with a single writer, a transaction does not wait longer because others keep coming.", txTurns},
+		{"reads", "If those who read need not wait for those who write, as Reader says, no call that only reads waits for the end of a transaction that has changed what it reads.", txReads},
+		{"signals", "Woken is signalled after Wake, after InTx with an event, whatever else commits meanwhile, and after a redelivery, once for any number of them.", txWoken},
+		{"check", "Check finds nothing wrong with a store that the suite runs on.", txCheck},
+		{"ended contexts", "A method whose context has ended returns an error and changes nothing.", txContext},
 	}
 }
 
-func txCommits[Tx any](w *world[Tx]) {
+func txCommits(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	runs := 0
 	d := w.draft("a.b")
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		runs++
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d})
 		return err
@@ -41,7 +41,7 @@ func txCommits[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(d), "events delivered")
 }
 
-func txPanics[Tx any](w *world[Tx]) {
+func txPanics(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	for _, c := range []struct {
 		how  string
@@ -52,7 +52,7 @@ func txPanics[Tx any](w *world[Tx]) {
 		recovered := make(chan any)
 		go func() {
 			defer func() { recovered <- recover() }()
-			_ = w.Store.InTx(w.ctx, func(tx Tx) error {
+			_ = w.Store.InTx(w.ctx, func(tx any) error {
 				if _, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{d}); err != nil {
 					w.Errorf("publishing: %v", err)
 				}
@@ -69,12 +69,12 @@ func txPanics[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(d), "events delivered")
 }
 
-func txRetries[Tx any](w *world[Tx]) {
+func txRetries(w *world) {
 	sub := w.subscribe(w.subscriber(), "*")
 	obj := sender.Object{Type: "thing", ID: "1"}
 	var published []sender.Draft
 	var versions []int64
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		published = append(published, w.draftOn("a.b", obj))
 		refs, err := w.Store.PublishTx(w.ctx, tx, published[len(published)-1:])
 		w.noError(err, "publishing")
@@ -89,7 +89,7 @@ func txRetries[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(published[2]), "events delivered")
 
 	runs := 0
-	err := w.Store.InTx(w.ctx, func(Tx) error {
+	err := w.Store.InTx(w.ctx, func(any) error {
 		runs++
 		return sender.ErrRetryTx
 	})
@@ -98,11 +98,11 @@ func txRetries[Tx any](w *world[Tx]) {
 
 	runs = 0
 	other := errors.New("other")
-	w.errorIs(w.Store.InTx(w.ctx, func(Tx) error { runs++; return other }), other, "InTx whose function failed")
+	w.errorIs(w.Store.InTx(w.ctx, func(any) error { runs++; return other }), other, "InTx whose function failed")
 	w.equal(runs, 1, "runs of a function that failed for good")
 }
 
-func txTurns[Tx any](w *world[Tx]) {
+func txTurns(w *world) {
 	if w.ConcurrentWriters {
 		return // nobody waits
 	}
@@ -110,7 +110,7 @@ func txTurns[Tx any](w *world[Tx]) {
 	var turns atomic.Int64
 	stop := make(chan struct{})
 	others := make(chan error, 1)
-	turn := func(Tx) error {
+	turn := func(any) error {
 		turns.Add(1)
 		for range 1000 { // so that the next caller finds the turn taken
 			runtime.Gosched()
@@ -136,14 +136,14 @@ func txTurns[Tx any](w *world[Tx]) {
 		for last := turns.Load(); turns.Load() == last && len(others) == 0; {
 			runtime.Gosched()
 		}
-		w.inTx(func(Tx) error { return nil })
+		w.inTx(func(any) error { return nil })
 	}
 	close(stop)
 	w.noError(<-others, "InTx")
 	w.check(turns.Load() < many, "while one caller had %d turns, another had %d", own, turns.Load())
 }
 
-func txWoken[Tx any](w *world[Tx]) {
+func txWoken(w *world) {
 	signalled := func() bool {
 		select {
 		case <-w.Store.Woken():
@@ -177,20 +177,20 @@ func txWoken[Tx any](w *world[Tx]) {
 	if !w.ConcurrentWriters {
 		return
 	}
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{w.draft("a.b")})
-		w.inTx(func(Tx) error { return nil })
+		w.inTx(func(any) error { return nil })
 		signalled() // what the other one signals comes before the event is committed
 		return err
 	})
 	w.check(signalled(), "Woken is not signalled after InTx with an event, during which another InTx has committed")
 }
 
-func txCheck[Tx any](w *world[Tx]) {
+func txCheck(w *world) {
 	w.noError(w.Store.Check(w.ctx), "Check")
 }
 
-func txContext[Tx any](w *world[Tx]) {
+func txContext(w *world) {
 	d, sub := w.one()
 	id := w.delivery(d.ID, sub).ID
 	c := w.claimOne()
@@ -201,7 +201,7 @@ func txContext[Tx any](w *world[Tx]) {
 	cancel()
 	full := dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(plenty)}
 	for name, call := range map[string]func() error{
-		"InTx": func() error { return w.Store.InTx(ctx, func(Tx) error { return nil }) },
+		"InTx": func() error { return w.Store.InTx(ctx, func(any) error { return nil }) },
 		"Step, expanding": func() error {
 			_, _, err := w.Store.Step(ctx, dispatch.ExpandParams{Events: 10, Deliveries: 10}, dispatch.Batch{})
 			return err
@@ -228,7 +228,7 @@ func txContext[Tx any](w *world[Tx]) {
 	w.equal(w.expand(), 1, "deliveries made afterwards")
 
 	ctx, cancel = context.WithCancel(w.ctx)
-	err := w.Store.InTx(ctx, func(tx Tx) error {
+	err := w.Store.InTx(ctx, func(tx any) error {
 		_, err := w.Store.PublishTx(w.ctx, tx, []sender.Draft{w.draft("a.b")})
 		w.noError(err, "publishing")
 		cancel()

@@ -7,16 +7,16 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func updateRules[Tx any]() []rule[Tx] {
-	return []rule[Tx]{
-		{"update", "An update stores the URL, the types, the description and the settings, and nothing else.", updateStores[Tx]},
-		{"update, rolled back", "An update that rolled back changes nothing, the filter included.", updateRolledBack[Tx]},
-		{"update, target", "Attempts that are claimed after an update go to the new URL under the new settings.", updateTarget[Tx]},
-		{"update, what was expanded", "Deliveries that were made before an update stay, whatever the new filter says.", updateExpanded[Tx]},
-		{"update, what is asked for no more", "An event that was committed before an update, and is expanded after it, is not delivered if the new filter does not ask for it.", updateDropped[Tx]},
-		{"update, what is asked for anew", "A pattern that an update adds selects events that are committed later; one that it keeps selects earlier ones, too.", updateAnew[Tx]},
-		{"update, asked for again", "A pattern that is removed and added again counts as added anew.", updateAgain[Tx]},
-		{"update, addressed events", "An event that is addressed to the subscription gets there whatever was updated.", updateAddressed[Tx]},
+func updateRules() []rule {
+	return []rule{
+		{"update", "An update stores the URL, the types, the description and the settings, and nothing else.", updateStores},
+		{"update, rolled back", "An update that rolled back changes nothing, the filter included.", updateRolledBack},
+		{"update, target", "Attempts that are claimed after an update go to the new URL under the new settings.", updateTarget},
+		{"update, what was expanded", "Deliveries that were made before an update stay, whatever the new filter says.", updateExpanded},
+		{"update, what is asked for no more", "An event that was committed before an update, and is expanded after it, is not delivered if the new filter does not ask for it.", updateDropped},
+		{"update, what is asked for anew", "A pattern that an update adds selects events that are committed later; one that it keeps selects earlier ones, too.", updateAnew},
+		{"update, asked for again", "A pattern that is removed and added again counts as added anew.", updateAgain},
+		{"update, addressed events", "An event that is addressed to the subscription gets there whatever was updated.", updateAddressed},
 	}
 }
 
@@ -28,10 +28,10 @@ func customSettings() sender.Settings {
 	}
 }
 
-func updateStores[Tx any](w *world[Tx]) {
+func updateStores(w *world) {
 	created := w.subscription(w.subscriber(), "*")
 	created.Settings = sender.Settings{Headers: map[string]string{"A": "1"}, MaxInFlight: 3}
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, created) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, created) })
 	w.sameSubscription(w.read(created.ID), created)
 	other := w.subscribe(created.Subscriber, "*")
 	untouched := w.read(other)
@@ -54,16 +54,16 @@ func updateStores[Tx any](w *world[Tx]) {
 			w.unsubscribe(other)
 		}
 		given.ID = id
-		w.errorIs(w.try(func(tx Tx) error { return w.Store.UpdateSubscriptionTx(w.ctx, tx, given) }), sender.ErrNotFound, "updating %s", id)
+		w.errorIs(w.try(func(tx any) error { return w.Store.UpdateSubscriptionTx(w.ctx, tx, given) }), sender.ErrNotFound, "updating %s", id)
 	}
 }
 
-func updateRolledBack[Tx any](w *world[Tx]) {
+func updateRolledBack(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.*")
 	before := w.read(sub)
 	waiting := w.draft("a.b")
 	w.publish(waiting)
-	w.undone(func(tx Tx) error {
+	w.undone(func(tx any) error {
 		s := before
 		s.URL, s.EventTypes, s.Settings = "https://example.com/new", []string{"x"}, customSettings()
 		return w.Store.UpdateSubscriptionTx(w.ctx, tx, s)
@@ -76,7 +76,7 @@ func updateRolledBack[Tx any](w *world[Tx]) {
 	w.equal(w.claim(1)[0].Target.URL, before.URL, "URL")
 }
 
-func updateTarget[Tx any](w *world[Tx]) {
+func updateTarget(w *world) {
 	_, sub := w.one()
 	first := w.claimOne()
 	w.check(first.Target.Settings == nil || len(first.Target.Settings.Headers)+first.Target.Settings.MaxInFlight == 0, "Target of a subscription without settings has %+v", first.Target.Settings)
@@ -94,7 +94,7 @@ func updateTarget[Tx any](w *world[Tx]) {
 	w.equal(w.list(history.DeliveryQuery{Subscription: sub})[0].URL, s.URL, "URL of the delivery")
 }
 
-func updateExpanded[Tx any](w *world[Tx]) {
+func updateExpanded(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.*")
 	d := w.draft("a.b")
 	w.publish(d)
@@ -105,7 +105,7 @@ func updateExpanded[Tx any](w *world[Tx]) {
 	w.equal(w.delivery(d.ID, sub).Status, sender.StatusDelivered, "status")
 }
 
-func updateDropped[Tx any](w *world[Tx]) {
+func updateDropped(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.*", "b")
 	kept := w.draft("b")
 	w.publish(w.draft("a.b"), kept)
@@ -115,7 +115,7 @@ func updateDropped[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(kept), "events delivered")
 }
 
-func updateAnew[Tx any](w *world[Tx]) {
+func updateAnew(w *world) {
 	sub := w.subscribe(w.subscriber(), "a.*", "b")
 	before := []sender.Draft{w.draft("b"), w.draft("c"), w.draft("a.b")}
 	w.publish(before...)
@@ -133,7 +133,7 @@ func updateAnew[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(before[0], after[0], after[1], after[2], late), "events delivered after an update that changed no pattern")
 }
 
-func updateAgain[Tx any](w *world[Tx]) {
+func updateAgain(w *world) {
 	sub := w.subscribe(w.subscriber(), "a", "b")
 	both := []sender.Draft{w.draft("a"), w.draft("b")}
 	w.publish(both...)
@@ -147,7 +147,7 @@ func updateAgain[Tx any](w *world[Tx]) {
 	w.equal(w.events(sub), sorted(both[1], late), "events delivered")
 }
 
-func updateAddressed[Tx any](w *world[Tx]) {
+func updateAddressed(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "a")
 	before, after := w.addressed(owner, sub), w.addressed(owner, sub)

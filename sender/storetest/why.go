@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/history"
 )
 
-func (w *world[Tx]) facts(event, subscription string) history.Facts {
+func (w *world) facts(event, subscription string) history.Facts {
 	w.Helper()
 	d := w.delivery(event, subscription)
 	f, err := w.Store.Facts(w.ctx, d.ID)
@@ -33,7 +33,7 @@ func telling(all []sender.Attempt) (list []sender.Attempt) {
 	return list
 }
 
-func queryFacts[Tx any](w *world[Tx]) {
+func queryFacts(w *world) {
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
 	var drafts []sender.Draft
@@ -92,7 +92,7 @@ func queryFacts[Tx any](w *world[Tx]) {
 	w.equal(w.facts(drafts[1].ID, sub).Status, sender.SubscriptionStatus(""), "status of a deleted subscription")
 }
 
-func queryFactsUnknown[Tx any](w *world[Tx]) {
+func queryFactsUnknown(w *world) {
 	d, sub := w.one()
 	for _, id := range w.oddIDs(w.delivery(d.ID, sub).ID) {
 		_, err := w.Store.Facts(w.ctx, id)

@@ -27,9 +27,9 @@ const plenty = 100_000
 var whole = history.AttemptQuery{Limit: history.MaxAttempts}
 
 // world is a store under test, with shorthands for common operations.
-type world[Tx any] struct {
+type world struct {
 	*testing.T
-	Harness[Tx]
+	Harness[any]
 	ctx    context.Context
 	made   *int          // names given
 	tokens *atomic.Int64 // given
@@ -37,15 +37,15 @@ type world[Tx any] struct {
 	decide func(dispatch.Live, sender.Health, dispatch.Result, time.Time) dispatch.Decision
 }
 
-func newWorld[Tx any](t *testing.T, h Harness[Tx]) *world[Tx] {
+func newWorld(t *testing.T, h Harness[any]) *world {
 	h.Begin = endedAnyway(h.Begin)
-	return &world[Tx]{T: t, Harness: h, ctx: t.Context(), made: new(int), tokens: new(atomic.Int64), decide: decide}
+	return &world{T: t, Harness: h, ctx: t.Context(), made: new(int), tokens: new(atomic.Int64), decide: decide}
 }
 
 // endedAnyway rolls a transaction back that a rule has left open because it has failed: the
 // harness's own clean-up may wait for its end.
-func endedAnyway[Tx any](begin func(t *testing.T) (Tx, func() error, func() error)) func(t *testing.T) (Tx, func() error, func() error) {
-	return func(t *testing.T) (Tx, func() error, func() error) {
+func endedAnyway(begin func(t *testing.T) (any, func() error, func() error)) func(t *testing.T) (any, func() error, func() error) {
+	return func(t *testing.T) (any, func() error, func() error) {
 		tx, commit, rollback := begin(t)
 		ended := false
 		t.Cleanup(func() {
@@ -64,7 +64,7 @@ func endedAnyway[Tx any](begin func(t *testing.T) (Tx, func() error, func() erro
 }
 
 // noError ends the test if err is not nil.
-func (w *world[Tx]) noError(err error, doing string, args ...any) {
+func (w *world) noError(err error, doing string, args ...any) {
 	w.Helper()
 	if err != nil {
 		w.Fatalf("%s: %v", fmt.Sprintf(doing, args...), err)
@@ -72,7 +72,7 @@ func (w *world[Tx]) noError(err error, doing string, args ...any) {
 }
 
 // errorIs ends the test if err does not match want.
-func (w *world[Tx]) errorIs(err, want error, doing string, args ...any) {
+func (w *world) errorIs(err, want error, doing string, args ...any) {
 	w.Helper()
 	if !errors.Is(err, want) {
 		w.Fatalf("%s: got error %v, want one that matches %q", fmt.Sprintf(doing, args...), err, want)
@@ -80,7 +80,7 @@ func (w *world[Tx]) errorIs(err, want error, doing string, args ...any) {
 }
 
 // equal ends the test if got and want differ.
-func (w *world[Tx]) equal(got, want any, what string, args ...any) {
+func (w *world) equal(got, want any, what string, args ...any) {
 	w.Helper()
 	if !reflect.DeepEqual(got, want) {
 		w.Fatalf("%s: got %+v, want %+v", fmt.Sprintf(what, args...), got, want)
@@ -88,14 +88,14 @@ func (w *world[Tx]) equal(got, want any, what string, args ...any) {
 }
 
 // sameTime ends the test if two times differ by more than a store may cut off.
-func (w *world[Tx]) sameTime(got, want time.Time, what string, args ...any) {
+func (w *world) sameTime(got, want time.Time, what string, args ...any) {
 	w.Helper()
 	if d := got.Sub(want).Abs(); d > time.Microsecond || got.IsZero() != want.IsZero() {
 		w.Fatalf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
 	}
 }
 
-func (w *world[Tx]) sameSubscription(got, want sender.Subscription) {
+func (w *world) sameSubscription(got, want sender.Subscription) {
 	w.Helper()
 	w.sameTime(got.CreatedAt, want.CreatedAt, "CreatedAt of subscription %s", want.ID)
 	got.CreatedAt = want.CreatedAt
@@ -103,7 +103,7 @@ func (w *world[Tx]) sameSubscription(got, want sender.Subscription) {
 }
 
 // sameEvent ends the test if an event is not the draft's.
-func (w *world[Tx]) sameEvent(got sender.EventInfo, d sender.Draft, published time.Time) {
+func (w *world) sameEvent(got sender.EventInfo, d sender.Draft, published time.Time) {
 	w.Helper()
 	w.sameTime(got.CreatedAt, published, "CreatedAt of event %s", d.ID)
 	got.CreatedAt = time.Time{}
@@ -111,7 +111,7 @@ func (w *world[Tx]) sameEvent(got sender.EventInfo, d sender.Draft, published ti
 }
 
 // sameAttempts ends the test unless a delivery has these attempts.
-func (w *world[Tx]) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
+func (w *world) sameAttempts(d sender.Delivery, want ...sender.Attempt) {
 	w.Helper()
 	w.equal(len(d.Attempts), len(want), "number of attempts of %s", d.ID)
 	w.equal(d.AttemptCount, len(want), "AttemptCount of %s", d.ID)
@@ -134,7 +134,7 @@ func attempt(r dispatch.Result, next time.Time) sender.Attempt {
 }
 
 // check ends the test unless ok.
-func (w *world[Tx]) check(ok bool, what string, args ...any) {
+func (w *world) check(ok bool, what string, args ...any) {
 	w.Helper()
 	if !ok {
 		w.Fatalf(what, args...)
@@ -142,13 +142,13 @@ func (w *world[Tx]) check(ok bool, what string, args ...any) {
 }
 
 // inTx runs fn in a transaction that must commit.
-func (w *world[Tx]) inTx(fn func(tx Tx) error) {
+func (w *world) inTx(fn func(tx any) error) {
 	w.Helper()
 	w.noError(w.Store.InTx(w.ctx, fn), "InTx")
 }
 
 // now is the store's time.
-func (w *world[Tx]) now() time.Time {
+func (w *world) now() time.Time {
 	w.Helper()
 	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Decide: w.decide})
 	w.noError(err, "an empty step")
@@ -156,14 +156,14 @@ func (w *world[Tx]) now() time.Time {
 }
 
 // name makes an id that was not used before.
-func (w *world[Tx]) name(prefix string) string {
+func (w *world) name(prefix string) string {
 	*w.made++
 	return fmt.Sprintf("%s%04d", prefix, *w.made)
 }
 
 // one makes a subscription with one delivery, which is due, and returns its event
 // and the subscription's id.
-func (w *world[Tx]) one() (sender.Draft, string) {
+func (w *world) one() (sender.Draft, string) {
 	w.Helper()
 	owner := w.subscriber()
 	sub := w.subscribe(owner, "only.addressed")
@@ -176,7 +176,7 @@ func (w *world[Tx]) one() (sender.Draft, string) {
 
 // backlog makes n deliveries that are due, of events that are addressed to one
 // subscription.
-func (w *world[Tx]) backlog(owner, subscription string, n int) {
+func (w *world) backlog(owner, subscription string, n int) {
 	w.Helper()
 	drafts := make([]sender.Draft, n)
 	for i := range drafts {
@@ -190,16 +190,16 @@ func (w *world[Tx]) backlog(owner, subscription string, n int) {
 }
 
 // subscriber registers a subscriber with one secret and returns its id.
-func (w *world[Tx]) subscriber() string {
+func (w *world) subscriber() string {
 	w.Helper()
 	id := w.name("sub_")
 	w.createSubscriber(id)
 	return id
 }
 
-func (w *world[Tx]) createSubscriber(id string) {
+func (w *world) createSubscriber(id string) {
 	w.Helper()
-	w.inTx(func(tx Tx) error {
+	w.inTx(func(tx any) error {
 		return w.Store.CreateSubscriberTx(w.ctx, tx, sender.Subscriber{ID: id, CreatedAt: createdAt}, []sender.SealedSecret{{ID: "sec_" + id, Sealed: []byte("sealed " + id)}})
 	})
 }
@@ -207,7 +207,7 @@ func (w *world[Tx]) createSubscriber(id string) {
 // createdAt is the creation time that the suite gives to stores.
 var createdAt = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
-func (w *world[Tx]) subscription(owner string, types ...string) sender.Subscription {
+func (w *world) subscription(owner string, types ...string) sender.Subscription {
 	id := w.name("wsub_")
 	return sender.Subscription{
 		ID: id, Subscriber: owner, URL: "https://example.com/" + id, EventTypes: types,
@@ -216,25 +216,25 @@ func (w *world[Tx]) subscription(owner string, types ...string) sender.Subscript
 }
 
 // subscribe registers a subscription and returns its id.
-func (w *world[Tx]) subscribe(owner string, types ...string) string {
+func (w *world) subscribe(owner string, types ...string) string {
 	w.Helper()
 	s := w.subscription(owner, types...)
-	w.inTx(func(tx Tx) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
+	w.inTx(func(tx any) error { return w.Store.CreateSubscriptionTx(w.ctx, tx, s) })
 	return s.ID
 }
 
 // unsubscribe deletes a subscription.
-func (w *world[Tx]) unsubscribe(id string) {
+func (w *world) unsubscribe(id string) {
 	w.Helper()
-	w.inTx(func(tx Tx) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, id) })
+	w.inTx(func(tx any) error { return w.Store.DeleteSubscriptionTx(w.ctx, tx, id) })
 }
 
 // draft is an event of a type, about an object of its own.
-func (w *world[Tx]) draft(eventType string) sender.Draft {
+func (w *world) draft(eventType string) sender.Draft {
 	return w.draftOn(eventType, sender.Object{Type: "thing", ID: w.name("t")})
 }
 
-func (w *world[Tx]) draftOn(eventType string, obj sender.Object) sender.Draft {
+func (w *world) draftOn(eventType string, obj sender.Object) sender.Draft {
 	id := newid.New("evt_", time.Now())
 	return sender.Draft{
 		ID: id, Type: eventType, Object: obj, OccurredAt: createdAt,
@@ -243,7 +243,7 @@ func (w *world[Tx]) draftOn(eventType string, obj sender.Object) sender.Draft {
 }
 
 // publish commits drafts in one transaction.
-func (w *world[Tx]) publish(drafts ...sender.Draft) []sender.Ref {
+func (w *world) publish(drafts ...sender.Draft) []sender.Ref {
 	w.Helper()
 	refs, err := w.tryPublish(drafts...)
 	w.noError(err, "publishing")
@@ -252,8 +252,8 @@ func (w *world[Tx]) publish(drafts ...sender.Draft) []sender.Ref {
 }
 
 // tryPublish publishes drafts in a transaction that rolls back on an error.
-func (w *world[Tx]) tryPublish(drafts ...sender.Draft) (refs []sender.Ref, err error) {
-	err = w.Store.InTx(w.ctx, func(tx Tx) (err error) {
+func (w *world) tryPublish(drafts ...sender.Draft) (refs []sender.Ref, err error) {
+	err = w.Store.InTx(w.ctx, func(tx any) (err error) {
 		refs, err = w.Store.PublishTx(w.ctx, tx, drafts)
 		return err
 	})
@@ -261,12 +261,12 @@ func (w *world[Tx]) tryPublish(drafts ...sender.Draft) (refs []sender.Ref, err e
 }
 
 // expand expands all events, and returns how many deliveries it made.
-func (w *world[Tx]) expand() int {
+func (w *world) expand() int {
 	w.Helper()
 	return w.expandBy(dispatch.ExpandParams{Events: 1000, Deliveries: 1000})
 }
 
-func (w *world[Tx]) expandBy(p dispatch.ExpandParams) (made int) {
+func (w *world) expandBy(p dispatch.ExpandParams) (made int) {
 	w.Helper()
 	for range plenty {
 		x, _, err := w.Store.Step(w.ctx, p, dispatch.Batch{})
@@ -301,12 +301,12 @@ func only(lane sender.Lane, slots int) dispatch.ClaimParams {
 }
 
 // claim claims up to n deliveries of each lane.
-func (w *world[Tx]) claim(n int) []dispatch.Claimed {
+func (w *world) claim(n int) []dispatch.Claimed {
 	w.Helper()
 	return w.claimBy(dispatch.ClaimParams{Lease: lease, Lanes: lanes(n)}).Claimed
 }
 
-func (w *world[Tx]) claimBy(p dispatch.ClaimParams) dispatch.Claims {
+func (w *world) claimBy(p dispatch.ClaimParams) dispatch.Claims {
 	w.Helper()
 	if p.Token == 0 {
 		p.Token = w.token()
@@ -317,12 +317,12 @@ func (w *world[Tx]) claimBy(p dispatch.ClaimParams) dispatch.Claims {
 }
 
 // token returns a new token.
-func (w *world[Tx]) token() int64 {
+func (w *world) token() int64 {
 	return 1<<62 + w.tokens.Add(1)
 }
 
 // claimNothing ends the test if a delivery can be claimed.
-func (w *world[Tx]) claimNothing(when string, args ...any) {
+func (w *world) claimNothing(when string, args ...any) {
 	w.Helper()
 	if got := w.claim(plenty); len(got) > 0 {
 		w.Fatalf("%s: %d deliveries were claimed, the first as attempt %d of event %s to subscription %s", fmt.Sprintf(when, args...), len(got), got[0].Number, got[0].Event.ID, got[0].Target.Subscription)
@@ -330,7 +330,7 @@ func (w *world[Tx]) claimNothing(when string, args ...any) {
 }
 
 // claimOne claims the only due delivery, and ends the test if there is not exactly one.
-func (w *world[Tx]) claimOne() dispatch.Claimed {
+func (w *world) claimOne() dispatch.Claimed {
 	w.Helper()
 	got := w.claim(plenty)
 	w.equal(len(got), 1, "number of deliveries claimed")
@@ -353,7 +353,7 @@ func result(c dispatch.Claimed, class sender.Class) dispatch.Result {
 }
 
 // record records results, all of which must count.
-func (w *world[Tx]) record(results ...dispatch.Result) []dispatch.Outcome {
+func (w *world) record(results ...dispatch.Result) []dispatch.Outcome {
 	w.Helper()
 	recorded := w.tryRecord(results...)
 	for i, r := range recorded {
@@ -362,7 +362,7 @@ func (w *world[Tx]) record(results ...dispatch.Result) []dispatch.Outcome {
 	return recorded
 }
 
-func (w *world[Tx]) tryRecord(results ...dispatch.Result) []dispatch.Outcome {
+func (w *world) tryRecord(results ...dispatch.Result) []dispatch.Outcome {
 	w.Helper()
 	_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, dispatch.Batch{Results: results, Decide: w.decide})
 	w.noError(err, "recording")
@@ -371,7 +371,7 @@ func (w *world[Tx]) tryRecord(results ...dispatch.Result) []dispatch.Outcome {
 }
 
 // list follows the cursor to the end.
-func (w *world[Tx]) list(q history.DeliveryQuery) []sender.Delivery {
+func (w *world) list(q history.DeliveryQuery) []sender.Delivery {
 	w.Helper()
 	var all []sender.Delivery
 	for range plenty {
@@ -388,14 +388,14 @@ func (w *world[Tx]) list(q history.DeliveryQuery) []sender.Delivery {
 }
 
 // delivery returns the delivery of an event to a subscription, with its attempts.
-func (w *world[Tx]) delivery(event, subscription string) sender.Delivery {
+func (w *world) delivery(event, subscription string) sender.Delivery {
 	w.Helper()
 	all := w.list(history.DeliveryQuery{Event: event, Subscription: subscription})
 	w.check(len(all) == 1, "event %s has %d deliveries to subscription %s, want 1", event, len(all), subscription)
 	return w.get(all[0].ID)
 }
 
-func (w *world[Tx]) get(id string) sender.Delivery {
+func (w *world) get(id string) sender.Delivery {
 	w.Helper()
 	d, err := w.Store.Delivery(w.ctx, id, whole)
 	w.noError(err, "reading delivery %s", id)
@@ -403,7 +403,7 @@ func (w *world[Tx]) get(id string) sender.Delivery {
 }
 
 // events are the ids of the events that a subscription has deliveries of, sorted.
-func (w *world[Tx]) events(subscription string) []string {
+func (w *world) events(subscription string) []string {
 	w.Helper()
 	ids := []string{}
 	for _, d := range w.list(history.DeliveryQuery{Subscription: subscription}) {
@@ -424,7 +424,7 @@ func sorted(drafts ...sender.Draft) []string {
 }
 
 // sameBody ends the test unless a body is that of a draft with a version.
-func (w *world[Tx]) sameBody(got []byte, d sender.Draft, version int64) {
+func (w *world) sameBody(got []byte, d sender.Draft, version int64) {
 	w.Helper()
 	if want := d.Body(version); !bytes.Equal(got, want) {
 		w.Fatalf("body of %s: got %d bytes %.200q, want %d bytes %.200q", d.ID, len(got), got, len(want), want)
