@@ -1,4 +1,4 @@
-package replay
+package replay_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/replay"
 )
 
 var propertyTime = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -26,11 +27,11 @@ func TestPropertyReplaySelection(t *testing.T) {
 		})
 		class := rapid.SampledFrom([]sender.Class{sender.ClassNone, sender.ClassDNS, sender.ClassTimeout})
 		pattern := rapid.SampledFrom([]string{"", "*", "a", "a.*", "a.b.*", "ab", "a.b"})
-		f := Filter{
+		f := replay.Filter{
 			Subscription: id.Draw(t, "subscription"), Subscriber: id.Draw(t, "subscriber"), EventType: pattern.Draw(t, "pattern"),
 			Since: at.Draw(t, "since"), Until: at.Draw(t, "until"), ErrorClass: class.Draw(t, "class"),
 		}
-		c := Candidate{
+		c := replay.Candidate{
 			Subscription: id.Draw(t, "its subscription"), Subscriber: id.Draw(t, "its subscriber"), EventType: someTypes.Draw(t, "its type"),
 			Published: propertyTime.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "published")) * time.Hour), ErrorClass: class.Draw(t, "its class"),
 		}
@@ -50,11 +51,11 @@ func TestPropertyReplaySelection(t *testing.T) {
 // nothing. Every other request is a change.
 func TestPropertyStatusBecomes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		status := rapid.SampledFrom([]Status{Running, Paused, Cancelled, Finished})
-		is := Running
+		status := rapid.SampledFrom([]replay.Status{replay.Running, replay.Paused, replay.Cancelled, replay.Finished})
+		is := replay.Running
 		for range 10 {
 			to := status.Draw(t, "to")
-			ended := is == Cancelled || is == Finished
+			ended := is == replay.Cancelled || is == replay.Finished
 			changes, err := is.Become(to)
 			if ended && to != is {
 				require.ErrorIs(t, err, sender.ErrStatus)
@@ -72,18 +73,18 @@ var someTypes = rapid.SampledFrom([]string{"a", "b", "a.b", "a.c", "a.b.c", "ab"
 
 // Groups select what belongs to one of them, and meets the other conditions.
 func TestSelectsGroups(t *testing.T) {
-	c := Candidate{Subscription: "a", Subscriber: "s", ErrorClass: sender.ClassStatus, StatusCode: 500}
-	is, other := Group{"a", sender.ClassStatus, 500}, Group{"b", sender.ClassStatus, 500}
+	c := replay.Candidate{Subscription: "a", Subscriber: "s", ErrorClass: sender.ClassStatus, StatusCode: 500}
+	is, other := replay.Group{"a", sender.ClassStatus, 500}, replay.Group{"b", sender.ClassStatus, 500}
 	for _, x := range []struct {
-		f    Filter
+		f    replay.Filter
 		want bool
 	}{
-		{Filter{Groups: []Group{other, is}}, true}, {Filter{Groups: []Group{other}}, false}, {Filter{Groups: []Group{is}, Subscriber: "t"}, false},
-		{Filter{Groups: []Group{{"a", sender.ClassStatus, 503}, {"a", sender.ClassDNS, 500}}}, false}, {Filter{StatusCode: 500}, true}, {Filter{StatusCode: 503}, false},
+		{replay.Filter{Groups: []replay.Group{other, is}}, true}, {replay.Filter{Groups: []replay.Group{other}}, false}, {replay.Filter{Groups: []replay.Group{is}, Subscriber: "t"}, false},
+		{replay.Filter{Groups: []replay.Group{{"a", sender.ClassStatus, 503}, {"a", sender.ClassDNS, 500}}}, false}, {replay.Filter{StatusCode: 500}, true}, {replay.Filter{StatusCode: 503}, false},
 	} {
 		require.Equal(t, x.want, x.f.Selects(c), "%+v", x.f)
 	}
-	f := Filter{Groups: []Group{is, other, is}}
+	f := replay.Filter{Groups: []replay.Group{is, other, is}}
 	require.Equal(t, []string{"a", "b"}, f.Names())
 	f.Subscription = "c"
 	require.Equal(t, []string{"c"}, f.Names())
