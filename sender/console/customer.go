@@ -48,6 +48,7 @@ type customerView struct {
 	Deliveries    []sender.Delivery
 	Secrets       []sender.SubscriberSecret
 	Portal        bool // there is a link to its own pages
+	Jobs          bool // and to its jobs
 }
 
 // Name is the customer's, or its id.
@@ -88,7 +89,7 @@ func (c *Console) customer(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := customerView{ID: s.ID, CreatedAt: s.CreatedAt, Portal: c.cfg.Portal != nil && id != sender.Operator}
+	v := customerView{ID: s.ID, CreatedAt: s.CreatedAt, Portal: c.cfg.Portal != nil && id != sender.Operator, Jobs: c.Jobs != nil}
 	if c.Customers != nil && id != sender.Operator {
 		if v.Known, err = c.Customers.Customer(ctx, id); err != nil && !isGone(err) {
 			return view{}, err

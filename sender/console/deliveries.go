@@ -78,7 +78,8 @@ func countOf(n int, one, more string) string {
 	return look.Count(n) + " " + more
 }
 
-// deliveryChips are the statuses, each with the link to the same list of that status.
+// deliveryChips are the statuses, each with the link to the same list of that status. The
+// counts are those of all deliveries, so a narrower list has none.
 func deliveryChips(f *filter, counts *history.Counts) (list []chip) {
 	link := func(status string) string {
 		v := f.values()
@@ -89,13 +90,14 @@ func deliveryChips(f *filter, counts *history.Counts) (list []chip) {
 		return "?" + v.Encode()
 	}
 	list = append(list, chip{Link: link(""), Title: "All", Current: f.Status == ""})
+	whole := len(f.narrowings()) == 0
 	for _, s := range statuses {
 		c := chip{Link: link(string(s)), Title: look.Status(s).Word, State: look.Status(s), Current: f.Status == string(s)}
 		switch s {
 		case sender.StatusDeadLettered:
-			c.Title, c.Count, c.Counted = "Dead letters", counts.DeadLettered, true
+			c.Title, c.Count, c.Counted = "Dead letters", counts.DeadLettered, whole
 		case sender.StatusHeld:
-			c.Count, c.Counted = counts.Held, true
+			c.Count, c.Counted = counts.Held, whole
 		}
 		list = append(list, c)
 	}

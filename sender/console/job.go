@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/surehook/surehook/sender/internal/look"
@@ -76,10 +78,11 @@ func (c *Console) jobRow(j jobs.Job) jobRow {
 }
 
 type jobsView struct {
-	Chips []chip
-	List  []jobRow
-	Pages look.Pages
-	More  bool
+	Chips    []chip
+	Narrowed []narrowing
+	List     []jobRow
+	Pages    look.Pages
+	More     bool
 }
 
 func (c *Console) jobs(ctx context.Context, r *http.Request) (view, error) {
@@ -90,9 +93,27 @@ func (c *Console) jobs(ctx context.Context, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v := jobsView{More: next != "", Pages: pagesOf(q, "cursor", next, countOf(len(list), "job", "jobs")+" on this page")}
-	v.Chips = []chip{{Link: "?", Title: "All", Current: status == ""}}
+	filters := url.Values{}
+	for _, name := range []string{"owner", "kind", "status"} {
+		if value := q.Get(name); value != "" {
+			filters.Set(name, value)
+		}
+	}
+	with := func(name, value string) string {
+		to := maps.Clone(filters)
+		if to.Del(name); value != "" {
+			to.Set(name, value)
+		}
+		return "?" + to.Encode()
+	}
+	for _, n := range []struct{ field, name string }{{"owner", "customer"}, {"kind", "kind"}} {
+		if value := filters.Get(n.field); value != "" {
+			v.Narrowed = append(v.Narrowed, narrowing{n.name, look.Short(value), with(n.field, "")})
+		}
+	}
+	v.Chips = []chip{{Link: with("status", ""), Title: "All", Current: status == ""}}
 	for _, s := range []jobs.Status{jobs.Running, jobs.Queued, jobs.Failed, jobs.Succeeded, jobs.Cancelled} {
-		v.Chips = append(v.Chips, chip{Link: "?status=" + string(s), Title: jobStates[s].Word, State: jobStates[s], Current: status == s})
+		v.Chips = append(v.Chips, chip{Link: with("status", string(s)), Title: jobStates[s].Word, State: jobStates[s], Current: status == s})
 	}
 	page := view{title: "Jobs", nav: "jobs", data: &v}
 	for _, j := range list {
