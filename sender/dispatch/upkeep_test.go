@@ -180,6 +180,7 @@ func TestDatabaseThatDoesNotTellOfRestores(t *testing.T) {
 		b := bedtest.New(t)
 		var log bytes.Buffer
 		asked := 0
+		// By default it looks for work five times a second, which takes long for two days.
 		stop := b.Start(b.DispatcherOn(untold{b.Store, &asked}, dispatch.Config{MaxIdle: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		time.Sleep(47 * time.Hour)
 		require.NoError(t, stop())

@@ -22,14 +22,12 @@ func erasedHarness[Tx any](h Harness[Tx]) Harness[any] {
 	e := Harness[any]{
 		Store:             erasedStore(h.Store),
 		Advance:           h.Advance,
+		Begin:             func(t *testing.T) (any, func() error, func() error) { return h.Begin(t) },
 		Settled:           h.Settled,
 		Consistent:        h.Consistent,
 		SettingsOf:        h.SettingsOf,
 		ConcurrentWriters: h.ConcurrentWriters,
 		BoundedWork:       h.BoundedWork,
-	}
-	if h.Begin != nil {
-		e.Begin = func(t *testing.T) (any, func() error, func() error) { return h.Begin(t) }
 	}
 	if h.Other != nil {
 		e.Other = func(t *testing.T) Store[any] { return erasedStore(h.Other(t)) }

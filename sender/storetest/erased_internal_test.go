@@ -9,7 +9,7 @@ import (
 	"github.com/surehook/surehook/sender/memory"
 )
 
-// A field that were left out would be nil in the suite, which then skips what needs it.
+// If a field is left out, it is nil in the suite, which then skips what needs it.
 func TestErasedHarnessHasAllFields(t *testing.T) {
 	store, err := memory.New(nil)
 	require.NoError(t, err)
