@@ -32,7 +32,7 @@ func reloadRows(m *matrix) {
 				"clear": {url: loopback("http", clear)}, "TLS": {url: loopback("https", secure)}, "HTTP2": {url: loopback("https", secure), second: true},
 			} {
 				r.name, r.url, r.record, r.reload = over, r.url+"/ok", seen, reload
-				r.callers, r.posts, r.pause = 4, 100, around(5*time.Millisecond, 5*time.Millisecond)
+				r.callers, r.posts, r.pause = 4, 25, around(5*time.Millisecond, 5*time.Millisecond)
 				m.races(r)
 			}
 		})
