@@ -21,18 +21,21 @@ import (
 // reloadRows are servers that read their configuration anew while they are posted to. Each
 // answers what it has begun, closes its other connections, and goes on with new processes.
 func reloadRows(m *matrix) {
-	for name, start := range map[string]func(*matrix) (seen record, reload func(), clear, secure int){
-		"nginx": reloadingNginx, "Apache": reloadingApache, "HAProxy": reloadingHAProxy,
+	for name, of := range map[string]struct {
+		start func(*matrix) (seen record, reload func(), clear, secure int)
+		posts int // fewer to those that take longer to reload, and so are reloaded more often for each post
+	}{
+		"nginx": {reloadingNginx, 100}, "Apache": {reloadingApache, 25}, "HAProxy": {reloadingHAProxy, 50},
 	} {
 		m.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &matrix{T: t, authority: m.authority}
-			seen, reload, clear, secure := start(m)
+			seen, reload, clear, secure := of.start(m)
 			for over, r := range map[string]race{
 				"clear": {url: loopback("http", clear)}, "TLS": {url: loopback("https", secure)}, "HTTP2": {url: loopback("https", secure), second: true},
 			} {
 				r.name, r.url, r.record, r.reload = over, r.url+"/ok", seen, reload
-				r.callers, r.posts, r.pause = 4, 25, around(5*time.Millisecond, 5*time.Millisecond)
+				r.callers, r.posts, r.pause = 4, of.posts, around(5*time.Millisecond, 5*time.Millisecond)
 				m.races(r)
 			}
 		})
