@@ -81,26 +81,84 @@ func (d *driver) drain(ctx context.Context, n int) (recorded int, err error) {
 	return recorded, nil
 }
 
-// measured drains n deliveries, and returns the figures.
-func (d *driver) measured(ctx context.Context, n int, database meter) (map[string]float64, error) {
+// spent is what drivers have measured while they drained.
+type spent struct {
+	recorded int
+	seconds  float64
+	cpu      float64 // of this process, in µs
+	database float64 // the same of the database's, if it has any of its own
+	took     []float64
+}
+
+// add drains n deliveries.
+func (s *spent) add(ctx context.Context, d *driver, n int, database meter) error {
 	d.took = d.took[:0]
-	figures := map[string]float64{}
-	recorded, cpu := 0, 0.0
-	var seconds float64
-	work := func() (err error) {
+	work := func() error {
 		before, began := child.CPU(), time.Now()
-		recorded, err = d.drain(ctx, n)
-		cpu, seconds = child.CPU()-before, time.Since(began).Seconds()
+		recorded, err := d.drain(ctx, n)
+		s.cpu += child.CPU() - before
+		s.seconds += time.Since(began).Seconds()
+		s.recorded += recorded
 		return err
 	}
 	if database != nil {
-		work = metered(work, database, 1/float64(n), figures, databaseCPU)
+		figures := map[string]float64{}
+		work = metered(work, database, 1, figures, databaseCPU)
+		defer func() { s.database += figures[databaseCPU] }()
 	}
-	if err := work(); err != nil {
+	err := work()
+	s.took = append(s.took, d.took...)
+	return err
+}
+
+func (s *spent) figures(database meter) map[string]float64 {
+	n := float64(s.recorded)
+	figures := map[string]float64{
+		steps: n / s.seconds, drivers: s.cpu / n, stepTime: median(s.took), stepsPerCPU: 1e6 * n / (s.cpu + s.database),
+	}
+	if database != nil {
+		figures[databaseCPU] = s.database / n
+	}
+	return figures
+}
+
+// measured drains n deliveries, and returns the figures.
+func (d *driver) measured(ctx context.Context, n int, database meter) (map[string]float64, error) {
+	var s spent
+	if err := s.add(ctx, d, n, database); err != nil {
 		return nil, err
 	}
-	figures[steps], figures[drivers] = float64(recorded)/seconds, cpu/float64(recorded)
-	figures[stepTime] = median(d.took)
-	figures[stepsPerCPU] = 1e6 / (figures[drivers] + figures[databaseCPU])
-	return figures, nil
+	return s.figures(database), nil
+}
+
+// turn is a variant that takes turns with others.
+type turn struct {
+	name     string
+	driver   *driver
+	database meter
+}
+
+// measuredInTurns drains n deliveries of each variant, some of one and then some of another.
+// So whatever else the machine does within a round reaches all of them alike.
+func measuredInTurns(ctx context.Context, n int, turns []turn) (samples []sample, err error) {
+	const some = 2000
+	all := make([]spent, len(turns))
+	for {
+		open := false
+		for i, t := range turns {
+			if remaining := n - all[i].recorded; remaining > 0 {
+				open = true
+				if err := all[i].add(ctx, t.driver, min(some, remaining), t.database); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if !open {
+			break
+		}
+	}
+	for i, t := range turns {
+		samples = append(samples, one(t.name, all[i].figures(t.database))...)
+	}
+	return samples, nil
 }

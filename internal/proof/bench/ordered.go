@@ -28,7 +28,7 @@ func ordered[Tx any](k kind[Tx]) scenario {
 				}
 				return err
 			}
-			var rounds []measure
+			var turns []turn
 			for _, v := range []struct {
 				name  string
 				order sender.Order
@@ -38,16 +38,17 @@ func ordered[Tx any](k kind[Tx]) scenario {
 					return nil, closeAll, err
 				}
 				all = append(all, d)
-				n := b.of(60_000, 10_000)
-				rounds = append(rounds, func(ctx context.Context) ([]sample, error) {
+				turns = append(turns, turn{v.name, &d.driver, d.meter})
+			}
+			n := b.of(60_000, 10_000)
+			return []measure{func(ctx context.Context) ([]sample, error) {
+				for _, d := range all {
 					if err := d.versions(ctx, n, subscriptions*objects); err != nil {
 						return nil, err
 					}
-					figures, err := d.driver.measured(ctx, n, d.meter)
-					return one(v.name, figures), err
-				})
-			}
-			return rounds, closeAll, nil
+				}
+				return measuredInTurns(ctx, n, turns)
+			}}, closeAll, nil
 		},
 	}
 }
