@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
 	"testing"
@@ -103,6 +104,7 @@ func (m *measuring) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A dispatcher's memory is bounded, however large a backlog of large events is.
 func TestMemoryOfADispatcher(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // with more, garbage is most of it
 	withoutRace(t, "the race detector multiplies memory")
 	const subscriptions, size = 20, 1 << 20
 	for name, c := range map[string]struct {
