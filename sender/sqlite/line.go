@@ -17,8 +17,14 @@ const (
 )
 
 const (
-	objectOf     = `object_type || ' ' || object_id`
-	selectNames  = `SELECT seq, ` + objectOf + ` FROM surehook_events WHERE seq IN (SELECT value FROM json_each(?))`
+	// selectObjects reads the numbers of events' objects.
+	selectObjects = `SELECT e.seq, o.no FROM surehook_events e CROSS JOIN surehook_objects o
+		WHERE e.seq IN (SELECT value FROM json_each(?)) AND o.type = e.object_type AND o.id = e.object_id AND o.no > 0`
+	// numberObject gives an event's object a number, unless it has one. If the object was
+	// forgotten, it is known again, with the event's version; the next one that it is assigned
+	// is above all that it had (see surehook_floor).
+	numberObject = `INSERT INTO surehook_objects AS o (type, id, version, no) SELECT object_type, object_id, version, seq FROM surehook_events WHERE seq = ?
+		ON CONFLICT (type, id) DO UPDATE SET no = iif(o.no = 0, excluded.no, o.no) RETURNING no`
 	selectInLine = `SELECT object FROM surehook_lines WHERE subscription = ? AND event = ?`
 
 	// selectLines reads what rules.Line has, of those lines of [subscription, object] that are
@@ -75,7 +81,7 @@ var newLined = newManyRows(`INSERT OR FAIL INTO surehook_lines (due, subscriptio
 // lineKey names a line.
 type lineKey struct {
 	subscription int64
-	object       string
+	object       int64 // its number
 }
 
 // waits is what surehook_waiting has of a delivery.
@@ -85,8 +91,6 @@ type waits struct {
 	rank   int64
 	replay int64
 }
-
-func nameOf(o sender.Object) string { return o.Type + " " + o.ID }
 
 func (w *work) line(k lineKey) (rules.Line, error) {
 	lines, err := w.linesOf([]lineKey{k})
@@ -130,7 +134,7 @@ func (b *batch) lineOf(h *head, event int64) (l rules.Line, err error) {
 
 // enter brings a delivery into the line of its object, and does with the others what the
 // rules say. Unless it is out, it is in its place then; what is out, the caller stores.
-func (b *batch) enter(h *head, order sender.Order, object string, d *waits) (out bool, err error) {
+func (b *batch) enter(h *head, order sender.Order, object int64, d *waits) (out bool, err error) {
 	k := lineKey{h.subscription, object}
 	var line rules.Line
 	if h.lined > 0 {
@@ -301,7 +305,7 @@ func (b *batch) goOn(h *head, l *live, due int64, line *rules.Line) error {
 	if err := b.goBehind(&d); err != nil {
 		return err
 	}
-	var object string
+	var object int64
 	err := b.row(selectInLine, h.subscription, l.event).Scan(&object)
 	b.moved = append(b.moved, lineKey{h.subscription, object})
 	return err
@@ -356,8 +360,12 @@ func (b *batch) storeHeads() error {
 }
 
 // sendAgain makes a delivery due that has ended, and is in no table.
-func (b *batch) sendAgain(h *head, sub *subscription, object string, d *waits) error {
+func (b *batch) sendAgain(h *head, sub *subscription, d *waits) error {
 	if order := sub.Settings.Order; order != sender.OrderRelaxed {
+		object, err := b.objectNo(d.event)
+		if err != nil {
+			return err
+		}
 		if out, err := b.enter(h, order, object, d); err != nil || !out {
 			return err
 		}
@@ -365,6 +373,11 @@ func (b *batch) sendAgain(h *head, sub *subscription, object string, d *waits) e
 	h.waiting++
 	h.lower(d.due)
 	return b.execs(insertAgain, d.subscription, d.event, d.due, d.number, d.tries, d.firstAt, d.stood, d.single, d.spared, h.epoch, d.rank, d.replay)
+}
+
+// objectNo returns the number of an event's object, which gets one if it has none.
+func (w *work) objectNo(event int64) (no int64, err error) {
+	return no, w.row(numberObject, event).Scan(&no)
 }
 
 // freeFrom takes a delivery that is sent again out of the line in which it may hold back

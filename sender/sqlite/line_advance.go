@@ -139,9 +139,9 @@ func keysOf(lines []lineKey) (string, error) {
 		return cmp.Or(cmp.Compare(a.subscription, b.subscription), cmp.Compare(a.object, b.object))
 	})
 	lines = slices.Compact(lines)
-	rows := make([][2]any, len(lines))
+	rows := make([][2]int64, len(lines))
 	for i, k := range lines {
-		rows[i] = [2]any{k.subscription, k.object}
+		rows[i] = [2]int64{k.subscription, k.object}
 	}
 	text, err := json.Marshal(rows)
 	return string(text), err

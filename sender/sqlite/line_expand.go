@@ -55,7 +55,7 @@ type lining struct {
 }
 
 func (l *lining) all(keys []dispatch.DeliveryKey) error {
-	names, err := l.names(keys)
+	objects, err := l.objects(keys)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (l *lining) all(keys []dispatch.DeliveryKey) error {
 	newest := map[lineKey]int64{} // of this step
 	var stored []lineKey
 	for _, k := range keys {
-		key := lineKey{k.Subscription, names[k.Event]}
+		key := lineKey{k.Subscription, objects[k.Event]}
 		if newest[key] == 0 && l.heads.by[k.Subscription].lined > 0 {
 			stored = append(stored, key)
 		}
@@ -73,7 +73,7 @@ func (l *lining) all(keys []dispatch.DeliveryKey) error {
 		return err
 	}
 	for _, k := range keys {
-		key := lineKey{k.Subscription, names[k.Event]}
+		key := lineKey{k.Subscription, objects[k.Event]}
 		h := l.heads.by[k.Subscription]
 		// A delivery that a resume has skipped ends at once.
 		if k.Event <= h.skippedTo || l.orders[k.Subscription] == sender.OrderLatest && newest[key] > k.Event {
@@ -90,23 +90,29 @@ func (l *lining) all(keys []dispatch.DeliveryKey) error {
 	return nil
 }
 
-// names reads the names of the events' objects.
-func (l *lining) names(keys []dispatch.DeliveryKey) (map[int64]string, error) {
+// objects returns the numbers of the events' objects.
+func (l *lining) objects(keys []dispatch.DeliveryKey) (map[int64]int64, error) {
 	var events []int64
-	names := map[int64]string{}
+	objects := map[int64]int64{}
 	for _, k := range keys {
-		if _, there := names[k.Event]; !there {
-			names[k.Event] = ""
+		if _, there := objects[k.Event]; !there {
+			objects[k.Event] = 0
 			events = append(events, k.Event)
 		}
 	}
-	return names, l.each(func(rows *sql.Rows) (bool, error) {
-		var event int64
-		var name string
-		err := rows.Scan(&event, &name)
-		names[event] = name
+	var event, no int64
+	columns := []any{numberOf(&event), numberOf(&no)}
+	err := l.each(func(rows *sql.Rows) (bool, error) {
+		err := rows.Scan(columns...)
+		objects[event] = no
 		return true, err
-	}, selectNames, list(events))
+	}, selectObjects, list(events))
+	for i := 0; err == nil && i < len(events); i++ {
+		if objects[events[i]] == 0 {
+			objects[events[i]], err = l.objectNo(events[i])
+		}
+	}
+	return objects, err
 }
 
 // one brings a new delivery, of a newer event than all in its line, into it.

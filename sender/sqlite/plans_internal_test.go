@@ -188,7 +188,7 @@ func TestPlans(t *testing.T) {
 	queries = append(queries, upsertHour, selectHours, selectNumberOf, selectOldHours, deleteHour, selectLanes, selectNamed, selectFailing,
 		selectDeadEnds, selectDeadEndsOf, selectDeadOwner, selectWithDead, selectUnread, selectUnreadOf, acknowledgeNotices, selectKinds)
 	queries = append(queries, selectOldSubscriptions, deleteSubscriptions, deleteHeads, deleteSkips, selectBuried, deleteTurns, markBuried,
-		selectOvertaken, selectOut, leaveLineOf, deleteDead, deleteLines, restartBehind, selectDeadInLines, freeLine, selectHeldBack, removeKeptOf, waitedFor, holdsBack, selectObjectName,
+		selectOvertaken, selectOut, leaveLineOf, deleteDead, deleteLines, restartBehind, selectDeadInLines, freeLine, selectHeldBack, removeKeptOf, waitedFor, holdsBack,
 		markForgettable, liftFloor, selectForgettable, forgetObject, deleteForgettable, selectLeasedUnder)
 	expected := slices.Clone(excepted)
 	lists, exceptions := pages()

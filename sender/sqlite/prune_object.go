@@ -14,8 +14,13 @@ const (
 	liftFloor = `UPDATE surehook_floor SET version = max(version, ?)`
 
 	selectForgettable = `SELECT no, type, id, version, at < ?2 FROM surehook_forgettable WHERE no > ?1 ORDER BY no LIMIT ?3 + 0`
-	forgetObject      = `DELETE FROM surehook_objects WHERE type = ? AND id = ? AND version = ?`
-	deleteForgettable = `DELETE FROM surehook_forgettable WHERE no IN (SELECT value FROM json_each(?))`
+	// forgetObject leaves an object that has a line: with another number the next delivery
+	// would pass those in it.
+	forgetObject = `DELETE FROM surehook_objects AS o WHERE type = ? AND id = ? AND version = ?
+		AND (no = 0 OR NOT EXISTS (SELECT 1 FROM surehook_lines INDEXED BY surehook_lines_object WHERE object = o.no))`
+	// deleteForgettable leaves those of objects that stay until their lines are empty.
+	deleteForgettable = `DELETE FROM surehook_forgettable AS f WHERE no IN (SELECT value FROM json_each(?))
+		AND NOT EXISTS (SELECT 1 FROM surehook_objects o WHERE o.type = f.type AND o.id = f.id AND o.version = f.version)`
 )
 
 // markForgettable notes the objects whose last events go, and raises the next versions of

@@ -84,5 +84,5 @@ func (b *batch) redeliver(h *head, k dispatch.DeliveryKey, d *delivery) error {
 	if err != nil {
 		return err
 	}
-	return b.sendAgain(h, sub, nameOf(d.Event.Object), &waits{live: l, due: b.now})
+	return b.sendAgain(h, sub, &waits{live: l, due: b.now})
 }

@@ -29,8 +29,6 @@ const (
 	lookAgain  = `UPDATE surehook_replays SET next_at = ? WHERE status = 'running' AND blocked_at > 0`
 	moveReplay = `UPDATE surehook_replays SET position = ?, position_in = ?, rate_at = ?, next_at = ?, blocked_at = ?, turn = ?, matched = ?, more = ?, admitted = ?, skipped = ?, too_old = ? WHERE no = ?`
 
-	selectObjectName = `SELECT ` + objectOf + ` FROM surehook_events WHERE seq = ?`
-
 	insertLate = `INSERT OR IGNORE INTO surehook_replay_late (replay, event, subscription)
 		SELECT no, ?1, ?2 FROM surehook_replays WHERE no = ?3 AND boundary >= ?1 AND (position, position_in) < (?1, ?2)`
 	deleteLate = `DELETE FROM surehook_replay_late WHERE replay = ? AND (event, subscription) <= (?, ?)`
@@ -270,13 +268,7 @@ func (b *batch) admit(r *able, c *replayed) (ok bool, err error) {
 	if d.rank = rankReplay; !h.open {
 		d.rank = rankFresh
 	}
-	var object string
-	if sub.Settings.Order != sender.OrderRelaxed {
-		if err := b.row(selectObjectName, k.Event).Scan(&object); err != nil {
-			return false, err
-		}
-	}
-	return true, b.sendAgain(h, sub, object, &d)
+	return true, b.sendAgain(h, sub, &d)
 }
 
 // delivered notes that a delivery is delivered from now on. It is too late for the sets

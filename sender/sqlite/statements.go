@@ -21,7 +21,7 @@ func hot() []string {
 		updateOwner, selectLeasesEnd, updateTurns, updateHealth, lowerTurn, selectHeads, selectLeases, deleteLeases,
 		selectLost, selectDueWaiting, selectPending, selectFirstPending, leasePending, deletePending, leaseWaiting, deleteWaiting, insertWaiting, deleteLease, insertEnd, selectResumed,
 		selectLeastUntil, selectLeastWaiting, selectBodies, addCounts, upsertRollup, upsertHour, storeBeat, selectPresent,
-		updateHeads[0][0], updateHeads[0][1], updateHeads[1][0], updateHeads[1][1], selectNames, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectAgain, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
+		updateHeads[0][0], updateHeads[0][1], updateHeads[1][0], updateHeads[1][1], selectObjects, numberObject, selectInLine, selectLines, selectFirst, selectBehind, selectFirsts, selectAgain, insertLine, markAhead, setPlace, takePending, goBehind, takeWaiting, deleteFromLine, leaveLineOf, stopLine,
 		nextReplay, selectRunning, countAhead, moveReplay, selectReplayDead, selectReplayDeadOf, selectReplayDelivered, selectReplayDeliveredOf, deleteEnd, lastNumber, insertAgain, insertLate, deleteLate,
 		// A delivery is read with several of these.
 		selectSeq, selectBody, selectEventBody, selectDelivery, selectLive, selectSkipped, selectEnd, countAttempts, selectLastAnswer, selectAttempts, selectTellingAttempts,

@@ -76,3 +76,48 @@ func pruneNoObjects(w *world) {
 	_, err := w.tryPublish(d)
 	w.errorIs(err, sender.ErrVersion, "publishing a version that an object had that is never forgotten")
 }
+
+// pruneObjectsInLines does not ask when an object is forgotten that has a line: a store may
+// find the line without it.
+func pruneObjectsInLines(w *world) {
+	owner, sub := w.ordered(byObject)
+	waiting := func(object string) string {
+		e := w.versions(owner, sub, object)[0]
+		w.record(result(w.claims("at first", e)[0], sender.ClassStatus))
+		w.about(object, 0)
+		w.expand()
+		w.Advance(2 * time.Hour)
+		w.equal(w.prune(ages{events: time.Hour, objects: 10 * time.Hour}), dispatch.Pruned{Events: 1}, "pruned while an earlier version waits")
+		w.Advance(11 * time.Hour)
+		return e
+	}
+	forget := func() int { return w.prune(ages{objects: 10 * time.Hour}).Objects }
+
+	e := waiting("a")
+	n := forget()
+	w.record(result(w.claims("after its object may have been forgotten", e)[0], sender.ClassNone))
+	w.equal(n+forget(), 1, "objects forgotten, once no line has them")
+
+	e = waiting("b")
+	forget()
+	next := w.versions(owner, sub, "b")[0]
+	w.record(result(w.claims("of two versions, between which the object may have been forgotten", e)[0], sender.ClassNone))
+	w.record(result(w.claims("then", next)[0], sender.ClassNone))
+
+	both := w.versions(owner, sub, "c", "c")
+	for _, e := range both {
+		w.record(result(w.claims("in order", e)[0], sender.ClassNone))
+	}
+	w.about("c", 0)
+	w.expand()
+	w.Advance(2 * time.Hour)
+	w.equal(w.prune(ages{events: time.Hour, objects: 10 * time.Hour}), dispatch.Pruned{Events: 1}, "pruned while earlier versions have deliveries")
+	w.Advance(11 * time.Hour)
+	forget()
+	for _, e := range []string{both[1], both[0]} {
+		w.redeliver(w.delivery(e, sub).ID)
+	}
+	for _, e := range both {
+		w.record(result(w.claims("sent again, after their object was forgotten", e)[0], sender.ClassNone))
+	}
+}

@@ -21,6 +21,7 @@ func pruneRules() []rule {
 		{"subscriptions", "A deleted subscription goes once it was swept longer ago than events are kept, and nothing of it is live or on record; its subscriber's id is not used again.", pruneSubscriptions},
 		{"objects", "An object's last version is forgotten once its event was removed longer ago than its time, if nothing was published about it since; what is published about it then gets a version above all that it had.", pruneObjects},
 		{"objects for ever", "Without a time for objects, and of those with high versions, the last version is remembered when the event is removed.", pruneNoObjects},
+		{"objects in lines", "A version waits for an earlier one of its object that has a line, also if the object has no other event any more.", pruneObjectsInLines},
 		{"notices", "Acknowledged notices go once that is older than their time; others stay.", pruneNotices},
 		{"ended replays", "A replay goes once it was finished or cancelled longer ago than events are kept; its id is that of no replay then. One that is running or paused stays.", pruneReplays},
 		{"times apart", "Each time removes only what it is of; a zero one removes nothing.", pruneTimes},
