@@ -3,6 +3,7 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"strings"
@@ -27,7 +28,7 @@ func TestFileIsRemovedOrReplaced(t *testing.T) {
 	becomes := func(says string) {
 		t.Helper()
 		for what, does := range map[string]func() error{
-			"InTx": func() error { return publishInTx(t.Context(), s, draft(publisher[0], 0)) },
+			"InTx": func() error { return s.InTx(t.Context(), func(*sql.Tx) error { return nil }) },
 			"the caller's transaction": func() error {
 				tx, err := db.BeginTx(t.Context(), nil)
 				require.NoError(t, err)
