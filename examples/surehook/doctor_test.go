@@ -47,10 +47,12 @@ func TestDoctor(t *testing.T) {
 		e := u.doctor(append(at, "-secret-key-file", "key")...)
 		require.True(t, e.OK)
 		require.Equal(t, "ok ok", e.of("tables"), "%v", e)
-		for _, check := range []string{"durability", "clock", "disk space", "dispatcher", "sealing key", "retention"} {
+		for _, check := range []string{"durability", "clock", "disk space", "dispatcher", "sealing key", "work", "retention"} {
 			require.Equal(t, "ok", e.of(check), "%s: %v", check, e)
 		}
-		require.Equal(t, map[bool]string{true: "ok"}[p.open(t) != nil && strings.HasPrefix(p.flag, "postgres")], e.of("connections"))
+		for _, check := range []string{"server", "connections"} {
+			require.Equal(t, map[bool]string{true: "ok"}[p.driver == "pgx"], e.of(check), "%s: %v", check, e)
+		}
 		require.Equal(t, "warn", u.doctor(at...).of("sealing key"))
 		e = u.doctor(append(at, "-secret-key-file", "wrong")...)
 		require.Equal(t, "fail", e.of("sealing key"), "%v", e)
@@ -70,6 +72,11 @@ func TestDoctor(t *testing.T) {
 			_, err = conn.ExecContext(t.Context(), "ROLLBACK")
 			require.NoError(t, err)
 			require.NoError(t, conn.Close())
+		}
+
+		for _, twins := range []string{"", "warn"} {
+			u.subscribe("https://hooks.example.com/", "a.*")
+			require.Equal(t, twins, u.doctor(at...).of("twins"))
 		}
 
 		out := u.run(append([]string{"doctor", "-reach", "720h"}, at...)...).out
@@ -94,6 +101,10 @@ func TestDoctorOfAFile(t *testing.T) {
 	require.Equal(t, "ok", e.of("file mode"), "up has made it for its owner alone")
 	require.NoError(t, os.Chmod(file, 0o644))
 	require.Equal(t, "warn", u.doctor("-database", "a.db").of("file mode"))
+
+	u.write("a.db-wal", "")
+	require.NoError(t, os.Truncate(file+"-wal", 256<<20))
+	require.Equal(t, "warn", u.doctor("-database", "a.db").of("log"), "nobody begins it anew")
 
 	db, err := sql.Open("sqlite", "file:"+file)
 	require.NoError(t, err)
