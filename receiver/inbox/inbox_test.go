@@ -45,6 +45,7 @@ func promises[Tx any](t *testing.T, open func(testing.TB) base[Tx]) {
 	t.Run("permanent errors", func(t *testing.T) { permanent(t, open(t)) })
 	t.Run("events that can never be applied", func(t *testing.T) { neverApplied(t, open(t)) })
 	t.Run("the inboxes of two senders", func(t *testing.T) { twoSenders(t, open(t)) })
+	t.Run("a clock that was ahead", func(t *testing.T) { clockWasAhead(t, open(t)) })
 	t.Run("events that nobody claims", func(t *testing.T) { nobodyClaims(t, open(t)) })
 }
 

@@ -67,6 +67,22 @@ func nobodyClaims[Tx any](t *testing.T, open base[Tx]) {
 	require.Equal(t, 1, gone.status().Events)
 }
 
+// Events that were recorded while the clock was ahead wait, and the status tells why.
+func clockWasAhead[Tx any](t *testing.T, open base[Tx]) {
+	b := newBed(t, open, nil, inbox.Config{})
+	b.post(receivertest.NewEvent("thing", "a", 1))
+	for _, column := range []string{"events SET recorded_at = recorded_at", "lines SET due_at = due_at"} {
+		_, err := open.db.Exec("UPDATE surehook_inbox_" + column + " + " + open.hours)
+		require.NoError(t, err)
+	}
+	b.post(receivertest.NewEvent("thing", "b", 1))
+	s := b.status()
+	require.Equal(t, []int{2, 1}, []int{s.Events, s.Ahead})
+	b.run(func() bool { return b.ends.of(receiver.Applied) == 1 })
+	s = b.status()
+	require.Equal(t, []int{1, 1}, []int{s.Events, s.Ahead})
+}
+
 // records is a log, each record by itself.
 type records chan string
 

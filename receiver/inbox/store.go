@@ -80,6 +80,7 @@ type Claim struct {
 type Status struct {
 	Events  int       // recorded and not taken yet
 	Failing int       // those among them whose last attempt failed
+	Ahead   int       // those among them that were recorded at a time that is still to come: the database's clock was ahead, and they wait
 	Oldest  time.Time // when the oldest was recorded; zero if there is none
 }
 

@@ -63,7 +63,7 @@ const (
 	status = statusWhere + `EXISTS (SELECT 1 FROM surehook_inbox_lines AS l WHERE l.scope = e.scope AND l.line = e.line AND NOT l.one_scope)`
 
 	scopeStatus = statusWhere + `scope = $1`
-	statusWhere = `SELECT count(*), count(nullif(reason, '')), (extract(epoch FROM min(recorded_at)) * 1000000)::bigint FROM surehook_inbox_events AS e WHERE `
+	statusWhere = `SELECT count(*), count(nullif(reason, '')), count(*) FILTER (WHERE recorded_at > clock_timestamp()), (extract(epoch FROM min(recorded_at)) * 1000000)::bigint FROM surehook_inbox_events AS e WHERE `
 
 	overdue = `SELECT count(*), coalesce(min(scope), '') FROM surehook_inbox_lines AS l JOIN surehook_inbox_events AS e USING (scope, line)
 		WHERE due_at <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond' AND CASE WHEN $1::text = '' THEN one_scope ELSE scope <> $1 END`

@@ -154,7 +154,7 @@ func (s *Store[Tx]) StatusTx(ctx context.Context, tx Tx, scope string) (status i
 	if scope != "" {
 		query, args = s.sql.scopeStatus, append(args, scope)
 	}
-	err = in.Row(ctx, query, args, &status.Events, &status.Failing, &oldest)
+	err = in.Row(ctx, query, args, &status.Events, &status.Failing, &status.Ahead, &oldest)
 	if oldest.Valid {
 		status.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}

@@ -45,7 +45,7 @@ const (
 
 	statusQuery      = statusWhere + `EXISTS (SELECT 1 FROM surehook_inbox_lines AS l WHERE l.scope = e.scope AND l.line = e.line AND l.one_scope = 0)`
 	scopeStatusQuery = statusWhere + `scope = ?`
-	statusWhere      = `SELECT count(*), count(nullif(reason, '')), min(recorded_at) FROM surehook_inbox_events AS e WHERE `
+	statusWhere      = `SELECT count(*), count(nullif(reason, '')), count(*) FILTER (WHERE recorded_at > ` + now + `), min(recorded_at) FROM surehook_inbox_events AS e WHERE `
 
 	overdueQuery = `SELECT count(*), coalesce(min(scope), '') FROM surehook_inbox_lines AS l JOIN surehook_inbox_events AS e USING (scope, line)
 		WHERE due_at <= ` + now + ` - ?2 AND CASE WHEN ?1 = '' THEN one_scope ELSE scope <> ?1 END`
@@ -156,7 +156,7 @@ func (*Store) StatusTx(ctx context.Context, tx *sql.Tx, scope string) (s inbox.S
 	if scope != "" {
 		query, args = scopeStatusQuery, append(args, scope)
 	}
-	err = tx.QueryRowContext(ctx, query, args...).Scan(&s.Events, &s.Failing, &oldest)
+	err = tx.QueryRowContext(ctx, query, args...).Scan(&s.Events, &s.Failing, &s.Ahead, &oldest)
 	if oldest.Valid {
 		s.Oldest = time.UnixMicro(oldest.Int64).UTC()
 	}
