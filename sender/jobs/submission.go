@@ -28,9 +28,10 @@ type Submission struct {
 
 	// IdempotencyKey, up to 255 bytes, makes a second submission return the first
 	// one's job, with Duplicate set, and change nothing. With another kind, input, owner
-	// or callback URL it is refused with ErrIdempotencyKey. Nothing else of it is judged
-	// again: its kind may be unknown by now, or its callback URL refused. The key is kept for
-	// as long as the job is. KeyScope, up to 128 bytes, keeps the keys of different callers apart.
+	// or callback URL it is refused with ErrIdempotencyKey. Inputs are compared byte by byte.
+	// Nothing else of it is judged again: its kind may be unknown by now, or its callback URL
+	// refused. The key is kept for as long as the job is. KeyScope, up to 128 bytes, keeps the
+	// keys of different callers apart.
 	IdempotencyKey string
 	KeyScope       string
 }

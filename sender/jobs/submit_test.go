@@ -65,6 +65,7 @@ func TestIdempotencyKey(t *testing.T) {
 	for name, change := range map[string]func(*jobs.Submission){
 		"kind":  func(s *jobs.Submission) { s.Kind = "other" },
 		"input": func(s *jobs.Submission) { s.Input = json.RawMessage(`2`) },
+		"bytes": func(s *jobs.Submission) { s.Input = json.RawMessage(`1 `) },
 		"owner": func(s *jobs.Submission) { s.Owner = "sub_b" },
 	} {
 		other := s
