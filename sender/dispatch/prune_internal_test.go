@@ -42,3 +42,17 @@ func TestPropertyRetentionIsOneContract(t *testing.T) {
 		require.Equal(t, full.DeadLetters < 0, goes.DeadLetters.IsZero())
 	})
 }
+
+// Each kind of record goes by a time of its own, and is counted by itself.
+func TestKindsOfRecords(t *testing.T) {
+	ago := func(h time.Duration) time.Time { return propertyTime.Add(-h * time.Hour) }
+	require.Equal(t, PruneParams{
+		Delivered: ago(1), Events: ago(2), Objects: ago(3), DeadLetters: ago(4), Notices: ago(5), Rollups: ago(6), SubscriptionRollups: ago(7),
+	}, past(sender.Retention{
+		Delivered: time.Hour, Events: 2 * time.Hour, Objects: 3 * time.Hour, DeadLetters: 4 * time.Hour, Notices: 5 * time.Hour, Rollups: 6 * time.Hour, SubscriptionRollups: 7 * time.Hour,
+	}, propertyTime))
+	forEver := past(sender.Retention{DeadLetters: -1}, propertyTime)
+	require.Zero(t, forEver.DeadLetters)
+	require.Zero(t, forEver.Objects)
+	require.Equal(t, Pruned{11, 22, 33, 44, 55, 66, 77, 88, 99, "next"}, Pruned{1, 2, 3, 4, 5, 6, 7, 8, 9, "last"}.plus(Pruned{10, 20, 30, 40, 50, 60, 70, 80, 90, "next"}))
+}
