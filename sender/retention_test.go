@@ -245,7 +245,13 @@ func TestDispatcherPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)
 		b.Subscribe("sub_1", "https://endpoint.test/")
-		d := b.Dispatcher(dispatch.Config{
+		var busy time.Duration // of the database
+		store := pruneStore{Store: b.Store, prune: func() error {
+			time.Sleep(time.Second)
+			busy += time.Second
+			return nil
+		}}
+		d := b.DispatcherOn(store, dispatch.Config{
 			UnguardedTransport: sendertest.NewRoundTripper(),
 			Retention:          sender.Retention{Reach: 10 * day, Delivered: 10 * day, Events: 20 * day},
 		})
@@ -259,9 +265,12 @@ func TestDispatcherPrune(t *testing.T) {
 			want  dispatch.Pruned
 		}{{10*day - time.Hour, dispatch.Pruned{}}, {2 * time.Hour, dispatch.Pruned{Deliveries: 500}}, {10 * day, dispatch.Pruned{Events: 500}}} {
 			time.Sleep(c.after)
+			began := time.Now()
+			busy = 0
 			got, err := d.Prune(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
+			require.Equal(t, 2*busy-time.Second, time.Since(began), "between two batches the database is left alone for as long")
 		}
 	})
 }
