@@ -68,7 +68,7 @@ func family(pid int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if state == 'T' || state == 'Z' {
+		if state == 'T' || state == 't' || state == 'Z' { // 't': one that is traced, as by strace
 			break
 		}
 		if time.Now().After(deadline) {

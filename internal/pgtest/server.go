@@ -68,7 +68,7 @@ else
 	init --locale-provider=icu --icu-locale=en-US || { rm -rf data; init; } || { cat log; exit 1; }
 fi
 cat settings >>data/postgresql.conf
-start() { "$bin/pg_ctl" -D data -w -t 60 -l log start >>log 2>&1 </dev/null && echo ready; }
+start() { "$bin/pg_ctl" -D data -w -t 300 -l log start >>log 2>&1 </dev/null && echo ready; }
 start || { cat log; exit 1; }
 while read -r _; do start || { tail -n 20 log; echo failed; }; done
 "$bin/pg_ctl" -D data -w -m immediate stop >>log 2>&1
