@@ -48,7 +48,12 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	defer s.writing.Release(1)
 	var err error
 	for range inTxRuns {
-		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
+		ran := false
+		err = s.inTx(ctx, func(tx *sql.Tx) error {
+			ran = true
+			return fn(tx)
+		})
+		if !ran || !errors.Is(err, sender.ErrRetryTx) { // it has waited for the lock as long as it may
 			break
 		}
 	}
