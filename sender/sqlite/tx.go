@@ -32,8 +32,7 @@ const lockQuery = `UPDATE surehook_expanded SET one = 1 WHERE one = 0`
 // InTx implements sender.Outbox. The transaction waits for its turn to write, as
 // with [Store.WaitToWrite]. It has the write lock from its beginning, so it cannot fail
 // because it read first. A function that returns an error that matches sender.ErrRetryTx
-// is run up to five times in all. One whose transaction did not get the lock in time is
-// not run.
+// is run up to five times in all.
 //
 // A call inside fn, on its goroutine, of a method of this store that writes in a transaction
 // of its own would wait for itself. It is refused at once, whatever its context. Use the
@@ -42,12 +41,7 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	s.othersWroteAt.Store(s.now())
 	var err error
 	for range inTxRuns {
-		ran := false
-		err = s.runInTx(ctx, func(tx *sql.Tx) error {
-			ran = true
-			return fn(tx)
-		})
-		if !ran || !errors.Is(err, sender.ErrRetryTx) { // it has waited for the lock as long as it may
+		if err = s.runInTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
 			break
 		}
 	}

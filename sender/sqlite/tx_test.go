@@ -145,25 +145,6 @@ func TestInTxReadsThenWrites(t *testing.T) {
 	}
 }
 
-// A caller learns in time that another process keeps the lock. Its function was not run, so
-// there is nothing to run again.
-func TestInTxWhileOthersHoldTheLock(t *testing.T) {
-	p := path(t)
-	newStore(t, open(t, p, fit), time.Now)
-	synctest.Test(t, func(t *testing.T) {
-		db, other := open(t, p, fit), open(t, p, "_txlock=immediate")
-		s, err := sqlite.New(db, nil)
-		require.NoError(t, err)
-		tx, err := other.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		begin := time.Now()
-		err = s.InTx(t.Context(), func(*sql.Tx) error { panic("it has no lock") })
-		require.ErrorIs(t, err, sender.ErrRetryTx)
-		require.WithinDuration(t, begin.Add(15*time.Second), time.Now(), 6*time.Second, "15 seconds and the busy_timeout")
-		require.NoError(t, tx.Rollback())
-	})
-}
-
 // If a function does not return nil, its transaction is rolled back, however the
 // function ends, and the next one has its turn.
 func TestInTxRollsBack(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -243,25 +242,4 @@ func TestInTxAfterACommitThatFailed(t *testing.T) {
 	}
 	require.ErrorContains(t, run("INSERT INTO items VALUES (1)"), "FOREIGN KEY")
 	require.NoError(t, run("INSERT INTO orders VALUES (2)"))
-}
-
-// A caller learns in time that another process keeps the lock. Its function was not run, so
-// there is nothing to run again.
-func TestInTxWhileOthersHoldTheLock(t *testing.T) {
-	p := path(t)
-	s, err := sqlite.New(open(t, p, fit), nil)
-	require.NoError(t, err)
-	require.NoError(t, s.Migrate(t.Context()))
-	synctest.Test(t, func(t *testing.T) {
-		db, other := open(t, p, fit), open(t, p, "_txlock=immediate")
-		s, err := sqlite.New(db, nil)
-		require.NoError(t, err)
-		tx, err := other.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		begin := time.Now()
-		err = s.InTx(t.Context(), func(*sql.Tx) error { panic("it has no lock") })
-		require.ErrorIs(t, err, sender.ErrRetryTx)
-		require.WithinDuration(t, begin.Add(15*time.Second), time.Now(), 6*time.Second, "15 seconds and the busy_timeout")
-		require.NoError(t, tx.Rollback())
-	})
 }

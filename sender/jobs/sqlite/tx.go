@@ -48,12 +48,7 @@ func (s *Store) InTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	defer s.writing.Release(1)
 	var err error
 	for range inTxRuns {
-		ran := false
-		err = s.inTx(ctx, func(tx *sql.Tx) error {
-			ran = true
-			return fn(tx)
-		})
-		if !ran || !errors.Is(err, sender.ErrRetryTx) { // it has waited for the lock as long as it may
+		if err = s.inTx(ctx, fn); !errors.Is(err, sender.ErrRetryTx) {
 			break
 		}
 	}
