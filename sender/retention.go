@@ -49,7 +49,8 @@ type Retention struct {
 	// is above all that it had. So new objects begin higher than 1, and versions have gaps. A
 	// version that a caller gives is compared with nothing once its object is forgotten.
 	// Objects whose last events were pruned before this was set, and those with versions
-	// above 2^52, stay.
+	// above 2^52, stay. On SQLite an object stays, too, while deliveries about it are in an
+	// order of objects, or of the latest, and have not ended.
 	//
 	// No transaction that publishes at REPEATABLE READ or SERIALIZABLE may be open for so
 	// long: it would not see that versions go on higher.

@@ -202,7 +202,7 @@ type Store interface {
 	//     p.Objects by a batch that was given such a time too, the versions are below 2^52,
 	//     and nothing else was published about the objects. From the event's removal on,
 	//     the next version that is assigned, to such an object or to any other, is above
-	//     them;
+	//     them. A store may keep one while earlier versions are in the line of its object;
 	//   - notices that were acknowledged before p.Notices;
 	//   - replays that were finished or cancelled before p.Events;
 	//   - figures of minutes before p.Rollups, and of the hours that they make up, and

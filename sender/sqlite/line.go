@@ -20,9 +20,9 @@ const (
 	// selectObjects reads the numbers of events' objects.
 	selectObjects = `SELECT e.seq, o.no FROM surehook_events e CROSS JOIN surehook_objects o
 		WHERE e.seq IN (SELECT value FROM json_each(?)) AND o.type = e.object_type AND o.id = e.object_id AND o.no > 0`
-	// numberObject gives an event's object a number, unless it has one. If the object was
-	// forgotten, it is known again, with the event's version; the next one that it is assigned
-	// is above all that it had (see surehook_floor).
+	// numberObject gives an event's object a number, unless it has one. An object that was
+	// forgotten is remembered again, with the event's version. A version that is assigned to
+	// it later is above all that it had (see surehook_floor).
 	numberObject = `INSERT INTO surehook_objects AS o (type, id, version, no) SELECT object_type, object_id, version, seq FROM surehook_events WHERE seq = ?
 		ON CONFLICT (type, id) DO UPDATE SET no = iif(o.no = 0, excluded.no, o.no) RETURNING no`
 	selectInLine = `SELECT object FROM surehook_lines WHERE subscription = ? AND event = ?`

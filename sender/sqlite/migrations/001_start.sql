@@ -222,7 +222,7 @@ CREATE INDEX surehook_waiting_replay ON surehook_waiting (replay) WHERE rank = 1
 CREATE TABLE surehook_lines (
 	subscription INTEGER NOT NULL,
 	event INTEGER NOT NULL,
-	object INTEGER NOT NULL, -- surehook_objects.no: a text would make the index twice as large
+	object INTEGER NOT NULL, -- surehook_objects.no: a name would make the indexes larger, and scatter in them what ends together
 	-- 1: while it is behind, it was never claimed; 2: while it is behind, what follows is to be
 	-- its row of surehook_waiting; 3: it is a dead letter that holds back what comes after it.
 	-- The first of a line comes out, and its row stays as it is. So of 1 and 2 those are behind
