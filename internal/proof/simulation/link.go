@@ -103,7 +103,7 @@ func (l *link) use(is bool) {
 func (l *link) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.inUse {
+	if l.inUse && works(b) {
 		switch now, answered := l.of.breaks(); {
 		case now && !answered:
 			l.shut()
@@ -113,6 +113,22 @@ func (l *link) Write(b []byte) (int, error) {
 		}
 	}
 	return l.Conn.Write(b)
+}
+
+// works tells whether what is sent has the server run anything. What only prepares statements,
+// or forgets them, does not count. How much of it there is depends on which connections are
+// idle, and the pool's own goroutine changes their order half a second after each break.
+// Neither does the farewell of a connection that broke before, which another goroutine sends.
+func works(b []byte) bool {
+	for len(b) >= messageHead {
+		switch b[0] {
+		case 'P', 'D', 'C', 'S', 'H', 'X': // Parse, Describe, Close, Sync, Flush and Terminate
+		default:
+			return true
+		}
+		b = b[min(1+int(binary.BigEndian.Uint32(b[1:messageHead])), len(b)):]
+	}
+	return false
 }
 
 func (l *link) Read(b []byte) (int, error) {
@@ -143,6 +159,10 @@ func (l *link) shut() {
 	_ = l.Conn.Close()
 }
 
+// messageHead is the size of a message's letter and length. The length counts itself, and not
+// the letter: postgresql.org/docs/current/protocol-message-formats.html.
+const messageHead = 5
+
 // answerReader reads an answer of the server: messages of a letter, a length and a
 // body, the last one being ReadyForQuery.
 type answerReader struct {
@@ -151,14 +171,13 @@ type answerReader struct {
 }
 
 func (r *answerReader) whole(b []byte) bool {
-	const head = 5
 	r.left = append(r.left, b...)
-	for len(r.left) >= head {
-		size := 1 + int(binary.BigEndian.Uint32(r.left[1:head]))
+	for len(r.left) >= messageHead {
+		size := 1 + int(binary.BigEndian.Uint32(r.left[1:messageHead]))
 		if len(r.left) < size {
 			return false
 		}
-		kind, body := r.left[0], r.left[head:size]
+		kind, body := r.left[0], r.left[messageHead:size]
 		if kind == 'C' && string(body) == "COMMIT\x00" {
 			r.committed = true
 		}
