@@ -25,6 +25,11 @@ const (
 	// after the first.
 	goneAfter = 5 * time.Second
 	goneLooks = 4
+	// Once a beat was the same for this long, the looking process says at each look that it
+	// lives itself. If it must wait for that, then perhaps so must the other: reads can go
+	// on while nobody may write, as in SQLite while a program keeps its lock. A process that
+	// rests has left before.
+	doubtAfter = goneAfter - beatEvery
 	// Looks further apart than this do not count together, because the looking process or
 	// the database may have stood still between them.
 	watchGap = 2 * time.Second
@@ -186,7 +191,7 @@ func (x *presence) look(ctx context.Context, asked time.Time) ([]Presence, error
 	claims := !x.claiming.IsZero() && asked.Sub(x.claiming) >= beatEvery
 	young := x.stored != 0 && asked.Sub(x.beaten) < beatFresh
 	rests := x.stored != 0 && asked.Sub(x.beaten) >= beatRest
-	says := (holds || claims) && !young
+	says := (holds || claims || x.watch.doubts(asked)) && !young
 	if says {
 		x.beat++
 	}
@@ -284,6 +289,16 @@ type sighting struct {
 	beat  int64
 	at    time.Time // when the beat was seen first
 	looks int       // since then
+}
+
+// doubts tells whether a process may be gone.
+func (w *watch) doubts(asked time.Time) bool {
+	for _, s := range w.seen {
+		if asked.Sub(s.at) >= doubtAfter {
+			return true
+		}
+	}
+	return false
 }
 
 // look takes the known processes, from an answer of the store and with the times around the

@@ -108,3 +108,60 @@ func TestTakingOverHoldsUpNoBeat(t *testing.T) {
 		require.GreaterOrEqual(t, store.beats.Load()-before, int64(7))
 	})
 }
+
+// readOnlyStore is a store in which nobody may write while it is locked, and everybody may
+// read, as in SQLite. There a step that has nothing to do reads, too. Those who wait to say
+// that they live are the last to notice that the lock is gone.
+type readOnlyStore struct {
+	dispatch.Store
+	lock  chan struct{} // holds one, which is taken by whoever may write
+	beats atomic.Int64
+}
+
+func (s *readOnlyStore) write() (done func()) {
+	<-s.lock
+	return func() { s.lock <- struct{}{} }
+}
+
+func (s *readOnlyStore) Beat(ctx context.Context, p dispatch.Presence) ([]dispatch.Presence, error) {
+	s.beats.Add(1)
+	s.write()()
+	time.Sleep(50 * time.Millisecond)
+	return s.Store.Beat(ctx, p)
+}
+
+func (s *readOnlyStore) TakeOver(ctx context.Context, p dispatch.Presence) (int, error) {
+	defer s.write()()
+	return s.Store.TakeOver(ctx, p)
+}
+
+// A process that cannot say that it lives because nobody can write is not gone.
+func TestNobodyIsGoneWhileNobodyCanWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &readOnlyStore{Store: b.Store, lock: make(chan struct{}, 1)}
+		store.lock <- struct{}{}
+		slow := sendertest.NewRoundTripper(sendertest.Delay(20*time.Second, sendertest.Status(204)))
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: slow, Timeout: 30 * time.Second, Lease: time.Hour}))
+		b.Publish("sub_a")
+		time.Sleep(2 * time.Second)
+		require.True(t, b.Delivery().InFlight)
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
+			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
+		}}))
+		for range 3 {
+			time.Sleep(2 * time.Second)
+			done := store.write()
+			time.Sleep(7 * time.Second)
+			done()
+		}
+		d := b.Delivery()
+		require.Equal(t, sender.StatusDelivered, d.Status)
+		require.Len(t, d.Attempts, 1)
+		time.Sleep(10 * time.Second)
+		before := store.beats.Load()
+		time.Sleep(time.Minute)
+		require.Equal(t, before, store.beats.Load(), "who holds nothing, and doubts nobody, says nothing")
+	})
+}

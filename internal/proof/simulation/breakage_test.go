@@ -75,7 +75,7 @@ var breakages = []breakage{
 		l.GoneStops = false
 		return decide(l, h, r, now)
 	}},
-	{name: "a redelivery ends with an attempt that was lost", breaks: "I1", begin: 26, decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
+	{name: "a redelivery ends with an attempt that was lost", breaks: "I1", begin: 97, decide: func(l dispatch.Live, h sender.Health, r dispatch.Result, now time.Time, decide decideFunc) dispatch.Decision {
 		if l.Single && r.Class == sender.ClassInterrupted {
 			return dispatch.Decision{Status: sender.StatusDelivered, Health: h}
 		}
