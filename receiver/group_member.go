@@ -1,7 +1,6 @@
 package receiver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 )
@@ -45,6 +44,6 @@ func (m *member[Tx]) take(tx Tx) error {
 	case m.turn <- tx:
 		return <-m.ran
 	case <-m.gone: // only possible if it has run before, and the InTx runs all again
-		return cmp.Or(m.ctx.Err(), errUnfinished)
+		return errUnfinished
 	}
 }

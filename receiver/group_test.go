@@ -301,6 +301,24 @@ func TestGroupOutlivesItsLeader(t *testing.T) {
 		require.ErrorIs(t, g.InTx(ctx, says("late", nil)), context.DeadlineExceeded)
 		require.NotContains(t, s.take(), "late")
 	})
+	// Nor is it run again if another one has broken the transaction.
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{refuse: map[string]error{"ROLLBACK TO SAVEPOINT surehook": errors.New("connection lost")}}
+		g := s.group(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start, first, second := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		go func() { first <- g.InTx(ctx, func(*script) error { <-start; return nil }) }()
+		synctest.Wait()
+		go func() {
+			second <- g.InTx(t.Context(), func(*script) error { time.Sleep(2 * time.Second); return errOwn })
+		}()
+		synctest.Wait()
+		close(start)
+		require.ErrorContains(t, <-first, "the shared transaction was lost: connection lost")
+		require.ErrorIs(t, <-second, errOwn)
+		require.Equal(t, "begin, savepoint, next, undo, rollback", s.take())
+	})
 }
 
 // The error of a shared transaction whose time is over blames no function.
@@ -340,6 +358,106 @@ func TestGroupTimeout(t *testing.T) {
 		require.ErrorIs(t, errs[0], context.DeadlineExceeded)
 		require.ErrorContains(t, errs[0], "GroupConfig.Timeout, which is 8s, was over")
 		require.NotErrorIs(t, errs[0], sql.ErrTxDone)
+	})
+	synctest.Test(t, func(t *testing.T) { // each time
+		errs := run(t, 0, func(*script) error {
+			time.Sleep(9 * time.Second)
+			return nil
+		})
+		require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+		require.ErrorContains(t, errs[0], "GroupConfig.Timeout, which is 8s, was over")
+		require.NotErrorIs(t, errs[0], sql.ErrTxDone)
+	})
+	// Who comes when it is over has no part in it.
+	synctest.Test(t, func(t *testing.T) {
+		s := new(script)
+		errs := crowd(t, s.group(t, &receiver.GroupConfig{Timeout: 8 * time.Second}), slowAtFirst(9*time.Second, nil), says("b", nil))
+		require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+		require.NoError(t, errs[1])
+		require.Equal(t, "begin, savepoint, release, begin, savepoint, b, release, commit", s.take())
+	})
+	// A transaction that could not be begun in that time has the database's own words.
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("too many clients already")
+		g, err := receiver.NewGroup(func(ctx context.Context, _ func(*script) error) error {
+			<-ctx.Done()
+			return full
+		}, func(context.Context, *script, string) error { return nil }, nil)
+		require.NoError(t, err)
+		require.Equal(t, full, g.InTx(t.Context(), says("a", nil)))
+	})
+}
+
+// Where the InTx runs all again, a request that has left meanwhile is not waited for, and has no
+// part in what is committed.
+func TestGroupMemberThatHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{reruns: 1}
+		g := s.group(t, nil)
+		start, errs, left := make(chan struct{}), make(chan error, 2), make(chan error, 1)
+		go func() {
+			errs <- g.InTx(t.Context(), func(tx *script) error {
+				<-start
+				return tx.say("a")
+			})
+		}()
+		synctest.Wait()
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			left <- g.InTx(ctx, says("left", nil))
+		}()
+		synctest.Wait()
+		go func() {
+			errs <- g.InTx(t.Context(), func(tx *script) error {
+				time.Sleep(2 * time.Second)
+				return tx.say("c")
+			})
+		}()
+		synctest.Wait()
+		close(start)
+		require.ErrorContains(t, <-left, "the common commit has not ended")
+		require.NoError(t, <-errs)
+		require.NoError(t, <-errs)
+		require.Equal(t, "begin, savepoint, a, next, left, next, c, release, again, savepoint, a, next, undo, c, release, commit", s.take())
+	})
+}
+
+// If what a function has kept quiet about cannot be undone, nothing is committed, and all are
+// run again.
+func TestGroupThatCannotUndo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := errors.New("connection lost")
+		s := &script{refuse: map[string]error{"RELEASE SAVEPOINT surehook; SAVEPOINT surehook": lost, "ROLLBACK TO SAVEPOINT surehook": lost}}
+		errs := crowd(t, s.group(t, nil), says("a", nil), says("b", nil))
+		require.Equal(t, []error{nil, nil}, errs)
+		require.True(t, strings.HasPrefix(s.take(), "begin, savepoint, a, next, undo, rollback, begin"))
+	})
+}
+
+// A request whose time ends just before its turn is not run, and affects no other.
+func TestGroupMemberThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(script)
+		g, err := receiver.NewGroup(s.inTx, func(_ context.Context, tx *script, statements string) error {
+			time.Sleep(2 * time.Second)
+			return tx.say(statements)
+		}, &receiver.GroupConfig{Timeout: time.Minute})
+		require.NoError(t, err)
+		errs, late := make(chan error, 2), make(chan error, 1)
+		go func() { errs <- g.InTx(t.Context(), says("a", nil)) }()
+		synctest.Wait()
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // after the first savepoint, and before the next
+			defer cancel()
+			late <- g.InTx(ctx, says("late", nil))
+		}()
+		synctest.Wait()
+		go func() { errs <- g.InTx(t.Context(), says("b", nil)) }()
+		require.Equal(t, context.DeadlineExceeded, <-late)
+		require.NoError(t, <-errs)
+		require.NoError(t, <-errs)
+		require.Equal(t, "begin, savepoint, a, next, undo, b, release, commit", s.take())
 	})
 }
 

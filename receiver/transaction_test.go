@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,7 @@ func failsAtCommit[Tx any](inTx receiver.InTx[Tx], n int, err error) receiver.In
 }
 
 func TestTransactionThatLostIsRunAgain(t *testing.T) {
+	waited := map[time.Duration]bool{} // before a fourth run
 	for _, c := range []struct {
 		failures, runs, status int
 	}{{0, 1, 200}, {1, 2, 200}, {3, 4, 200}, {4, 4, 503}, {9, 4, 503}} {
@@ -59,7 +61,12 @@ func TestTransactionThatLostIsRunAgain(t *testing.T) {
 				}))
 				require.Equal(t, c.status, newSender(t).Request(ev).Serve(h).Status)
 				require.Equal(t, c.runs, runs)
-				require.Less(t, time.Since(start), 60*time.Millisecond)
+				took, shortest := time.Since(start), (1<<(c.runs-1)-1)*5*time.Millisecond/2
+				require.GreaterOrEqual(t, took, shortest, "halves of 5, 10 and 20 ms")
+				require.LessOrEqual(t, took, 3*shortest)
+				if c.runs == 4 {
+					waited[took] = true
+				}
 				if c.status == 200 {
 					require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
 				} else {
@@ -68,6 +75,27 @@ func TestTransactionThatLostIsRunAgain(t *testing.T) {
 			})
 		}
 	}
+	require.Greater(t, len(waited), 1, "two that met must not meet again")
+}
+
+// A transaction that lost is not begun again if the time is over before.
+func TestTransactionThatLostTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, runs := onMemory(), 0
+		inTx := func(ctx context.Context, fn func(*memory.Tx) error) error {
+			runs++
+			return b.inTx(ctx, fn)
+		}
+		_, err := newReceiver(t, inTx, b.store, &receiver.Config{Timeout: time.Second}).Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(),
+			receiver.State(func(context.Context, *memory.Tx, receiver.Event) error {
+				time.Sleep(time.Second - time.Millisecond)
+				return pgError("40001")
+			}))
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, receiver.ReasonTimeout, failure.Reason)
+		require.Equal(t, 1, runs)
+	})
 }
 
 // Where more events come than the database takes, it goes on taking as many as it can. Each
@@ -118,25 +146,33 @@ func TestMoreEventsThanTheDatabaseTakes(t *testing.T) {
 }
 
 // Where no transaction could be begun in time, the log has the database's own words, too, and a
-// panic stays one.
+// panic stays one. An InTx that says nothing is believed nothing.
 func TestNotBegun(t *testing.T) {
+	const says = "no transaction could be begun"
+	type step = func(*memory.Tx) error
+	late := func(inTx func(fn step) error) receiver.InTx[*memory.Tx] {
+		return func(ctx context.Context, fn step) error {
+			<-ctx.Done()
+			return inTx(fn)
+		}
+	}
 	for _, c := range []struct {
-		inTx   func() error
+		inTx   receiver.InTx[*memory.Tx]
 		status int
 		words  []string
 	}{
-		{func() error { return errors.New("too many clients already") }, 503, []string{"reason=database", "no transaction could be begun", "too many clients already"}},
-		{func() error { panic("a bug") }, 500, []string{"reason=panic"}},
+		{late(func(step) error { return errors.New("too many clients already") }), 503, []string{"reason=database", says, "too many clients already"}},
+		{late(func(fn step) error { return fn(nil) }), 503, []string{"reason=database", says}},
+		{late(func(step) error { return nil }), 503, []string{"reason=database", says}},
+		{late(func(step) error { panic("a bug") }), 500, []string{"reason=panic"}},
+		{func(context.Context, step) error { return nil }, 503, []string{"reason=database", "returned nil without having run its function"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b, log := onMemory(), new(buffer)
-			h := newReceiver(t, func(ctx context.Context, _ func(*memory.Tx) error) error {
-				<-ctx.Done()
-				return c.inTx()
-			}, b.store, &receiver.Config{Logger: log.logger()}).Handler(receiver.Fact(b.effect))
+			h := newReceiver(t, c.inTx, b.store, &receiver.Config{Logger: log.logger()}).Handler(receiver.Fact(b.effect))
 			require.Equal(t, c.status, newSender(t).Request(newEvent(1)).Serve(h).Status)
 			for _, words := range c.words {
-				require.Contains(t, log.String(), words)
+				require.Equal(t, 1, strings.Count(log.String(), words), words)
 			}
 		})
 	}
@@ -195,24 +231,28 @@ func TestCommitThatGotThrough(t *testing.T) {
 }
 
 // If the time ends during a commit, the commit may have got through, so the error must not
-// say that nothing was changed.
+// say that nothing was changed. Nor does it blame the function, though database/sql has the
+// same error for both.
 func TestCommitThatEndsTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := onMemory()
-		inTx := func(ctx context.Context, fn func(*memory.Tx) error) error {
-			if err := b.inTx(ctx, fn); err != nil {
-				return err
+	for _, driver := range []error{context.DeadlineExceeded, sql.ErrTxDone} {
+		synctest.Test(t, func(t *testing.T) {
+			b := onMemory()
+			inTx := func(ctx context.Context, fn func(*memory.Tx) error) error {
+				if err := b.inTx(ctx, fn); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return driver
 			}
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		ev := newEvent(1)
-		_, err := newReceiver(t, inTx, b.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), receiver.State(b.effect))
-		var failure *receiver.Error
-		require.ErrorAs(t, err, &failure)
-		require.Equal(t, receiver.ReasonCommit, failure.Reason)
-		require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
-	})
+			ev := newEvent(1)
+			_, err := newReceiver(t, inTx, b.store, nil).Receive(t.Context(), newSender(t).Request(ev).Message(), receiver.State(b.effect))
+			var failure *receiver.Error
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, receiver.ReasonCommit, failure.Reason)
+			require.NotContains(t, err.Error(), "must neither commit it nor roll it back")
+			require.Equal(t, state{Marker: true, Effects: 1, Version: 1}, b.state(t, ev))
+		})
+	}
 }
 
 // An InTx may run its function again by itself.

@@ -75,6 +75,40 @@ func TestSecretsInLongValues(t *testing.T) {
 	}
 }
 
+// An answer is searched for the words of a request that are long enough not to stand there by
+// chance.
+func TestShortWordsAreNoSecrets(t *testing.T) {
+	got := keptHeaders(http.Header{"Authorization": {"seven77 eight888"}}, http.Header{"Server": {"a seven77"}, "Via": {"a eight888"}}).Answer()
+	require.Equal(t, []sender.Header{{Name: "Server", Value: "a seven77"}, {Name: "Via", Value: "redacted"}}, got)
+}
+
+// A value and a side are kept whole up to their bounds. The lines from the first one on that
+// has no room are counted.
+func TestBoundsOfHeaders(t *testing.T) {
+	value := strings.Repeat("x", 256-len("Server: \n")) // eight such lines fill a side
+	for _, c := range []struct {
+		lines, last int // how many, and by how much the last one is longer
+		kept        int
+		left        string
+	}{{8, 0, 8, ""}, {9, 0, 8, "1 more"}, {8, 1, 7, "1 more"}, {12, 0, 8, "4 more"}} {
+		var values []string
+		for range c.lines - 1 {
+			values = append(values, value)
+		}
+		values = append(values, value+strings.Repeat("x", c.last))
+		got := keptHeaders(nil, http.Header{"Server": values}).Answer()
+		if c.left != "" {
+			require.Equal(t, sender.Header{Name: "…", Value: c.left}, got[len(got)-1])
+			got = got[:len(got)-1]
+		}
+		require.Len(t, got, c.kept)
+	}
+	for length, want := range map[int]int{256: 256, 257: 256 + len("…")} {
+		got := keptHeaders(nil, http.Header{"Server": {strings.Repeat("x", length)}}).Answer()
+		require.Len(t, got[0].Value, want)
+	}
+}
+
 func TestHeadersWithoutAnAnswer(t *testing.T) {
 	require.Empty(t, keptHeaders(http.Header{"User-Agent": {"x"}}, nil).Answer())
 	require.Len(t, keptHeaders(http.Header{"User-Agent": {"x"}}, nil).Request(), 1)
@@ -90,7 +124,7 @@ func TestHeadersOfStrangers(t *testing.T) {
 	for name, answer := range map[string]http.Header{
 		"many":   many,
 		"long":   {strings.Repeat("N", 60_000): {"x"}, "Server": {"nginx"}},
-		"broken": {"A: b\n\nC": {"x"}, "Server": {"a\r\nSet-Cookie: b\x00\xff\u0085"}, "": {""}},
+		"broken": {"A: b\n\nC": {"x"}, "D\x7fE": {"x"}, "Server": {"a\r\nSet-Cookie: b\x00\xff\u0085"}, "": {""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := keptHeaders(many, answer)
@@ -99,7 +133,7 @@ func TestHeadersOfStrangers(t *testing.T) {
 			require.NotContains(t, h, "\x00")
 			kept := h.Answer()
 			if name == "broken" {
-				require.Equal(t, []sender.Header{{Value: "redacted"}, {Name: "A__b__C", Value: "redacted"}, {Name: "Server", Value: "a  Set-Cookie: b \uFFFD "}}, kept)
+				require.Equal(t, []sender.Header{{Value: "redacted"}, {Name: "A__b__C", Value: "redacted"}, {Name: "D_E", Value: "redacted"}, {Name: "Server", Value: "a  Set-Cookie: b \uFFFD "}}, kept)
 				return
 			}
 			require.Equal(t, "…", kept[len(kept)-1].Name)

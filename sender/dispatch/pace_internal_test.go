@@ -52,6 +52,66 @@ func TestDueToRecord(t *testing.T) {
 	}
 }
 
+// A step is a mere look if nothing is known for it to do. When something is due, the database's
+// clock says.
+func TestLooks(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	there := now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		last   stepped
+		hinted bool
+		after  time.Duration // the last step
+		want   bool
+	}{
+		"nothing is due":    {last: stepped{caughtUp: true, now: there}, after: time.Second, want: true},
+		"asked for":         {last: stepped{caughtUp: true, now: there}, hinted: true, after: time.Second},
+		"more was due":      {last: stepped{now: there}, after: time.Second},
+		"something is due":  {last: stepped{caughtUp: true, now: there, due: there.Add(time.Second)}, after: time.Second},
+		"it is not yet due": {last: stepped{caughtUp: true, now: there, due: there.Add(time.Second)}, after: time.Second - 1, want: true},
+	} {
+		p := pacing{hinted: c.hinted}
+		p.look(&c.last, now)
+		require.Equal(t, c.want, p.looks(now.Add(c.after)), name)
+	}
+}
+
+// While something that is due cannot be claimed, the next look comes soon, and then ever later.
+// It does not come before something can be found, nor sooner after a step than MaxDelay.
+func TestAfter(t *testing.T) {
+	ms := time.Millisecond
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p, _ := testPump(&now)
+	p.pace.lastHint = now
+	for n, c := range []struct {
+		s    stepped
+		want time.Duration
+	}{
+		{stepped{caughtUp: true, recorded: 1}, 200 * ms},
+		{stepped{claimed: 1}, 2 * ms},
+		{stepped{}, 4 * ms},
+		{stepped{}, 8 * ms},
+		{stepped{recorded: 1}, 2 * ms},
+		{stepped{}, 4 * ms},
+		{stepped{caughtUp: true}, 12 * ms},
+		{stepped{caughtUp: true}, 24 * ms},
+		{stepped{caughtUp: true, hinted: true}, 200 * ms},
+		{stepped{}, 200 * ms},
+		{stepped{claimed: 1}, 2 * ms},
+		{stepped{caughtUp: true, claimed: 1}, 200 * ms},
+		{stepped{caughtUp: true}, 200 * ms},
+	} {
+		require.Equal(t, c.want, p.after(&c.s), "step %d", n)
+	}
+	for _, c := range []struct {
+		ago, due, want time.Duration
+	}{
+		{time.Second, ms, ms}, {10 * ms, ms, 2 * ms}, {0, ms, 12 * ms}, {0, 50 * ms, 50 * ms}, {0, time.Second, 200 * ms}, {0, -time.Second, 200 * ms},
+	} {
+		p.lastStep = now.Add(-c.ago)
+		require.Equal(t, c.want, p.after(&stepped{caughtUp: true, now: now, due: now.Add(c.due)}), c.due)
+	}
+}
+
 // A mere look records nothing that can wait for a later step. Other steps record as much as
 // they may claim.
 func TestTakeDone(t *testing.T) {

@@ -303,7 +303,7 @@ func TestResultsThatOthersWaitForAreRecordedAtOnce(t *testing.T) {
 }
 
 // The dispatcher finds events that are committed without a hint by looking. It finds them
-// soon while there are some.
+// soon while there are some, and a second later it looks no more often than before.
 func TestEventsWithoutHints(t *testing.T) {
 	pacedOn(t, &stepsStore{silent: true}, dispatch.Config{MaxDelay: 10 * time.Millisecond}, func(t *testing.T, b *bedtest.Bed, s *stepsStore) {
 		b.Subscribe("sub_a", "http://endpoint/")
@@ -318,6 +318,11 @@ func TestEventsWithoutHints(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, late, 10*time.Millisecond)
+		time.Sleep(time.Second)
+		s.begin()
+		time.Sleep(10 * time.Second)
+		_, looked, _, _ := s.noted()
+		require.InDelta(t, 50, looked, 5)
 	})
 }
 

@@ -39,8 +39,11 @@ func TestTakeRate(t *testing.T) {
 		{"a third a second", 1.0 / 3, -h, 2, 1, 3 * time.Second, 3 * time.Second},
 		{"seven a second, rounded up", 7, -h, 2, 1, 142858 * time.Microsecond, 142858 * time.Microsecond},
 		{"no bound", 0, time.Second, 7, 7, time.Second, 0},
+		{"less than nothing of no bound", 0, time.Second, -1, 0, time.Second, 0},
 		{"no number", math.NaN(), time.Second, 7, 7, time.Second, 0},
 		{"the rate was raised", 10, 1000 * time.Second, 5, 1, 100 * ms, 100 * ms},
+		{"the clock was set back by 10 s", 1, 11 * time.Second, 5, 0, 11 * time.Second, 11 * time.Second},
+		{"the clock was set back by more", 1, 11*time.Second + 1, 5, 1, time.Second, time.Second},
 		{"infinite: a million", math.Inf(1), -h, math.MaxInt, 100_000, 100 * ms, time.Microsecond},
 		{"next to nothing", 1e-300, -h, 5, 1, 1e6 * time.Second, 1e6 * time.Second},
 	} {
@@ -54,6 +57,28 @@ func TestTakeRate(t *testing.T) {
 	granted, next, _ := rules.TakeRate(2, time.Time{}, t0, 1)
 	require.Equal(t, 1, granted, "never used before")
 	require.Equal(t, t0.Add(500*time.Millisecond), next)
+}
+
+// A replay is looked at again when half of its burst is granted, so that each look is worth its
+// transaction.
+func TestReplayAgain(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		name  string
+		rate  float64
+		at    time.Duration // from now
+		again time.Duration // from now
+	}{
+		{"one a second, idle", 1, -h, 0},
+		{"one a second, taken just now", 1, time.Second, time.Second},
+		{"a hundred a second, idle", 100, -h, 0},
+		{"one is left of the burst of ten", 100, 90 * ms, 0},
+		{"none is left", 100, 100 * ms, 50 * ms},
+		{"a burst of three", 30, 99_999 * time.Microsecond, 33_333 * time.Microsecond},
+	} {
+		again := rules.ReplayAgain(c.rate, t0.Add(c.at), t0)
+		require.Equal(t, c.again, again.Sub(t0), c.name)
+	}
 }
 
 // Over any window no more than rate×window + burst are granted. Over the whole time no
