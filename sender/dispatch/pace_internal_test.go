@@ -149,6 +149,27 @@ func TestTakeDone(t *testing.T) {
 	}
 }
 
+// Nothing waits for a step if there is something to claim for a replay, or to give back.
+func TestRecordAt(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	until := now.Add(time.Second)
+	for name, c := range map[string]struct {
+		change func(p *pump)
+		want   time.Time
+	}{
+		"nothing":          {func(*pump) {}, until},
+		"a result":         {func(p *pump) { p.done, p.firstDone = []*attempt{{}}, now }, now.Add(recordWithin)},
+		"a late result":    {func(p *pump) { p.done, p.firstDone = []*attempt{{}}, until }, until},
+		"for a replay":     {func(p *pump) { p.admitted = true }, now},
+		"to be given back": {func(p *pump) { p.back = []givenBack{{}} }, now},
+	} {
+		p := &pump{d: &Dispatcher{cfg: Config{}.withDefaults()}, slots: newSlots(slotsConfig{})}
+		p.pace.caughtUp = true
+		c.change(p)
+		require.Equal(t, c.want, p.recordAt(now, until), name)
+	}
+}
+
 // A result wakes the pump only if it brings the next step forward.
 func TestMayRest(t *testing.T) {
 	now := time.Now()
@@ -169,7 +190,7 @@ func TestMayRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pump{d: &Dispatcher{cfg: Config{}.withDefaults()}, slots: newSlots(slotsConfig{}), toTheEnd: c.toTheEnd}
-			p.pace.caughtUp = c.caughtUp
+			p.pace.caughtUp, p.restful = c.caughtUp, now.Add(time.Millisecond) // of an earlier rest
 			require.Equal(t, now.Add(c.wait), p.recordAt(now, now.Add(c.wait)))
 			p.done, p.firstDone = []*attempt{{}}, now.Add(3*time.Millisecond)
 			if c.change != nil {

@@ -244,6 +244,7 @@ func TestMaxDelay(t *testing.T) {
 		"a longer delay": {maxDelay: 50 * time.Millisecond, n: 69, apart: 2200 * time.Microsecond, want: ms(0, 52.2, 102.2, 153.4, 353.4)},
 		// If steps kept their distance alone, each of these events would wait for its own one.
 		"about as far apart as it":    {maxDelay: 100 * time.Millisecond, n: 6, apart: 90 * time.Millisecond, want: ms(0, 190, 290, 460, 660)},
+		"less than it twice":          {maxDelay: 100 * time.Millisecond, n: 2, apart: 150 * time.Millisecond, want: ms(0, 200, 400)},
 		"further apart than it twice": {maxDelay: 100 * time.Millisecond, n: 3, apart: 320 * time.Millisecond, want: ms(0, 200, 320, 520, 640, 840)},
 	} {
 		t.Run(name, func(t *testing.T) {
