@@ -26,6 +26,7 @@ type brokenStore struct {
 	failSteps   atomic.Int64 // as many steps that may expand fail
 	failRecords atomic.Int64 // as many batches with results fail
 	after       bool         // they fail after the commit
+	failSweeps  atomic.Int64 // as many sweeps fail
 }
 
 func (s *brokenStore) Check(ctx context.Context) error {
@@ -33,6 +34,13 @@ func (s *brokenStore) Check(ctx context.Context) error {
 		return errAway
 	}
 	return s.Store.Check(ctx)
+}
+
+func (s *brokenStore) Sweep(ctx context.Context, p dispatch.SweepParams) (dispatch.Swept, error) {
+	if s.failSweeps.Add(-1) >= 0 {
+		return dispatch.Swept{}, errAway
+	}
+	return s.Store.Sweep(ctx, p)
 }
 
 func (s *brokenStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
