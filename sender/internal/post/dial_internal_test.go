@@ -166,29 +166,40 @@ func TestLackIsToldOfAnyAddress(t *testing.T) {
 
 // Windows has codes of its own: those that package syscall has under the names of Unix are
 // returned by none of its calls.
-func TestCodesOfWindows(t *testing.T) {
+func TestCodes(t *testing.T) {
 	to := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}
-	windows := codesOf("windows")
 	for name, c := range map[string]struct {
+		goos            string
 		code            syscall.Errno
 		exhausted, away bool
 		text            string
 	}{
-		"WSAECONNREFUSED":    {10061, false, false, "the connection was refused"},
-		"WSAENETUNREACH":     {10051, false, true, "the host cannot be reached"},
-		"WSAEHOSTUNREACH":    {10065, false, true, "the host cannot be reached"},
-		"WSAENETDOWN":        {10050, false, true, "no connection could be made"},
-		"WSAEMFILE":          {10024, true, false, "no connection could be made"},
-		"WSAENOBUFS":         {10055, true, false, "no connection could be made"},
-		"WSAEADDRINUSE":      {10048, true, false, "no connection could be made"},
-		"WSAEADDRNOTAVAIL":   {10049, false, false, "no connection could be made"},
-		"a code of Unix":     {syscall.EHOSTUNREACH, false, false, "no connection could be made"},
-		"another one of its": {syscall.EMFILE, false, false, "no connection could be made"},
+		"WSAECONNREFUSED":    {"windows", 10061, false, false, "the connection was refused"},
+		"WSAENETUNREACH":     {"windows", 10051, false, true, "the host cannot be reached"},
+		"WSAEHOSTUNREACH":    {"windows", 10065, false, true, "the host cannot be reached"},
+		"WSAENETDOWN":        {"windows", 10050, false, true, "no connection could be made"},
+		"WSAEMFILE":          {"windows", 10024, true, false, "no connection could be made"},
+		"WSAENOBUFS":         {"windows", 10055, true, false, "no connection could be made"},
+		"WSAEADDRINUSE":      {"windows", 10048, true, false, "no connection could be made"},
+		"WSAEADDRNOTAVAIL":   {"windows", 10049, false, false, "no connection could be made"},
+		"a code of Unix":     {"windows", syscall.EHOSTUNREACH, false, false, "no connection could be made"},
+		"another one of its": {"windows", syscall.EMFILE, false, false, "no connection could be made"},
+		"ECONNREFUSED":       {"linux", syscall.ECONNREFUSED, false, false, "the connection was refused"},
+		"ENETUNREACH":        {"linux", syscall.ENETUNREACH, false, true, "the host cannot be reached"},
+		"EHOSTUNREACH":       {"linux", syscall.EHOSTUNREACH, false, true, "the host cannot be reached"},
+		"ENETDOWN":           {"linux", syscall.ENETDOWN, false, true, "no connection could be made"},
+		"EMFILE":             {"linux", syscall.EMFILE, true, false, "no connection could be made"},
+		"ENFILE":             {"linux", syscall.ENFILE, true, false, "no connection could be made"},
+		"ENOBUFS":            {"linux", syscall.ENOBUFS, true, false, "no connection could be made"},
+		"ENOMEM":             {"linux", syscall.ENOMEM, true, false, "no connection could be made"},
+		"EADDRNOTAVAIL":      {"linux", syscall.EADDRNOTAVAIL, true, false, "no connection could be made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := &net.OpError{Op: "dial", Net: "tcp", Addr: to, Err: os.NewSyscallError("connectex", c.code)}
-			require.Equal(t, []any{c.exhausted, c.away, c.text}, []any{windows.exhausted(err), windows.cutOff(err), windows.text(err)})
+			codes := codesOf(c.goos)
+			require.Equal(t, []any{c.exhausted, c.away, c.text}, []any{codes.exhausted(err), codes.cutOff(err), codes.text(err)})
 		})
 	}
+	windows := codesOf("windows")
 	require.True(t, windows.exhausted(&net.DNSError{Err: "dial udp: " + syscall.Errno(10055).Error()}))
 }
