@@ -84,3 +84,16 @@ func TestGivenUpAttemptBlamesNoProxy(t *testing.T) {
 	require.False(t, byProxy(got))
 	require.Zero(t, p.watch)
 }
+
+// A subscription's own time shortens an attempt, and never lengthens it.
+func TestTimeoutOfARequest(t *testing.T) {
+	key, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
+	require.NoError(t, err)
+	p := New(Config{Timeout: 10 * time.Second, Places: 4, Unguarded: http.DefaultTransport, Schemes: signing.DefaultSchemes(), Now: time.Now})
+	for own, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second, 30 * time.Second: 10 * time.Second} {
+		x, err := p.Prepare(&Request{URL: &url.URL{Scheme: "http", Host: "endpoint"}, Event: "evt_1", Attempt: 1, At: time.Now(), Keyring: key, Timeout: own}, nil)
+		require.NoError(t, err)
+		x.End()
+		require.Equal(t, want, x.Timeout())
+	}
+}
