@@ -123,8 +123,7 @@ const (
 // Resume says which held deliveries a resumed subscription takes: all, none, or those of
 // events published at Since or later. An event that was published before Since can be
 // taken too if it stands behind one of these in the feed: its transaction committed late,
-// or it waited for a large event about its object. On PostgreSQL, events are taken too that
-// a dispatcher is expanding at that moment.
+// or it waited for a large event about its object.
 type Resume struct {
 	None  bool
 	Since time.Time

@@ -44,7 +44,7 @@ func (b *batch) missingSubscription(no int64) *subscription {
 	}
 	return &subscription{
 		Target: &dispatch.Target{SubscriptionNo: no, SubscriberNumber: b.heads.by[no].subscriber, Settings: &sender.Settings{}},
-		status: statusMissing,
+		status: statusMissing, skippedTo: -1,
 	}
 }
 

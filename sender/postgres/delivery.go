@@ -61,12 +61,12 @@ type delivery struct {
 
 const (
 	// selectDeliveries reads any number of deliveries in one round trip. For a pending one
-	// the position alone tells whether a resume skipped it.
+	// the event alone tells whether a resume skipped it.
 	selectDeliveries = `SELECT u.event, u.subscription, e.id, e.type, e.object_type, e.object_id, e.version, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), octet_length(e.body),
 			s.id, s.url, s.status, o.id, s.epoch, s.resumed_at, a.n, a.delivered, a.class, a.code, coalesce(d.status, ''),
 			l.pending IS NOT NULL, l.due, coalesce(l.number, 0), coalesce(l.tries, 0), l.first_at, coalesce(l.stood, 0), l.claimed_at,
 			coalesce(l.single, false), coalesce(l.spared, false), coalesce(l.epoch, 0), coalesce(l.rank, 0), coalesce(l.pending, false), coalesce(l.behind, false),
-			u.event <= s.left_to AND EXISTS (SELECT 1 FROM surehook_left x WHERE x.subscription = s.no AND x.epoch > l.epoch AND x.event >= u.event)
+			s.left_to >= 0 AND EXISTS (SELECT 1 FROM surehook_left x WHERE x.subscription = s.no AND x.epoch > l.epoch AND (x.event >= u.event OR x.seen < u.event AND e.no <@ x.unexpanded))
 		FROM unnest($1::bigint[], $2::bigint[]) AS u(event, subscription)
 			JOIN surehook_feed f ON f.position = u.event JOIN surehook_events e ON e.no = f.event
 			JOIN surehook_subscriptions s ON s.no = u.subscription JOIN surehook_subscribers o ON o.no = s.subscriber

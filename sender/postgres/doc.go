@@ -99,7 +99,8 @@
 // Neither a sequence nor a clock is the order of the commits. So events get their
 // positions (surehook_feed) after they are committed, by one expander at a time, and
 // deliveries name them by these. For events that are not expanded yet, snapshots tell
-// which were committed before a subscription changed: see surehook_subscriptions. In
+// which were committed before a subscription changed: see surehook_subscriptions. A resume
+// notes their numbers: see surehook_left. In
 // another cluster, into which a dump was restored, transaction ids differ: so
 // [Store.Restored] expands all waiting events, before one can be taken for earlier or
 // later than it was.

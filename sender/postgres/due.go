@@ -407,5 +407,5 @@ func byFront(all []candidate) {
 
 // plain tells whether only the first pending deliveries of a subscription can be due.
 func (h *head) plain(b *batch) bool {
-	return b.subs[h.subscription].skippedTo == 0 && h.resumedTo < 0 && (h.waiting == 0 || h.waitingFrom > b.now)
+	return b.subs[h.subscription].skippedTo < 0 && h.resumedTo < 0 && (h.waiting == 0 || h.waitingFrom > b.now)
 }

@@ -80,13 +80,13 @@ type made struct {
 // follows:
 //   - A claim takes pending deliveries by position. arrive lowers claimed_to for a late
 //     one, and byFront makes it no later than the pending ones behind it.
-//   - An event that is begun was committed before any resume that sees its position. So a
-//     late delivery at or below left_to is cancelled when it is made (match.skipped), and
-//     is never pending there. resumed_to counts only deliveries that wait since an earlier
-//     epoch: none of them comes late, and what comes out of a line lowers it.
-//   - Snapshot marks, and those of resumes that skip something, are compared with the first
-//     row of the outbox. A large event stays there until it is expanded whole, so closing
-//     subscriptions wait for it.
+//   - An event that is begun was committed before any resume that sees its position, and that
+//     saw it in the outbox, too. So a late delivery at or below left_to is cancelled when it
+//     is made (skip), and is never pending there. resumed_to counts only deliveries that wait
+//     since an earlier epoch: none of them comes late, and what comes out of a line lowers it.
+//   - Snapshot marks, and what resumes skip, are compared with the first row of the outbox. A
+//     large event stays there until it is expanded whole, so closing subscriptions wait for
+//     it.
 //   - The position that a sweep remembers may be above a late delivery. That is found when
 //     nothing is found behind the position any more.
 //   - A replay of delivered deliveries may find one below its boundary that was made since:
@@ -317,11 +317,7 @@ func (e *expansion) next(ev *unexpanded, all *matches, most int) {
 		e.x.Deliveries++
 		e.madeFor[a.subscription]++
 		key := dispatch.DeliveryKey{Event: position, Subscription: a.subscription}
-		if a.skipped(ev) {
-			e.ends = append(e.ends, ended{key.Event, key.Subscription, sender.StatusCancelled, sender.ClassNone})
-		} else {
-			e.made = append(e.made, made{key, ev, none})
-		}
+		e.made = append(e.made, made{key, ev, none})
 	}
 	if whole {
 		ev.whole = true

@@ -20,7 +20,7 @@ const (
 )
 
 // fewColumns tell what a claim must read of a match besides.
-const fewColumns = `s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoch, ` + filteredColumn + ` AS filtered`
+const fewColumns = `s.status = 'active' AND p.since_seq IS NULL AS plain, ` + filteredColumn + ` AS filtered`
 
 // selectFew is selectUnexpanded for when no event is begun, with a row for each match. It
 // leaves the subscriptions that may get an event to the statements behind it: see toLock.
@@ -29,7 +29,7 @@ const fewColumns = `s.status = 'active' AND p.since_seq IS NULL AS plain, s.epoc
 // expander before looking for what is in flight.
 var selectFew = `SELECT o.seq, o.event, o.patterns, o.subscriber, o.subscription, o.xid::text, o.created_at, o.notice, o.bytes, o.about,
 		e.body IS NOT NULL, coalesce(e.id, ''), coalesce(e.type, ''), coalesce(e.object_type, ''), coalesce(e.object_id, ''), coalesce(e.url, ''), coalesce(e.traceparent, ''), e.body,
-		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.epoch, 0), coalesce(a.filtered, 0),
+		coalesce(a.subscription, 0), coalesce(a.subscriber, 0), coalesce(a.pattern, ''), coalesce(a.plain, true), coalesce(a.filtered, 0),
 		set_config('surehook.to_lock', concat(current_setting('surehook.to_lock', true), coalesce(a.subscription, 0), ',', o.subscription, ','), true)
 	FROM (SELECT * FROM surehook_outbox WHERE current_setting('surehook.expanding') = 'true' AND seq >= ` + fromBound("$2", "$4") + ` ORDER BY seq LIMIT $1) o
 	LEFT JOIN LATERAL (SELECT id, type, object_type, object_id, url, traceparent, body FROM surehook_events WHERE no = o.event AND o.bytes <= ` + strconv.Itoa(smallBody) + ` OFFSET 0) e ON true
@@ -62,10 +62,9 @@ var (
 // few are events as they are read, with the matches of the last of them.
 type few struct {
 	*expansion
-	all     *matches
-	found   []unexpanded
-	resumed map[int64][]*match
-	read    *payloads
+	all   *matches
+	found []unexpanded
+	read  *payloads
 
 	known    []int64 // subscriptions with results, or that may get an event
 	matches  []*match
@@ -76,7 +75,7 @@ type few struct {
 // findFew is find for a few events, none of which is begun. It keeps their matches where
 // these are plain, and locks the heads that they and the results need.
 func (e *expansion) findFew(events int, from bound, all *matches, l *loading) ([]unexpanded, error) {
-	f := few{expansion: e, all: all, resumed: map[int64][]*match{}, read: newPayloads(events), known: l.results()}
+	f := few{expansion: e, all: all, read: newPayloads(events), known: l.results()}
 	e.early = append(e.early, f.read)
 	recent := distinct(append(e.scanFrom.recent(), f.known...))
 	qs := []query{
@@ -88,7 +87,6 @@ func (e *expansion) findFew(events int, from bound, all *matches, l *loading) ([
 	if err == nil {
 		f.keep()
 		l.known, l.locked = distinct(f.known), true
-		err = e.readSkips(f.resumed)
 	}
 	return f.found, err
 }
@@ -100,10 +98,9 @@ func (f *few) scan(r rows) error {
 	var p dispatch.Payload
 	var a match
 	var q pattern
-	var epoch int64
 	err := r.Scan(&ev.seq, &ev.event, &ev.patternText, &ev.subscriber, &ev.subscription, &xid, &ev.published, &ev.notice, &ev.bytes, &ev.about,
 		&read, &p.Event.ID, &p.Event.Type, &p.Event.Object.Type, &p.Event.Object.ID, &p.Event.URL, &p.Event.Traceparent, &p.Body,
-		&a.subscription, &q.subscriber, &q.text, &plain, &epoch, &a.filtered, nil)
+		&a.subscription, &q.subscriber, &q.text, &plain, &a.filtered, nil)
 	if err != nil {
 		return err
 	}
@@ -126,9 +123,6 @@ func (f *few) scan(r rows) error {
 	}
 	if ev.subscription != 0 {
 		f.known = append(f.known, ev.subscription)
-	}
-	if epoch > 0 {
-		f.resumed[a.subscription] = append(f.resumed[a.subscription], &a)
 	}
 	return nil
 }

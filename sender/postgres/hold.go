@@ -26,24 +26,25 @@ const (
 		leaves AS MATERIALIZED (SELECT coalesce(CASE WHEN $2 THEN (SELECT position FROM surehook_feed_head)
 			ELSE (SELECT low FROM halves WHERE high - low <= 1) END, 0) AS position)`
 
-	// resumeSubscription reads the last position under the snapshot of the mark: an event
-	// that the snapshot does not see as expanded is before the mark all the same.
-	resumeSubscription = `WITH RECURSIVE ` + skipping + `, ` + snapshotMarkNow + `,
+	// resumeSubscription reads the positions and the outbox on one snapshot: an event that
+	// was committed before is in either, whatever an expander does meanwhile. Those of the
+	// outbox are mostly few, or lie side by side.
+	resumeSubscription = `WITH RECURSIVE ` + skipping + `,
 		s AS (UPDATE surehook_subscriptions SET status = 'active', held_at = NULL, disabled_reason = '', version = version + 1,
-				epoch = epoch + 1, resumed_at = {now}, resumed_from = leaves.position, left_to = greatest(left_to, leaves.position),
+				epoch = epoch + 1, resumed_at = {now}, resumed_from = leaves.position,
+				left_to = CASE WHEN $2 OR $3::timestamptz IS NOT NULL THEN greatest(left_to, leaves.position) ELSE left_to END,
 				recovered = CASE WHEN status = 'disabled' THEN epoch + 1 ELSE recovered END
 			FROM leaves WHERE no = $1 RETURNING no, epoch),
-		l AS (INSERT INTO surehook_left (subscription, epoch, event, snapshot, xid, seq, published_before)
-			SELECT s.no, s.epoch, leaves.position, mark.snapshot, mark.xid, mark.seq, CASE WHEN NOT $2 THEN $3::timestamptz END
-			FROM s, leaves, mark WHERE $2 OR $3::timestamptz IS NOT NULL)` + wakeThem
+		l AS (INSERT INTO surehook_left (subscription, epoch, event, seen, unexpanded)
+			SELECT s.no, s.epoch, leaves.position, (SELECT position FROM surehook_feed_head),
+				coalesce((SELECT range_agg(int8range(event, event, '[]')) FROM surehook_outbox WHERE $2 OR created_at < $3), '{}')
+			FROM s, leaves WHERE $2 OR $3::timestamptz IS NOT NULL)` + wakeThem
 
-	// getsEvent and isSkipped say in SQL what match.gets and match.skipped say, about an
-	// event ev and a subscription s with a pattern p.
+	// getsEvent says in SQL what match.gets says, and isSkipped what expansion.skip finds, about
+	// an event ev and a subscription s with a pattern p.
 	getsEvent = `NOT ev.redacted AND p.subscription > ev.after AND (ev.about <> p.subscription OR p.pattern = split_part(ev.patterns, ' ', 1))
 		AND (p.since_seq IS NULL OR ev.seq > p.since_seq OR ev.xid <> p.since_xid AND NOT pg_visible_in_snapshot(ev.xid, p.since_snapshot))`
-	isSkipped = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no
-		AND ev.seq <= l.seq AND (ev.xid = l.xid OR pg_visible_in_snapshot(ev.xid, l.snapshot))
-		AND (l.published_before IS NULL OR ev.created_at < l.published_before))`
+	isSkipped = `EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = s.no AND ev.event <@ l.unexpanded)`
 
 	// isTaken is the condition that no resume before has skipped a row x of a subscription s.
 	// A skipped delivery that is not swept has an event up to left_to, and so has one that was

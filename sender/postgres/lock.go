@@ -76,11 +76,15 @@ func (b *batch) readSubscriptions(locked []int64) error {
 		return err
 	}
 	for _, no := range locked {
-		sub := b.subs[no]
-		if sub == nil {
-			sub = b.missingSubscription(no)
-			b.subs[no] = sub
+		if b.subs[no] == nil {
+			b.subs[no] = b.missingSubscription(no)
 		}
+	}
+	if err := b.cancelUnseen(locked); err != nil {
+		return err
+	}
+	for _, no := range locked {
+		sub := b.subs[no]
 		if b.heads.stored[no].lane == noLane && !b.heads.by[no].missing {
 			b.damage.Tell(b.ctx, no, "its lane in surehook_heads does not exist", "it is taken for a new one")
 		}

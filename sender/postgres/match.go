@@ -12,25 +12,10 @@ type match struct {
 	since, until *snapshotMark // nil: unbounded
 	gone         bool          // the subscription was deleted
 	filtered     int64         // the version of a subscription that has a filter; 0: it has none
-	skips        []unexpandedSkip
-}
-
-// unexpandedSkip cancels deliveries of events that came before a mark, and were published
-// before a time.
-type unexpandedSkip struct {
-	snapshotMark
-	publishedBefore timestamp
 }
 
 func (a *match) gets(ev *unexpanded) bool {
 	return !a.gone && (a.since == nil || a.since.precedes(ev)) && (a.until == nil || !a.until.precedes(ev))
-}
-
-// skipped tells whether a resume skipped an event that was committed before it.
-func (a *match) skipped(ev *unexpanded) bool {
-	return slices.ContainsFunc(a.skips, func(l unexpandedSkip) bool {
-		return !l.precedes(ev) && (l.publishedBefore == none || ev.published < l.publishedBefore)
-	})
 }
 
 // pattern names a list of subscriptions: those of a subscriber, or of everyone, that ask
@@ -62,7 +47,7 @@ const (
 	// still to get what was committed before.
 	operatorNo = `coalesce((SELECT no FROM surehook_subscribers WHERE id = $7), 0)`
 
-	matchColumns   = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, s.epoch, ` + filteredColumn
+	matchColumns   = `p.subscription, p.since_snapshot::text, p.since_xid::text, p.since_seq, s.status, s.until_snapshot::text, s.until_xid::text, s.until_seq, ` + filteredColumn
 	filteredColumn = `CASE WHEN s.filter = '' THEN 0 ELSE s.version END`
 	// The comparison of rows says the same as equations would. But a planner without
 	// statistics leaves out of an order whatever is equal to something, and any index with
@@ -76,37 +61,32 @@ const (
 		CROSS JOIN LATERAL (SELECT ` + matchColumns + ` FROM surehook_patterns p JOIN surehook_subscriptions s ON s.no = p.subscription
 			WHERE (p.pattern, p.subscription) > (q.pattern, q.after) AND p.pattern <= q.pattern AND q.subscriber = 0
 			ORDER BY p.pattern, p.subscription LIMIT $5) p`
-	selectAddressed = `SELECT no, NULL, NULL, NULL::bigint, status, until_snapshot::text, until_xid::text, until_seq, epoch, 0::bigint FROM surehook_subscriptions WHERE no = ANY($1)`
-
-	selectUnexpandedSkips = `SELECT subscription, snapshot::text, xid::text, seq, published_before FROM surehook_left WHERE subscription = ANY($1)`
+	selectAddressed = `SELECT no, NULL, NULL, NULL::bigint, status, until_snapshot::text, until_xid::text, until_seq, 0::bigint FROM surehook_subscriptions WHERE no = ANY($1)`
 )
 
 // findMatches finds the subscriptions that match events, up to the limit for each pattern.
 func (e *expansion) findMatches(found []unexpanded, all *matches) error {
 	ofSubscribers, ofEveryone, addressed := all.missing(found)
-	scan := matchScan{resumed: map[int64][]*match{}}
 	var qs []query
 	if len(ofSubscribers) > 0 {
-		qs = append(qs, e.matchQuery(selectMatches, ofSubscribers, all, &scan))
+		qs = append(qs, e.matchQuery(selectMatches, ofSubscribers, all))
 	}
 	if len(ofEveryone) > 0 {
-		qs = append(qs, e.matchQuery(selectAllMatches, ofEveryone, all, &scan))
+		qs = append(qs, e.matchQuery(selectAllMatches, ofEveryone, all))
 	}
 	if len(addressed) > 0 {
 		qs = append(qs, e.query(selectAddressed, distinct(addressed)).rows(func(r rows) error {
-			m, err := scan.read(r)
+			m, err := readMatch(r)
 			if err == nil {
 				all.one[m.subscription] = m
 			}
 			return err
 		}))
 	}
-	if len(qs) > 0 {
-		if err := e.send(qs...); err != nil {
-			return err
-		}
+	if len(qs) == 0 {
+		return nil
 	}
-	return e.readSkips(scan.resumed)
+	return e.send(qs...)
 }
 
 // missing returns the patterns of events that are not looked up yet, those of subscribers
@@ -140,7 +120,7 @@ func (all *matches) missing(found []unexpanded) (ofSubscribers, ofEveryone []pat
 }
 
 // matchQuery looks up the matches of patterns.
-func (e *expansion) matchQuery(text string, of []pattern, all *matches, scan *matchScan) query {
+func (e *expansion) matchQuery(text string, of []pattern, all *matches) query {
 	numbers := make([]int32, len(of))
 	for i := range numbers {
 		numbers[i] = int32(i)
@@ -149,7 +129,7 @@ func (e *expansion) matchQuery(text string, of []pattern, all *matches, scan *ma
 		column(of, func(q pattern) int64 { return q.after }), numbers, all.limit,
 	).rows(func(r rows) error {
 		var i int32
-		m, err := scan.read(r, &i)
+		m, err := readMatch(r, &i)
 		if err == nil {
 			all.by[of[i]] = append(all.by[of[i]], m)
 		}
@@ -157,17 +137,13 @@ func (e *expansion) matchQuery(text string, of []pattern, all *matches, scan *ma
 	})
 }
 
-// matchScan reads matches, and keeps those of subscriptions that were resumed.
-type matchScan struct{ resumed map[int64][]*match }
-
-// read reads matchColumns, behind others.
-func (s *matchScan) read(r rows, before ...any) (*match, error) {
+// readMatch reads matchColumns, behind others.
+func readMatch(r rows, before ...any) (*match, error) {
 	var m match
 	var status string
-	var epoch int64
 	var snapshots, xids [2]*string
 	var seqs [2]*int64
-	err := r.Scan(append(before, &m.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &epoch, &m.filtered)...)
+	err := r.Scan(append(before, &m.subscription, &snapshots[0], &xids[0], &seqs[0], &status, &snapshots[1], &xids[1], &seqs[1], &m.filtered)...)
 	if err != nil {
 		return nil, err
 	}
@@ -180,39 +156,7 @@ func (s *matchScan) read(r rows, before ...any) (*match, error) {
 		}
 	}
 	m.gone = status == statusDeleted || status == statusSwept
-	if epoch > 0 {
-		s.resumed[m.subscription] = append(s.resumed[m.subscription], &m)
-	}
 	return &m, nil
-}
-
-// readSkips reads what resumes of subscriptions skipped.
-func (e *expansion) readSkips(resumed map[int64][]*match) error {
-	if len(resumed) == 0 {
-		return nil
-	}
-	nos := make([]int64, 0, len(resumed))
-	for no := range resumed {
-		nos = append(nos, no)
-	}
-	return e.each(func(r rows) (bool, error) {
-		var no, seq int64
-		var snapshot, xid string
-		var l unexpandedSkip
-		err := r.Scan(&no, &snapshot, &xid, &seq, &l.publishedBefore)
-		if err != nil {
-			return false, err
-		}
-		m, err := parseSnapshotMark(&snapshot, &xid, &seq)
-		if err != nil {
-			return false, err
-		}
-		l.snapshotMark = *m
-		for _, a := range resumed[no] {
-			a.skips = append(a.skips, l)
-		}
-		return true, nil
-	}, selectUnexpandedSkips, nos)
 }
 
 // patternsOf returns the patterns whose subscriptions get an event.

@@ -149,7 +149,7 @@ func (c *crowd) plan(text string, settings string) string {
 var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectSkippedOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectFiltered", "selectBehind", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
-	"selectUnexpanded", "selectFew", "lockFew", "lockFew of one", "selectFewTargets", "selectMatches", "selectAllMatches", "selectAddressed", "selectFilters", "selectUnexpandedSkips", "deleteOutbox", "updateOutbox", "selectObjects",
+	"selectUnexpanded", "selectFew", "lockFew", "lockFew of one", "selectFewTargets", "selectMatches", "selectAllMatches", "selectAddressed", "selectFilters", "selectUnexpandedSkips", "selectUnseen", "isUnexpandedSkip", "deleteOutbox", "updateOutbox", "selectObjects",
 	"selectLines", "selectLinesOf", "selectOvertaken", "precede", "changeLines", "stopLines", "endLines", "takeFirsts", "leaveLines", "leaveBefore", "leaveLast", "selectAgain", "haltLines",
 }
 

@@ -59,8 +59,12 @@ func (b *batch) interrupted(h *head, sub *subscription, l *live, info sender.Eve
 // settle stores an attempt whose lease was taken away, and applies what the rules decide
 // about it.
 func (b *batch) settle(h *head, sub *subscription, l *live, r *dispatch.Result) (dispatch.Decision, error) {
+	skipped, err := b.skipped(sub, l)
+	if err != nil {
+		return dispatch.Decision{}, err
+	}
 	v, err := rules.Settle(l.forDecision(), h.health, *r, rules.Standing{
-		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: sub.skips(l.epoch, l.event), Redacted: l.redacted,
+		Claimed: l.claimedAt.time(), Gone: sub.gone(), Skipped: skipped, Redacted: l.redacted,
 		Settings: sub.Settings, Newer: b.inLines[l.key()].Overtaken(sub.Settings.Order, l.event),
 		Resumed: l.epoch < h.epoch, Active: sub.status == statusActive, Closing: sub.status == statusClosing,
 	}, b.Decide, b.now.time())

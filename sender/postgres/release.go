@@ -64,9 +64,13 @@ func (b *batch) release(rs []dispatch.Release) error {
 			unsent = append(unsent, r.Key)
 		}
 		sub := b.subs[l.subscription]
+		skipped, err := b.skipped(sub, l)
+		if err != nil {
+			return err
+		}
 		goesOn := false
 		switch {
-		case sub.gone() || l.redacted || sub.skips(l.epoch, l.event):
+		case sub.gone() || l.redacted || skipped:
 			cancelled = append(cancelled, r.Key)
 		case b.inLines[r.Key].Overtaken(sub.Settings.Order, l.event):
 			superseded = append(superseded, r.Key)

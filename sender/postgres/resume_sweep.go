@@ -3,7 +3,8 @@ package postgres
 const (
 	// The row of a resume that skipped something can go when nothing can come any more that
 	// was there before the resume. It could come from the outbox, which selectSweepable has
-	// looked at, or from a lease.
+	// looked at, or from a lease. What an expansion that had not seen the resume has made is
+	// there by then, and cancelUnseen has ended it.
 	selectFreeSubscriptions = `SELECT no FROM surehook_subscriptions WHERE no = ANY($1) ORDER BY no FOR UPDATE SKIP LOCKED`
 	deleteSkipped           = `DELETE FROM surehook_left l USING unnest($1::bigint[], $2::bigint[]) AS u(subscription, epoch)
 		WHERE l.subscription = u.subscription AND l.epoch = u.epoch AND l.subscription = ANY($3)
@@ -13,7 +14,7 @@ const (
 			AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 		RETURNING l.subscription`
 	lowerSkipped = `UPDATE surehook_subscriptions s SET version = version + 1,
-			left_to = coalesce((SELECT max(l.event) FROM surehook_left l WHERE l.subscription = s.no), 0)
+			left_to = coalesce((SELECT max(l.event) FROM surehook_left l WHERE l.subscription = s.no), -1)
 		WHERE s.no = ANY($1)`
 
 	// clearSnapshotMarks removes marks that exclude nothing any more. Everything before a

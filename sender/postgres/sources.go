@@ -39,7 +39,7 @@ func endedAs(status string) source {
 const (
 	opened  = "s.status IN ('active', 'closing')"
 	held    = "s.status IN ('paused', 'disabled')"
-	dropped = "(s.status = 'deleted' OR s.left_to > 0)"
+	dropped = "(s.status = 'deleted' OR s.left_to >= 0)"
 	unswept = "s.status <> 'swept'"
 )
 

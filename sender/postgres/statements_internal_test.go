@@ -22,7 +22,7 @@ func parameterStatements() map[string]string {
 		"deleteRedacted": deleteRedacted, "selectUnexpanded": selectUnexpanded, "selectFew": selectFew, "selectFewTargets": selectFewTargets, "lockFeedHead": lockFeedHead.Alone, "lockFeedHead shared": lockFeedHead.Shared, "selectArrived": selectArrived, "selectFiltered": selectFiltered, "selectBehind": selectBehind, "selectPayloads": selectPayloads,
 		"updateFeedHead": updateFeedHead, "deleteOutbox": deleteOutbox, "updateOutbox": updateOutbox, "selectObjects": selectObjects,
 		"selectMatches": selectMatches, "selectAllMatches": selectAllMatches, "selectAddressed": selectAddressed, "selectFilters": selectFilters,
-		"selectUnexpandedSkips": selectUnexpandedSkips, "selectKey": selectKey, "selectVersion": selectVersion,
+		"selectUnexpandedSkips": selectUnexpandedSkips, "selectUnseen": selectUnseen, "isUnexpandedSkip": isUnexpandedSkip, "selectKey": selectKey, "selectVersion": selectVersion,
 		"insertReplay": insertReplay, "countUnfinished": countUnfinished, "selectReplay": selectReplay, "selectReplays": selectReplays, "selectReplaysOf": selectReplaysOf,
 		"updateReplay": updateReplay, "lastEnded": lastEnded, "lastPosition": lastPosition, "selectReplayDead": selectReplayDead,
 		"selectReplayDeadOf": selectReplayDeadOf, "selectReplayDelivered": selectReplayDelivered, "deleteLate": deleteLate,

@@ -76,6 +76,9 @@ func (b *batch) run(p dispatch.ExpandParams, from bound, f turnsFrom, known *aro
 		return x, err
 	}
 	b.out.Now, b.leases = b.now.time(), found.leases
+	if err := e.skip(); err != nil {
+		return x, err
+	}
 	if err := e.lineUp(); err != nil {
 		return x, err
 	}

@@ -24,15 +24,18 @@ type subscription struct {
 	*dispatch.Target // without the lane; nobody changes it
 	status           string
 	epoch            int64
-	skippedTo        int64
+	skippedTo        int64 // -1: surehook_left has nothing of it
 	resumedFrom      int64
 	recovered        int64
-	skipped          []skipped // read if skippedTo is not 0
+	skipped          []skipped // read if skippedTo is not -1
 }
 
 // skipped is a row of surehook_left: deliveries of events up to this one, from before the
-// epoch, are cancelled.
-type skipped struct{ epoch, event int64 }
+// epoch, are cancelled, and so are those of events that were not expanded, if there are some.
+type skipped struct {
+	epoch, event int64
+	unexpanded   bool
+}
 
 // gone tells whether the subscription was deleted.
 func (s *subscription) gone() bool { return s.status == statusDeleted || s.status == statusSwept }
@@ -43,6 +46,11 @@ func (s *subscription) opened() bool { return s.status == statusActive || s.stat
 // skips tells whether a resume skipped a delivery of an epoch.
 func (s *subscription) skips(epoch, event int64) bool {
 	return event <= s.skippedTo && slices.ContainsFunc(s.skipped, func(l skipped) bool { return l.epoch > epoch && l.event >= event })
+}
+
+// skipsUnexpanded tells whether a resume after an epoch skipped events that it saw in the outbox.
+func (s *subscription) skipsUnexpanded(epoch int64) bool {
+	return slices.ContainsFunc(s.skipped, func(l skipped) bool { return l.epoch > epoch && l.unexpanded })
 }
 
 // subscriptionCache remembers where deliveries go, by their subscriptions' versions.
@@ -66,7 +74,7 @@ const subscriptionCacheLimit = 100_000
 const (
 	selectTargets = `SELECT s.no, s.version, s.status, s.epoch, s.left_to, s.resumed_from, s.recovered, s.id, s.url, s.settings, o.no, o.id, o.keyring_version
 		FROM surehook_subscriptions s JOIN surehook_subscribers o ON o.no = s.subscriber WHERE s.no = ANY($1)`
-	selectSkippedOf = `SELECT subscription, epoch, event FROM surehook_left WHERE subscription = ANY($1)`
+	selectSkippedOf = `SELECT subscription, epoch, event, NOT isempty(unexpanded) FROM surehook_left WHERE subscription = ANY($1)`
 )
 
 // subscriptions reads subscriptions, with a snapshot taken now, and adds them to all.
@@ -99,7 +107,7 @@ func (w *work) scanSubscription(r rows, all map[int64]*subscription) error {
 func (w *work) skippedOf(all map[int64]*subscription) error {
 	var some []int64
 	for no, sub := range all {
-		if sub.skippedTo > 0 && sub.skipped == nil {
+		if sub.skippedTo >= 0 && sub.skipped == nil {
 			some = append(some, no)
 		}
 	}
@@ -109,7 +117,7 @@ func (w *work) skippedOf(all map[int64]*subscription) error {
 	return w.each(func(r rows) (bool, error) {
 		var no int64
 		var l skipped
-		err := r.Scan(&no, &l.epoch, &l.event)
+		err := r.Scan(&no, &l.epoch, &l.event, &l.unexpanded)
 		all[no].skipped = append(all[no].skipped, l)
 		return true, err
 	}, selectSkippedOf, some)

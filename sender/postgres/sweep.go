@@ -20,8 +20,7 @@ const (
 	//     mark, so none of these may be in the outbox any more;
 	//   - subscriptions with a resume that skipped something, of which some is live and not
 	//     in flight;
-	//   - epochs of such resumes for which the outbox has nothing from before their marks
-	//     any more;
+	//   - epochs of such resumes for which the outbox has nothing that they skip any more;
 	//   - whether there are subscribers to be forgotten;
 	//   - whether there are dead letters that hold back others;
 	//   - the firsts of lines that halt;
@@ -31,12 +30,12 @@ const (
 	// locked and read again after this statement, so nothing is missed in between.
 	selectSweepable = `WITH low AS MATERIALIZED (SELECT coalesce(min(seq), 9223372036854775807) AS seq FROM surehook_outbox),
 		left_ AS MATERIALIZED (
-			SELECT l.subscription, l.epoch, l.seq < (SELECT seq FROM low) AS past FROM surehook_left l
+			SELECT l.subscription, l.epoch, ` + isPast + ` AS past FROM surehook_left l
 			WHERE EXISTS (SELECT 1 FROM surehook_pending x WHERE x.subscription = l.subscription AND x.event <= l.event)
 				OR EXISTS (SELECT 1 FROM surehook_waiting x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch)
 				OR EXISTS (SELECT 1 FROM surehook_lines x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.place < 3 AND NOT ` + isOut + `)
 				OR EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.event <= l.event AND x.epoch < l.epoch AND x.until <= {now})
-				OR l.seq < (SELECT seq FROM low) AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
+				OR ` + isPast + ` AND NOT EXISTS (SELECT 1 FROM surehook_leases x WHERE x.subscription = l.subscription AND x.epoch < l.epoch)
 			ORDER BY l.subscription, l.epoch LIMIT 100),
 		halted AS MATERIALIZED (` + selectHalted + `)
 		SELECT {now}, ARRAY(SELECT s.no FROM surehook_subscriptions s CROSS JOIN LATERAL (
@@ -51,6 +50,9 @@ const (
 		ARRAY(SELECT subscription FROM halted), ARRAY(SELECT event FROM halted),
 		(SELECT (SELECT seq FROM low WHERE seq > m.since_seq) FROM (
 			SELECT since_seq FROM surehook_patterns WHERE since_seq IS NOT NULL ORDER BY since_seq LIMIT 1) m)`
+
+	// isPast is the condition that the outbox has nothing any more that a resume l saw there.
+	isPast = `coalesce(upper(l.unexpanded) <= (SELECT seq FROM low), true)`
 
 	// If a dispatcher has locked a head, it is working for the subscription, which is swept
 	// later.
@@ -283,7 +285,7 @@ func (s *bounds) add(h *head, epoch, event int64) {
 func (g *gone) add(sub *subscription, h *head) {
 	before := sub.skipped
 	if sub.gone() {
-		before = []skipped{{math.MaxInt64, math.MaxInt64}}
+		before = []skipped{{epoch: math.MaxInt64, event: math.MaxInt64}}
 	}
 	for _, l := range before {
 		if h.pending > 0 { // those up to the event were there before the resume

@@ -60,7 +60,7 @@ CREATE TABLE surehook_subscriptions (
 	-- once, and starts its schedule anew, unless surehook_left cancels it.
 	epoch bigint NOT NULL DEFAULT 0,
 	resumed_at timestamptz,
-	left_to bigint NOT NULL DEFAULT 0, -- the last position whose pending delivery surehook_left cancels
+	left_to bigint NOT NULL DEFAULT -1, -- the last position whose pending delivery surehook_left cancels; -1: it has no row of the subscription
 	resumed_from bigint NOT NULL DEFAULT 0, -- of the last resume: up to this position nothing is taken
 	recovered bigint NOT NULL DEFAULT 0, -- the epoch of the last resume that ended a failing time
 	implicit boolean NOT NULL DEFAULT false -- it stands for the callback URLs of one origin, which is its url
@@ -92,16 +92,14 @@ CREATE INDEX surehook_patterns_of ON surehook_patterns (subscription);
 CREATE INDEX surehook_patterns_since ON surehook_patterns (since_seq) WHERE since_seq IS NOT NULL;
 
 -- What resumes have skipped, until it is swept. The deliveries up to a position that were
--- there before the epoch are cancelled. Those of events before the mark that are not
--- expanded yet will be, if they were published before published_before (NULL: whenever).
+-- there before the epoch are cancelled. Those of events that the resume saw in the outbox
+-- are, too, whoever has expanded them since: an expander may not have seen the resume.
 CREATE TABLE surehook_left (
 	subscription bigint NOT NULL,
 	epoch bigint NOT NULL,
-	event bigint NOT NULL,
-	snapshot pg_snapshot NOT NULL,
-	xid xid8 NOT NULL,
-	seq bigint NOT NULL,
-	published_before timestamptz,
+	event bigint NOT NULL,              -- up to this position
+	seen bigint NOT NULL,               -- the last position that the resume saw
+	unexpanded int8multirange NOT NULL, -- the numbers of those events of the outbox that it skips
 	PRIMARY KEY (subscription, epoch)
 );
 
