@@ -255,6 +255,26 @@ func TestCommitThatEndsTooLate(t *testing.T) {
 	}
 }
 
+// lateStore answers when the time is over, in a driver's own words.
+type lateStore struct{ dedup.Store[*memory.Tx] }
+
+func (lateStore) Mark(ctx context.Context, _ *memory.Tx, _, _ string, _ time.Time) (bool, error) {
+	<-ctx.Done()
+	return false, errors.New("canceling statement due to user request")
+}
+
+// A statement that was broken off because the time was over failed for that reason.
+func TestStatementThatEndsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMemory()
+		_, err := newReceiver(t, b.inTx, lateStore{b.store}, nil).Receive(t.Context(), newSender(t).Request(newEvent(1)).Message(), receiver.State(b.effect))
+		var failure *receiver.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, receiver.ReasonTimeout, failure.Reason)
+		require.ErrorContains(t, err, "canceling statement due to user request")
+	})
+}
+
 // An InTx may run its function again by itself.
 func TestInTxThatRunsAgain(t *testing.T) {
 	b, _ := onSQLite(t)

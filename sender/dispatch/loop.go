@@ -74,7 +74,6 @@ func (l *Loop) Step(ctx context.Context) {
 		l.upkeep = now.Add(l.p.upkeep.round(ctx))
 		return
 	}
-	l.ignores = false
 	select {
 	case <-l.p.results:
 	default:
