@@ -15,8 +15,13 @@ import (
 // resume saw but what was expanded meanwhile.
 
 const (
-	selectUnexpandedSkips = `SELECT u.event, u.subscription FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(event, subscription, no)
-		WHERE EXISTS (SELECT 1 FROM surehook_left l WHERE l.subscription = u.subscription AND u.no <@ l.unexpanded OFFSET 0)`
+	// selectUnexpandedSkips cuts the ranges to the numbers at hand, once for each row. A million
+	// waiting events with gaps between them can make ranges of many kilobytes, and to ask these
+	// for each delivery would read them each time.
+	selectUnexpandedSkips = `WITH u AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(event, subscription, no)),
+		l AS MATERIALIZED (SELECT k.subscription, x.unexpanded * (SELECT int8multirange(int8range(min(no), max(no), '[]')) FROM u) AS unexpanded
+			FROM (SELECT DISTINCT subscription FROM u) k CROSS JOIN LATERAL (SELECT unexpanded FROM surehook_left WHERE subscription = k.subscription OFFSET 0) x)
+		SELECT event, subscription FROM u WHERE EXISTS (SELECT 1 FROM l WHERE l.subscription = u.subscription AND u.no <@ l.unexpanded)`
 
 	// selectUnseen leaves out what is in flight: see batch.skipped.
 	selectUnseen = `SELECT q.event, u.subscription FROM unnest($1::bigint[], $2::bigint[]) AS u(subscription, epoch)
