@@ -20,8 +20,9 @@ const (
 			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = k.subscription AND f.object = k.object)
 			AND NOT EXISTS (SELECT 1 FROM surehook_lines o INDEXED BY surehook_lines_ahead WHERE o.subscription = k.subscription AND o.object = k.object AND o.place = 0)
 			AND ` + isBehind
-	// selectAgain picks, of subscriptions, those with something in their lines that was sent again.
-	selectAgain = `SELECT value FROM json_each(?) j WHERE (SELECT 1 FROM surehook_lines INDEXED BY surehook_lines_again WHERE subscription = j.value AND place = 2 LIMIT 1)`
+	// isSentAgain tells whether something in the lines of a subscription was sent again.
+	isSentAgain = `EXISTS (SELECT 1 FROM surehook_lines INDEXED BY surehook_lines_again WHERE subscription = ?1 AND place = 2)`
+	selectAgain = `SELECT ` + isSentAgain
 )
 
 var (
@@ -29,12 +30,13 @@ var (
 	pendingAgain = newManyRows(`INSERT OR FAIL INTO surehook_pending (due, subscription, event) VALUES `, `(?, ?, ?)`)
 
 	// pendingNext does it with what comes next in the lines of a subscription that some events
-	// leave, which were out.
+	// leave, which were out. It does nothing if something in the lines was sent again.
 	pendingNext = newListed(`INSERT OR FAIL INTO surehook_pending (subscription, event, due)
-		SELECT l.subscription, l.event, l.due FROM surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = ?1 + 0 AND o.event IN (`, `)
+		SELECT l.subscription, l.event, l.due FROM (VALUES `, `(?1, ?)`, `) v CROSS JOIN surehook_lines o CROSS JOIN surehook_lines l WHERE o.subscription = v.column1 AND o.event = v.column2
 			AND l.subscription = o.subscription AND l.place = 1 AND l.halts = 0
-			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = o.subscription AND f.object = o.object AND f.event <> o.event)`)
-	leaveLines = newListed(`DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (`, `)`)
+			AND l.event = (SELECT min(f.event) FROM surehook_lines f INDEXED BY surehook_lines_object WHERE f.subscription = o.subscription AND f.object = o.object AND f.event <> o.event)
+			AND NOT `+isSentAgain)
+	leaveLines = newListed(`DELETE FROM surehook_lines WHERE subscription = ?1 AND event IN (`, `?`, `)`)
 )
 
 // advance lets the first come out of each line that has changed. A claim takes pending
@@ -66,21 +68,8 @@ func (b *batch) advance() error {
 func (b *batch) leaveAll() error {
 	leaving := b.leaving
 	b.leaving = nil
-	var behind []int64
-	for h := range leaving {
-		if h.behind > 0 {
-			behind = append(behind, h.subscription)
-		}
-	}
-	var again []int64
-	if len(behind) > 0 {
-		var err error
-		if again, err = b.numbers(selectAgain, list(behind)); err != nil {
-			return err
-		}
-	}
 	for h, events := range leaving {
-		if err := b.leaveOf(h, events, slices.Contains(again, h.subscription)); err != nil {
+		if err := b.leaveOf(h, events); err != nil {
 			return err
 		}
 	}
@@ -89,25 +78,30 @@ func (b *batch) leaveAll() error {
 
 // leaveOf takes those of one subscription out of their lines. The next ones are pending, and
 // need not be looked at one by one, unless something was sent again, or newer ones end others.
-func (b *batch) leaveOf(h *head, events []int64, again bool) error {
+func (b *batch) leaveOf(h *head, events []int64) error {
 	if h.behind > 0 {
 		sub, err := b.known(h.subscription)
 		if err != nil {
 			return err
 		}
-		if again || sub.gone() || sub.Settings.Order == sender.OrderLatest {
+		one := sub.gone() || sub.Settings.Order == sender.OrderLatest
+		if !one {
+			n, err := b.countListed(pendingNext, h.subscription, events)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				h.behind -= n
+				h.pending += n
+				h.lower(b.now)
+			} else if err := b.row(selectAgain, h.subscription).Scan(&one); err != nil {
+				return err
+			}
+		}
+		if one {
 			n, err := b.left(h, leaveLineOf, h.subscription, list(events))
 			h.lined -= n
 			return err
-		}
-		n, err := b.countListed(pendingNext, h.subscription, events)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			h.behind -= n
-			h.pending += n
-			h.lower(b.now)
 		}
 	}
 	n, err := b.countListed(leaveLines, h.subscription, events)

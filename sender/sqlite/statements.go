@@ -86,16 +86,17 @@ type listed struct {
 	chunks []chunk // the smallest first
 }
 
-func newListed(head, tail string) *listed {
+// newListed has many sizes: what a list lacks to the next one is bound and read all the same.
+func newListed(head, item, tail string) *listed {
 	l := &listed{}
-	for _, n := range [...]int{1, 8, 32} {
-		l.chunks = append(l.chunks, chunk{n, head + strings.Repeat("?, ", n-1) + "?" + tail})
+	for _, n := range [...]int{1, 4, 8, 12, 16, 20, 24, 28, 32} {
+		l.chunks = append(l.chunks, chunk{n, head + strings.Repeat(item+", ", n-1) + item + tail})
 	}
 	return l
 }
 
 // countListed runs a statement over events, and returns how many rows it has changed. A list
-// that is not full has its last event several times.
+// that is not full ends with NULLs, which are no event's.
 func (w *work) countListed(l *listed, subscription int64, events []int64) (changed int64, err error) {
 	var args []any
 	for len(events) > 0 {
@@ -105,7 +106,11 @@ func (w *work) countListed(l *listed, subscription int64, events []int64) (chang
 		}
 		args = append(args[:0], subscription)
 		for i := range c.rows {
-			args = append(args, events[min(i, len(events)-1)])
+			if i < len(events) {
+				args = append(args, events[i])
+			} else {
+				args = append(args, nil)
+			}
 		}
 		n, err := w.count(c.query, args...)
 		if changed += int64(n); err != nil {
