@@ -18,6 +18,7 @@ func lineRules() []rule {
 		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds},
 		{"a dead letter that holds no more", "A dead letter holds nothing back once a sweep has found it pruned, or its subscription closing, or without HoldDead.", lineHoldsNoMore},
 		{"sent again", "A version that is sent again goes before later ones that are not in flight, and waits for those that are.", lineSentAgain},
+		{"sent again, beside another line", "When deliveries end in one step, the next of each of their lines comes out, whether it was sent again or never claimed.", lineSentAgainBeside},
 		{"replayed", "What a replay admits in one step keeps the order of its objects, and lets go on what it has held back as dead letters.", lineReplayed},
 		{"replayed, with a fresh one behind", "What a replay has admitted goes after all else only while nothing waits for it: a later version of its object does not wait for the deliveries of other objects.", lineRank},
 		{"lost and released", "A version whose attempt was lost, or was released, still goes before later ones.", lineLost},
@@ -160,6 +161,21 @@ func eventsOf(claimed []dispatch.Claimed) (ids []string) {
 		ids = append(ids, claimed[i].Event.ID)
 	}
 	return ids
+}
+
+func lineSentAgainBeside(w *world) {
+	owner, sub := w.ordered(byObject)
+	a := w.versions(owner, sub, "a", "a")
+	for _, id := range a {
+		w.record(result(w.claims("at first", id)[0], sender.ClassNone))
+	}
+	for _, id := range a {
+		w.redeliver(w.delivery(id, sub).ID)
+	}
+	b := w.versions(owner, sub, "b", "b")
+	both := w.claims("the first of both lines", a[0], b[0])
+	w.record(result(both[0], sender.ClassNone), result(both[1], sender.ClassNone))
+	w.claims("the second of both lines", a[1], b[1])
 }
 
 func lineDead(w *world) {
