@@ -113,7 +113,7 @@ func TestAResumeBesideAnExpansion(t *testing.T) {
 	}
 }
 
-// What a resume skips of an object's line lets the rest of the line go on.
+// After a resume has skipped a part of an object's line, the rest of the line goes on.
 func TestAResumeSkipsOfALineWhatIsExpandedBeforeItsCommit(t *testing.T) {
 	for order, later := range map[sender.Order]int{sender.OrderObject: 2, sender.OrderLatest: 0} {
 		t.Run(string(order), func(t *testing.T) {
