@@ -71,7 +71,8 @@ func (s *shop) subject(handler http.Handler) receivertest.Subject {
 		Handler: handler,
 		Secret:  s.secret,
 		Effects: func(ctx context.Context, ev receivertest.Event) (n int, err error) {
-			return n, s.db.QueryRowContext(ctx, "SELECT count(*) FROM shipped WHERE event = ?", ev.ID).Scan(&n)
+			err = s.db.QueryRowContext(ctx, "SELECT count(*) FROM shipped WHERE event = ?", ev.ID).Scan(&n)
+			return n, err
 		},
 		Fail: func() func() {
 			_, err := s.db.Exec("ALTER TABLE shipped RENAME TO gone")

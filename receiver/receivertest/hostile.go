@@ -102,7 +102,8 @@ const (
 //	receivertest.Hostile(t, receivertest.Subject{
 //		Handler: handler, Secret: secret,
 //		Effects: func(ctx context.Context, ev receivertest.Event) (n int, err error) {
-//			return n, db.QueryRowContext(ctx, "SELECT count(*) FROM invoices_paid WHERE event = ?", ev.ID).Scan(&n)
+//			err = db.QueryRowContext(ctx, "SELECT count(*) FROM invoices_paid WHERE event = ?", ev.ID).Scan(&n)
+//			return n, err
 //		},
 //	}, nil)
 //

@@ -94,5 +94,6 @@ func (b *batch) skipped(sub *subscription, l *live) (skipped bool, err error) {
 	if sub.skips(l.epoch, l.event) || !sub.skipsUnexpanded(l.epoch) {
 		return sub.skips(l.epoch, l.event), nil
 	}
-	return skipped, b.row(isUnexpandedSkip, l.subscription, l.epoch, l.event).Scan(&skipped)
+	err = b.row(isUnexpandedSkip, l.subscription, l.epoch, l.event).Scan(&skipped)
+	return skipped, err
 }

@@ -377,7 +377,8 @@ func (b *batch) sendAgain(h *head, sub *subscription, d *waits) error {
 
 // objectNo returns the number of an event's object, which gets one if it has none.
 func (w *work) objectNo(event int64) (no int64, err error) {
-	return no, w.row(numberObject, event).Scan(&no)
+	err = w.row(numberObject, event).Scan(&no)
+	return no, err
 }
 
 // freeFrom takes a delivery that is sent again out of the line in which it may hold back
