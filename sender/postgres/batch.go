@@ -39,6 +39,7 @@ type batch struct {
 	leases       map[dispatch.DeliveryKey]*live  // of the results that are not recorded yet
 	inLines      map[dispatch.DeliveryKey]inLine // see readLinesOf
 	leaving      []leaving                       // deliveries that have ended, of heads with lines
+	leavesLater  bool                            // some of them leave with a statement that is not answered yet
 	yields       []waits                         // deliveries that go behind
 	linesAhead   map[lineKey]rules.Line          // lines that were read, and into which nothing has come since
 	movedLines   map[lineKey]bool                // lines that have something, and nothing out
@@ -240,7 +241,7 @@ func (b *batch) writeEnds() error {
 
 // finish writes all that was put off, and then the heads.
 func (b *batch) finish(served map[turnKey]bool) error {
-	if err := b.advance(); err != nil {
+	if err := b.advance(false); err != nil {
 		return err
 	}
 	if err := b.keep(func(*head) bool { return true }); err != nil {

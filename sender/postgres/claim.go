@@ -291,7 +291,9 @@ func (c *claiming) lease() error {
 			t.h.owner = c.Claim.By.Process
 			if d.kind == kindPending || d.kind == kindArrived {
 				t.h.pending--
-				t.h.claimedTo = max(t.h.claimedTo, d.event)
+				if !t.h.precedes {
+					t.h.claimedTo = max(t.h.claimedTo, d.event)
+				}
 				fresh = append(fresh, chosen{t, d})
 			} else {
 				t.h.waiting--

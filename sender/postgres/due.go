@@ -272,7 +272,7 @@ func (b *batch) lost(all []*head, most int) error {
 		return true, err
 	}, selectLeasesEnd, ended)
 	if err == nil {
-		err = b.advance()
+		err = b.advance(false)
 	}
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ type head struct {
 	behind      int64 // how many are behind in its lines,
 	lined       int64 // and how many rows these have in all
 	missing     bool  // it stands for a row that is missing: see standIn
+	precedes    bool  // something came out of a line that is before what the claim has read
 }
 
 const headColumns = `ctid, subscription, subscriber, lane, open, next_due, turn, pending, waiting, leased, dead,

@@ -22,9 +22,9 @@ const selectAgain = `SELECT u.subscription, u.event, u.notice, u.bytes, u.due, u
 
 // advance takes what has ended out of the lines, and lets the first of each line come out
 // from which nothing is out. One that comes out and was never claimed arrives as new
-// deliveries do.
-func (b *batch) advance() error {
-	if err := b.leaveLines(); err != nil {
+// deliveries do. claims tells whether a claim follows.
+func (b *batch) advance(claims bool) error {
+	if err := b.leaveLines(claims); err != nil {
 		return err
 	}
 	var moved []lineKey

@@ -9,21 +9,30 @@ import (
 )
 
 var (
-	// nextInLines takes what was out out of the lines, and finds what comes out next. That is
-	// behind it, unless it was preceded. The statement does not see what it deletes as gone.
-	nextInLines = `u AS MATERIALIZED (` + deleteInLines + ` RETURNING l.subscription, l.object, l.event AS gone, CASE WHEN l.preceded THEN 0 ELSE l.event END AS after),
-		n AS (SELECT u.subscription, u.object, f.* FROM u LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> u.gone`) + `) f ON true)`
-	leaveLines = `WITH ` + nextInLines + ` SELECT * FROM n`
+	leaveLines = nextInLines(`u.subscription, u.object`) + ` SELECT subscription, object, place, event, no, notice, bytes, due FROM n`
 	// leaveBefore is leaveLines where other deliveries are pending. These are claimed first, so
 	// it puts the next ones among them at once. A step that read those, and wrote them, would
 	// send each row twice.
-	leaveBefore = `WITH ` + nextInLines + `,
+	leaveBefore = nextInLines(`u.subscription`) + `,
 		p AS (INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due) SELECT subscription, event, no, notice, bytes, coalesce(due, $3) FROM n WHERE place = 1)
-		SELECT subscription, 0::bigint, count(*), count(*) FILTER (WHERE place = 1), min(event) FILTER (WHERE place = 1), min(coalesce(due, $3)) FILTER (WHERE place = 1) FROM n GROUP BY subscription
-		UNION ALL SELECT subscription, event, 0, 0, NULL, NULL FROM n WHERE place = 2`
+		SELECT subscription, count(*), count(*) FILTER (WHERE place = 1), min(event) FILTER (WHERE place = 1), min(coalesce(due, $3)) FILTER (WHERE place = 1),
+			array_agg(event) FILTER (WHERE place = 2) FROM n GROUP BY subscription`
 	// leaveLast is leaveLines where nothing is behind.
 	leaveLast = `WITH u AS (` + deleteInLines + ` RETURNING l.subscription) SELECT subscription, count(*) FROM u GROUP BY subscription`
 )
+
+// nextInLines takes what was out out of the lines, and finds what comes out next, beside columns
+// of what was out. That is behind it, unless it was preceded. The statement does not see what it
+// deletes as gone. To find the rows, and then to delete them by where they are, costs less than
+// to have the deletion return them. That f is asked about k tells the planner that each answer
+// differs: otherwise it would remember all of them.
+func nextInLines(columns string) string {
+	return `WITH n AS MATERIALIZED (SELECT u.at, ` + columns + `, f.* FROM unnest($1::bigint[], $2::bigint[]) AS k(subscription, event)
+			CROSS JOIN LATERAL (SELECT ctid AS at, subscription, object, CASE WHEN preceded THEN 0 ELSE event END AS after FROM surehook_lines
+				WHERE subscription = k.subscription AND event = k.event LIMIT 1) u
+			LEFT JOIN LATERAL (` + firstOfLine(columnsOut, `u.after`, `event <> k.event`) + `) f ON true),
+		d AS (DELETE FROM surehook_lines l WHERE l.ctid = ANY(ARRAY(SELECT at FROM n)))`
+}
 
 // leaving is a delivery that has ended.
 type leaving struct {
@@ -41,27 +50,41 @@ func (b *batch) leave(h *head, sub *subscription, l *live, status sender.Status)
 }
 
 // leaveLines takes deliveries out of their lines, or puts them behind, and notes which lines
-// have nothing out by that. Mostly the next one comes out at once.
-func (b *batch) leaveLines() error {
+// have nothing out by that. Mostly the next one comes out at once. If a claim follows that has
+// enough without those, they come out with its next statement, on the same trip.
+func (b *batch) leaveLines(claims bool) error {
 	var left, before, last, stopped []dispatch.DeliveryKey
+	var of int64
+	var way *[]dispatch.DeliveryKey // of a subscription, whose deliveries mostly follow each other
 	for _, l := range b.leaving {
-		switch no := l.Subscription; {
-		case l.stops:
+		if l.stops {
 			stopped = append(stopped, l.DeliveryKey)
-		case !b.advances(no):
-			last = append(last, l.DeliveryKey)
-		case b.heads.stored[no].pending > 0 && !b.overtakes(no):
-			before = append(before, l.DeliveryKey)
-		default:
-			left = append(left, l.DeliveryKey)
+			continue
 		}
+		if no := l.Subscription; no != of {
+			switch of = no; {
+			case !b.advances(no):
+				way = &last
+			case b.heads.stored[no].pending > 0 && !b.overtakes(no):
+				way = &before
+			default:
+				way = &left
+			}
+		}
+		*way = append(*way, l.DeliveryKey)
 	}
 	var qs []query
 	if len(left) > 0 {
 		qs = append(qs, b.query(leaveLines, subscriptionsOf(left), eventsOf(left)).rows(firstRows(b.left)))
 	}
 	if len(before) > 0 {
-		qs = append(qs, b.query(leaveBefore, subscriptionsOf(before), eventsOf(before), b.now).rows(b.leftBefore))
+		b.leavesLater = claims && b.enough(before)
+		q := b.query(leaveBefore, subscriptionsOf(before), eventsOf(before), b.now).rows(b.leftBefore(b.leavesLater))
+		if b.leavesLater {
+			b.pipeline.queue(q)
+		} else {
+			qs = append(qs, q)
+		}
 	}
 	if len(last) > 0 {
 		qs = append(qs, b.query(leaveLast, subscriptionsOf(last), eventsOf(last)).rows(b.leftLast))
@@ -79,10 +102,29 @@ func (b *batch) leaveLines() error {
 		qs = append(qs, b.query(changeLines, yieldArgs(y)...).rows(moved))
 	}
 	b.leaving, b.yields = nil, nil
-	if len(qs) == 0 {
+	if len(qs) == 0 && (claims || !b.leavesLater) {
 		return nil
 	}
 	return b.send(qs...)
+}
+
+// enough tells whether more of the subscriptions of these deliveries is pending than can be
+// claimed, and nothing else of them is due. What is next in a line is behind what leaves it. So
+// the claim, which reads from there on, takes the same deliveries in the same order.
+func (b *batch) enough(leaving []dispatch.DeliveryKey) bool {
+	for _, k := range leaving {
+		h := b.heads.by[k.Subscription]
+		p := &b.Claim.Lanes[h.health.Lane]
+		most := min(p.Slots, rules.Room(k.Subscription, b.Claim.SubscriptionRoom, p.PerSubscription))
+		if h.pending <= int64(most) || !h.plain(b) {
+			return false
+		}
+	}
+	for _, k := range leaving {
+		h := b.heads.by[k.Subscription]
+		h.claimedTo = min(h.claimedTo, k.Event)
+	}
+	return true
 }
 
 // left counts a row that has left its line, and lets the next one come out, if there is one.
@@ -97,28 +139,30 @@ func (b *batch) left(f *firstRow) {
 	}
 }
 
-// leftBefore reads a row of leaveBefore: the counts of a subscription, or a delivery that waits
-// again.
-func (b *batch) leftBefore(r rows) error {
-	var key dispatch.DeliveryKey
-	var gone, out int64
-	var first pgtype.Int8
-	var due timestamp
-	if err := r.Scan(&key.Subscription, &key.Event, &gone, &out, &first, &due); err != nil {
-		return err
-	}
-	h := b.heads.by[key.Subscription]
-	if key.Event != 0 {
-		h.behind--
-		b.waitingAgain = append(b.waitingAgain, key)
+// leftBefore returns what reads the rows of leaveBefore. later tells whether the claim's next
+// statement is on the same trip.
+func (b *batch) leftBefore(later bool) func(r rows) error {
+	return func(r rows) error {
+		b.leavesLater = false
+		var no, gone, out int64
+		var first pgtype.Int8
+		var due timestamp
+		var again []int64
+		if err := r.Scan(&no, &gone, &out, &first, &due, &again); err != nil {
+			return err
+		}
+		h := b.heads.by[no]
+		h.lined -= gone
+		h.behind -= out + int64(len(again))
+		for _, event := range again {
+			b.waitingAgain = append(b.waitingAgain, dispatch.DeliveryKey{Event: event, Subscription: no})
+		}
+		if out > 0 {
+			h.precedes = later && first.Int64 <= h.claimedTo
+			h.pend(out, first.Int64, due)
+		}
 		return nil
 	}
-	h.lined -= gone
-	if out > 0 {
-		h.behind -= out
-		h.pend(out, first.Int64, due)
-	}
-	return nil
 }
 
 // leftLast reads a row of leaveLast.

@@ -245,6 +245,9 @@ func TestPlans(t *testing.T) {
 		for _, text := range []string{selectLines, takeFirsts} { // it would pass over other objects
 			require.NotContains(t, c.plan(text, txSettings), " using surehook_lines_event ", when)
 		}
+		for _, text := range []string{leaveLines, leaveBefore} {
+			require.NotContains(t, c.plan(text, txSettings), "Memoize", when)
+		}
 		for _, text := range []string{updateHeads.many, updateHeads.one, updateWholeHeads.many, updateWholeHeads.one} {
 			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)
 		}

@@ -86,7 +86,7 @@ func (b *batch) run(p dispatch.ExpandParams, from bound, f turnsFrom, known *aro
 	if err := b.recordAll(); err != nil {
 		return x, err
 	}
-	if err := b.advance(); err != nil {
+	if err := b.advance(true); err != nil {
 		return x, err
 	}
 	for _, n := range b.Notices {

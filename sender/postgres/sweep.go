@@ -130,7 +130,7 @@ func (c *core) sweep(ctx context.Context, f *sweepable, p dispatch.SweepParams) 
 			err = b.goOnWithHalted(f.haltedFirsts())
 		}
 		if err == nil {
-			err = b.advance()
+			err = b.advance(false)
 		}
 		if err == nil {
 			err = b.endSwept(f.ending)

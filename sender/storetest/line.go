@@ -13,6 +13,7 @@ func lineRules() []rule {
 	return append(lineExpireRules(), []rule{
 		{"in order", "Under the order of objects a version is claimed only when each earlier one of its object has ended; other objects do not wait.", lineInOrder},
 		{"in order, among others", "What comes out of a line goes to its own place among the deliveries of other objects, is due since it was made, and counts once.", lineAmongOthers},
+		{"beside others", "What comes out of a line is claimed in the order of the events with what is pending besides, however little of that is claimed at a time.", lineBeside},
 		{"a dead letter", "Under the order of objects a dead letter lets the later versions of its object go on.", lineDead},
 		{"bounds", "A decision is told the bounds of the order of objects, and of no other.", lineBounds},
 		{"a dead letter that holds", "With HoldDead a dead letter holds back the later versions of its object, those that come later too, until it is redelivered and has ended, or passed over; that is refused if the next version was published before NotBefore.", lineHolds},
@@ -176,6 +177,32 @@ func lineSentAgainBeside(w *world) {
 	both := w.claims("the first of both lines", a[0], b[0])
 	w.record(result(both[0], sender.ClassNone), result(both[1], sender.ClassNone))
 	w.claims("the second of both lines", a[1], b[1])
+}
+
+func lineBeside(w *world) {
+	owner, sub := w.ordered(byObject)
+	e := w.versions(owner, sub, "a", "b", "a", "c", "b", "d", "a", "e", "f", "g")
+	held := map[string]dispatch.Claimed{}
+	step := func(n int, ended ...int) (ids []string) {
+		b := dispatch.Batch{Decide: w.decide, Claim: dispatch.ClaimParams{Lease: lease, Token: w.token(), Lanes: lanes(n)}}
+		for _, i := range ended {
+			b.Results = append(b.Results, result(held[e[i]], sender.ClassNone))
+		}
+		_, c, err := w.Store.Step(w.ctx, dispatch.ExpandParams{}, b)
+		w.noError(err, "recording and claiming")
+		for _, cl := range c.Claimed {
+			held[cl.Event.ID] = cl
+			ids = append(ids, cl.Event.ID)
+		}
+		return ids
+	}
+	w.equal(step(3), []string{e[0], e[1], e[3]}, "the first of three lines")
+	w.equal(step(1, 0), []string{e[2]}, "the second of a line, which is older than what was claimed besides")
+	w.equal(step(1, 2), []string{e[5]}, "what was pending, which is older than the third of the line")
+	w.equal(step(1, 1, 3), []string{e[4]}, "the second of another line")
+	w.equal(step(2, 4, 5), []string{e[6], e[7]}, "the third of the first line, and one behind it")
+	w.equal(step(0, 6, 7), []string(nil), "no slots")
+	w.equal(step(plenty), []string{e[8], e[9]}, "the rest")
 }
 
 func lineDead(w *world) {

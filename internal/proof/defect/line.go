@@ -88,12 +88,17 @@ var ofLines = []Defect{
 	{
 		Name: "what was sent again while a later version was in flight is passed over, on PostgreSQL",
 		File: "sender/postgres/line_leave.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
-		Old: "CASE WHEN l.preceded THEN 0 ELSE l.event END", New: "l.event",
+		Old: "CASE WHEN preceded THEN 0 ELSE event END", New: "event",
 	},
 	{
 		Name: "what comes out of a line among pending deliveries is never due, on PostgreSQL",
 		File: "sender/postgres/line_leave.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
 		Old: "h.pend(out, first.Int64, due)", New: "h.pend(out, first.Int64, never)",
+	},
+	{
+		Name: "what comes out of a line is passed over if it is older than what a claim beside it takes, on PostgreSQL",
+		File: "sender/postgres/line_leave.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: "h.claimedTo = min(h.claimedTo, k.Event)", New: "h.turn = max(h.turn, 0)",
 	},
 	{
 		Name: "what waits in the lines of a deleted subscription comes out, on SQLite",
