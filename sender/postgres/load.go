@@ -24,11 +24,11 @@ const (
 )
 
 // takeLeases takes the leases that are held under a token, which guards the row. They are
-// looked up one by one, which is right even if the statistics say that there are few.
-var takeLeases = overRows(`WITH q AS MATERIALIZED (
+// looked up one by one, which is right even if the statistics say that there are few, and are
+// deleted by one scan.
+var takeLeases = overRows(`DELETE FROM surehook_leases l WHERE l.ctid = ANY(ARRAY(
 		SELECT x.at FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u(subscription, event, token) CROSS JOIN LATERAL (
-			SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x)
-	DELETE FROM surehook_leases l USING q WHERE l.ctid = q.at
+			SELECT ctid AS at FROM surehook_leases WHERE subscription = u.subscription AND event = u.event AND token = u.token OFFSET 0) x))
 	RETURNING ` + leaseColumns)
 
 // turnsFrom is where the scans of a claim begin in each lane.

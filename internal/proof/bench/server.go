@@ -37,8 +37,28 @@ func (b *bench) postgres(ctx context.Context) (*server, error) {
 	}
 	// All backends are the postmaster's children.
 	stat, err := readStat(int(b.server.admin.PgConn().PID()))
+	if err != nil {
+		return nil, err
+	}
 	b.server.postmaster = stat.parent
-	return b.server, err
+	return b.server, b.server.fillLog(ctx, b.of(walFiles, 1))
+}
+
+// walFiles is a little more than what a server with the default max_wal_size writes from one
+// checkpoint to the next.
+const walFiles = 40
+
+// fillLog has the server write as many files of its write-ahead log as it keeps, to use them
+// again from then on, as a server does that has run for a while. A new file holds up all
+// commits while it is filled with zeros, for 50 ms here, and falls to whoever writes most.
+func (s *server) fillLog(ctx context.Context, files int) error {
+	for range files {
+		if _, err := s.admin.Exec(ctx, "SELECT pg_logical_emit_message(false, 'bench', ''), pg_switch_wal()"); err != nil {
+			return err
+		}
+	}
+	_, err := s.admin.Exec(ctx, "CHECKPOINT")
+	return err
 }
 
 // dsn is a database's connection string, by TCP: most applications have a network in
