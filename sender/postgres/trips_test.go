@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"bytes"
+	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -10,16 +12,13 @@ import (
 
 	"github.com/surehook/surehook/internal/pgtest"
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/postgres"
 )
 
-// A transaction begins with its first statement, so that one with a change and an event
-// is three trips to the server, and one with events alone is two.
-func TestTripsOfATransaction(t *testing.T) {
-	p := newPlace(t)
-	p.exec(t, `CREATE TABLE {}.test_business (n int)`)
-	defer p.exec(t, `DROP TABLE {}.test_business`)
-	p.exec(t, `INSERT INTO {}.test_business VALUES (0)`)
+// counting opens the store of a place on one connection, and counts what that sends.
+func (p *place) counting(t *testing.T) (*pgxStore, *atomic.Int64) {
+	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.With(pgtest.DSN(t), "pool_max_conns", "1"))
 	require.NoError(t, err)
 	dial, sent := pgtest.Sends(cfg.ConnConfig.DialFunc, func(b []byte) bool { // except the notification that follows a commit
@@ -28,9 +27,47 @@ func TestTripsOfATransaction(t *testing.T) {
 	cfg.ConnConfig.DialFunc = dial
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
-	defer pool.Close()
+	t.Cleanup(pool.Close)
 	s, err := postgres.New(pool, &postgres.Config{Schema: p.schema})
 	require.NoError(t, err)
+	return s, sent
+}
+
+// The order of objects takes no trip of its own where more is pending than a step can claim.
+func TestTripsOfAStep(t *testing.T) {
+	trips := map[sender.Order]int64{}
+	for _, order := range []sender.Order{sender.OrderRelaxed, sender.OrderObject} {
+		p := newPlace(t)
+		s, sent := p.counting(t)
+		register(t, s, 1, 1, sender.Settings{Order: order})
+		drafts := make([]sender.Draft, 60)
+		for i := range drafts {
+			drafts[i] = draft(subscriberID(0))
+			drafts[i].Object.ID = strconv.Itoa(i % 20)
+		}
+		require.NoError(t, publishInTx(t.Context(), s, drafts...))
+		expandAll(t, s)
+		var claimed []dispatch.Claimed
+		for range 4 { // statements are prepared
+			claimed = exchange(t, s, batchOf(claimed, 3)).Claimed
+			require.Len(t, claimed, 3)
+		}
+		before := sent.Load()
+		require.Len(t, exchange(t, s, batchOf(claimed, 3)).Claimed, 3)
+		trips[order] = sent.Load() - before
+	}
+	require.Positive(t, trips[sender.OrderRelaxed])
+	require.Equal(t, trips[sender.OrderRelaxed], trips[sender.OrderObject])
+}
+
+// A transaction begins with its first statement, so that one with a change and an event
+// is three trips to the server, and one with events alone is two.
+func TestTripsOfATransaction(t *testing.T) {
+	p := newPlace(t)
+	p.exec(t, `CREATE TABLE {}.test_business (n int)`)
+	defer p.exec(t, `DROP TABLE {}.test_business`)
+	p.exec(t, `INSERT INTO {}.test_business VALUES (0)`)
+	s, sent := p.counting(t)
 	pub, err := sender.NewPublisher(s, nil)
 	require.NoError(t, err)
 	event := sender.Event{Type: "thing.changed", Object: sender.Object{Type: "thing", ID: "1"}}
