@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// selectPayloads reads events by their positions, and selectArrived by their numbers.
+	// selectPayloads reads events by their positions, and selectArrived by their numbers. If the
+	// feed were joined, the planner would remember each event, with its body.
 	selectPayloads = `SELECT u.position, ` + payloadColumns + ` FROM unnest($1::bigint[]) AS u(position)
-		CROSS JOIN LATERAL (SELECT event FROM surehook_feed WHERE position = u.position OFFSET 0) f
-		CROSS JOIN LATERAL (SELECT * FROM surehook_events WHERE no = f.event OFFSET 0) e`
+		CROSS JOIN LATERAL (SELECT * FROM surehook_events WHERE no = (SELECT event FROM surehook_feed WHERE position = u.position) OFFSET 0) e`
 	selectArrived  = `SELECT e.no, ` + payloadColumns + ` FROM surehook_events e WHERE e.no = ANY($1)`
 	payloadColumns = `e.id, e.type, e.object_type, e.object_id, e.created_at, e.notice, e.url, coalesce(e.traceparent, ''), e.body`
 )
