@@ -203,6 +203,11 @@ func lineBeside(w *world) {
 	w.equal(step(2, 4, 5), []string{e[6], e[7]}, "the third of the first line, and one behind it")
 	w.equal(step(0, 6, 7), []string(nil), "no slots")
 	w.equal(step(plenty), []string{e[8], e[9]}, "the rest")
+	step(0, 8, 9)
+	e = w.versions(owner, sub, "a", "b", "a")
+	w.equal(step(1), []string{e[0]}, "the first of two lines")
+	w.equal(step(1, 0), []string{e[1]}, "as many as are pending, while another one comes out")
+	w.equal(step(1), []string{e[2]}, "what came out")
 }
 
 func lineDead(w *world) {
