@@ -109,14 +109,14 @@ func (b *batch) leaveLines(claims bool) error {
 }
 
 // enough tells whether more of the subscriptions of these deliveries is pending than can be
-// claimed, and nothing else of them is due. What is next in a line is behind what leaves it. So
-// the claim, which reads from there on, takes the same deliveries in the same order.
+// claimed. What is next in a line is behind what leaves it. So the claim, which reads from there
+// on, takes the same deliveries in the same order.
 func (b *batch) enough(leaving []dispatch.DeliveryKey) bool {
 	for _, k := range leaving {
 		h := b.heads.by[k.Subscription]
 		p := &b.Claim.Lanes[h.health.Lane]
 		most := min(p.Slots, rules.Room(k.Subscription, b.Claim.SubscriptionRoom, p.PerSubscription))
-		if h.pending <= int64(most) || !h.plain(b) {
+		if h.pending <= int64(most) {
 			return false
 		}
 	}
