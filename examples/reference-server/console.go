@@ -3,6 +3,7 @@ package main
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/surehook/surehook/sender/console"
@@ -87,10 +88,19 @@ func hasForm(r *http.Request) bool {
 	return kind == "application/x-www-form-urlencoded" && (r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch)
 }
 
+// bearers are a request's Authorization headers, without those of other schemes: a proxy that
+// asks browsers for a password of its own lets that through.
+func bearers(r *http.Request) []string {
+	return slices.DeleteFunc(slices.Clone(r.Header.Values("Authorization")), func(h string) bool {
+		scheme, _, _ := strings.Cut(h, " ")
+		return !strings.EqualFold(scheme, "Bearer")
+	})
+}
+
 // admitted lets in who has signed in, and programs with the operator's token. All
 // others are shown the page for signing in.
 func (s *server) admitted(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
-	if headers := r.Header.Values("Authorization"); len(headers) > 0 {
+	if headers := bearers(r); len(headers) > 0 {
 		id, err := s.whose(r.Context(), headers)
 		if err == nil && !(caller{id: id}).operator() {
 			err = problem(http.StatusForbidden, "this is for the operator's token alone")

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"html"
 	"io"
@@ -131,6 +132,12 @@ func TestConsoleIsTheOperators(t *testing.T) {
 		again := start(t, p, "-workers=false")
 		res, _ = again.visitor().ask(http.MethodGet, "/console/", nil, "Cookie", session[0].String())
 		require.Equal(t, http.StatusOK, res.StatusCode, "it survives a restart")
+		proxys := "Basic " + base64.StdEncoding.EncodeToString([]byte("the:proxy's"))
+		res, _ = again.visitor().ask(http.MethodGet, "/console/", nil, "Cookie", session[0].String(), "Authorization", proxys)
+		require.Equal(t, http.StatusOK, res.StatusCode, "a proxy's own password is not the console's")
+		res, page = again.visitor().ask(http.MethodGet, "/console/", nil, "Authorization", proxys)
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+		require.Contains(t, page, "Sign in")
 		again.stop()
 		res, _ = start(t, p, "-workers=false", "-operator-token", "another-operator-token").visitor().ask(http.MethodGet, "/console/", nil, "Cookie", session[0].String())
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
