@@ -39,6 +39,7 @@ type batch struct {
 	leases       map[dispatch.DeliveryKey]*live  // of the results that are not recorded yet
 	inLines      map[dispatch.DeliveryKey]inLine // see readLinesOf
 	leaving      []leaving                       // deliveries that have ended, of heads with lines
+	leavesLast   []dispatch.DeliveryKey          // those of them that leave with the heads' own statement, as nothing is behind them
 	leavesLater  bool                            // some of them leave with a statement that is not answered yet
 	yields       []waits                         // deliveries that go behind
 	linesAhead   map[lineKey]rules.Line          // lines that were read, and into which nothing has come since

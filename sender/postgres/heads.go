@@ -64,6 +64,9 @@ var lockHeadsAt = overRows(`WITH found AS MATERIALIZED (
 var updateHeads, updateWholeHeads = updateHeadsOf("", "", ""), updateHeadsOf(", owner = u.owner, behind = u.behind, lined = u.lined",
 	", $24::bigint[], $25::bigint[], $26::bigint[]", ", owner, behind, lined")
 
+// updateHeadsAndLines is updateWholeHeads if something leaves lines in which nothing is behind.
+var updateHeadsAndLines = leaveLast(updateWholeHeads)
+
 func updateHeadsOf(set, column, name string) rowwise {
 	return overRows(`WITH changed AS (UPDATE surehook_heads h SET lane = u.lane, open = u.open, next_due = u.next_due, turn = u.turn, pending = u.pending,
 			waiting = u.waiting, leased = u.leased, dead = u.dead, leases_end = u.leases_end, claimed_to = u.claimed_to, waiting_from = u.waiting_from,
@@ -228,11 +231,17 @@ func (b *batch) updateHeads(all []*head) query {
 		was := b.heads.stored[h.subscription]
 		return h.owner != was.owner || h.behind != was.behind || h.lined != was.lined
 	}
-	if !slices.ContainsFunc(all, rare) {
+	last := b.leavesLast
+	b.leavesLast = nil
+	if len(last) == 0 && !slices.ContainsFunc(all, rare) {
 		return b.query(updateHeads.of(len(all)), headArgs(all)...)
 	}
-	return b.query(updateWholeHeads.of(len(all)), append(headArgs(all), field(all, func(h *head) int64 { return h.owner }),
-		field(all, func(h *head) int64 { return h.behind }), field(all, func(h *head) int64 { return h.lined }))...)
+	args := append(headArgs(all), field(all, func(h *head) int64 { return h.owner }),
+		field(all, func(h *head) int64 { return h.behind }), field(all, func(h *head) int64 { return h.lined }))
+	if len(last) == 0 {
+		return b.query(updateWholeHeads.of(len(all)), args...)
+	}
+	return b.query(updateHeadsAndLines.of(len(all)), append(args, subscriptionsOf(last), eventsOf(last))...)
 }
 
 // storeHeads writes the heads that changed, and moves the turns of their subscribers.
@@ -263,7 +272,7 @@ func (b *batch) storeHeads(served map[turnKey]bool) error {
 			m.low = min(m.low, h.nextDue)
 		}
 	}
-	if len(all) > 0 {
+	if len(all)+len(b.leavesLast) > 0 {
 		var nos []int64
 		var at []pgtype.TID
 		q := b.updateHeads(all).rows(func(r rows) error {

@@ -49,6 +49,11 @@ var (
 			CROSS JOIN LATERAL (` + firstOfLine(`ctid AS at, event`, `0`, `true`) + `) x WHERE x.event < u.newer)) RETURNING l.subscription, l.object`
 )
 
+// insertLines brings rows into lines.
+var insertLines = overRows(`INSERT INTO surehook_lines (subscription, object, event, place, no, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared)
+	SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::smallint[], $5::bigint[], $6::boolean[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::int[], $11::int[],
+		$12::bigint[], $13::bigint[], $14::bigint[], $15::smallint[], $16::boolean[], $17::boolean[]) AS u`)
+
 // newestIsFresh tells whether the newest of a line u is behind an event of it, and no replay has
 // admitted it.
 const newestIsFresh = `EXISTS (SELECT 1 FROM (SELECT event, place, rank FROM surehook_lines WHERE subscription = u.subscription AND object BETWEEN u.object AND u.object AND place < 3
@@ -67,10 +72,6 @@ const (
 			ORDER BY event LIMIT $4) q LIMIT $5`
 	deleteOldDead = `DELETE FROM surehook_lines l USING unnest($1::bigint[], $2::text[], $3::bigint[]) AS u(subscription, object, newer)
 		WHERE l.subscription = u.subscription AND l.object = u.object AND l.event < u.newer AND l.place = 3 RETURNING l.subscription`
-
-	insertLines = `INSERT INTO surehook_lines (subscription, object, event, place, no, notice, bytes, due, first_at, number, tries, stood, epoch, replay, rank, single, spared)
-		SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::smallint[], $5::bigint[], $6::boolean[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::int[], $11::int[],
-			$12::bigint[], $13::bigint[], $14::bigint[], $15::smallint[], $16::boolean[], $17::boolean[]) AS u`
 
 	// inLines finds rows one by one, which is right even if the statistics say that there
 	// are few.
@@ -379,14 +380,14 @@ func (b *batch) putInLines(all []lineRow) error {
 			return err
 		}
 	}
-	return b.execs(insertLines,
-		column(all, func(r lineRow) int64 { return r.subscription }), column(all, func(r lineRow) string { return r.object }),
-		column(all, func(r lineRow) int64 { return r.event }), column(all, func(r lineRow) int16 { return r.place }),
-		column(all, func(r lineRow) int64 { return r.no }), column(all, func(r lineRow) bool { return r.notice }),
-		column(all, func(r lineRow) int32 { return r.bytes }), column(all, func(r lineRow) timestamp { return r.due }),
-		column(all, func(r lineRow) timestamp { return r.firstAt }), column(all, func(r lineRow) int32 { return int32(r.number) }),
-		column(all, func(r lineRow) int32 { return int32(r.tries) }), column(all, func(r lineRow) int64 { return r.stood }),
-		column(all, func(r lineRow) int64 { return r.epoch }), column(all, func(r lineRow) int64 { return r.replay }),
-		column(all, func(r lineRow) int16 { return int16(r.rank) }), column(all, func(r lineRow) bool { return r.single }),
-		column(all, func(r lineRow) bool { return r.spared }))
+	return b.joins(insertLines.of(len(all)),
+		field(all, func(r lineRow) int64 { return r.subscription }), field(all, func(r lineRow) string { return r.object }),
+		field(all, func(r lineRow) int64 { return r.event }), field(all, func(r lineRow) int16 { return r.place }),
+		field(all, func(r lineRow) int64 { return r.no }), field(all, func(r lineRow) bool { return r.notice }),
+		field(all, func(r lineRow) int32 { return r.bytes }), field(all, func(r lineRow) timestamp { return r.due }),
+		field(all, func(r lineRow) timestamp { return r.firstAt }), field(all, func(r lineRow) int32 { return int32(r.number) }),
+		field(all, func(r lineRow) int32 { return int32(r.tries) }), field(all, func(r lineRow) int64 { return r.stood }),
+		field(all, func(r lineRow) int64 { return r.epoch }), field(all, func(r lineRow) int64 { return r.replay }),
+		field(all, func(r lineRow) int16 { return int16(r.rank) }), field(all, func(r lineRow) bool { return r.single }),
+		field(all, func(r lineRow) bool { return r.spared }))
 }

@@ -89,15 +89,27 @@ func (l *lining) putBehind(halted map[lineKey]bool) {
 	l.made = slices.DeleteFunc(l.made, func(m made) bool { return halted[l.key(m)] })
 }
 
+// readNames finds the objects of events, most of which were read already if they are few.
 func (l *lining) readNames(lined []made) error {
 	l.names = map[int64]string{}
+	var unread []int64
+	for _, no := range distinct(column(lined, func(m made) int64 { return m.of.event })) {
+		if e, ok := l.early.get(no); ok {
+			l.names[no] = nameOf(e.Event.Object)
+		} else {
+			unread = append(unread, no)
+		}
+	}
+	if len(unread) == 0 {
+		return nil
+	}
 	return l.each(func(r rows) (bool, error) {
 		var no int64
 		var name string
 		err := r.Scan(&no, &name)
 		l.names[no] = name
 		return true, err
-	}, selectNames, distinct(column(lined, func(m made) int64 { return m.of.event })))
+	}, selectNames, unread)
 }
 
 // one decides about a new delivery.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"strings"
+
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/surehook/surehook/sender"
@@ -17,9 +19,18 @@ var (
 		p AS (INSERT INTO surehook_pending (subscription, event, no, notice, bytes, due) SELECT subscription, event, no, notice, bytes, coalesce(due, $3) FROM n WHERE place = 1)
 		SELECT subscription, count(*), count(*) FILTER (WHERE place = 1), min(event) FILTER (WHERE place = 1), min(coalesce(due, $3)) FILTER (WHERE place = 1),
 			array_agg(event) FILTER (WHERE place = 2) FROM n GROUP BY subscription`
-	// leaveLast is leaveLines where nothing is behind.
-	leaveLast = `WITH u AS (` + deleteInLines + ` RETURNING l.subscription) SELECT subscription, count(*) FROM u GROUP BY subscription`
 )
+
+// leaveLast is leaveLines where nothing is behind, within a statement that writes the heads. So
+// it takes no trip. Only the statement itself knows how many rows have left.
+func leaveLast(heads rowwise) rowwise {
+	within := func(text string) string {
+		out := renumbered(deleteInLines, 26) // behind the parameters of the heads
+		text = strings.Replace(text, "WITH changed", "WITH gone AS ("+out+" RETURNING l.subscription), gone_of AS (SELECT subscription, count(*) AS n FROM gone GROUP BY subscription), changed", 1)
+		return strings.Replace(text, "lined = u.lined", "lined = u.lined - coalesce((SELECT n FROM gone_of g WHERE g.subscription = h.subscription), 0)", 1)
+	}
+	return rowwise{one: within(heads.one), many: within(heads.many)}
+}
 
 // nextInLines takes what was out out of the lines, and finds what comes out next, beside columns
 // of what was out. That is behind it, unless it was preceded. The statement does not see what it
@@ -53,7 +64,7 @@ func (b *batch) leave(h *head, sub *subscription, l *live, status sender.Status)
 // have nothing out by that. Mostly the next one comes out at once. If a claim follows that has
 // enough without those, they come out with its next statement, on the same trip.
 func (b *batch) leaveLines(claims bool) error {
-	var left, before, last, stopped []dispatch.DeliveryKey
+	var left, before, stopped []dispatch.DeliveryKey
 	var of int64
 	var way *[]dispatch.DeliveryKey // of a subscription, whose deliveries mostly follow each other
 	for _, l := range b.leaving {
@@ -64,7 +75,7 @@ func (b *batch) leaveLines(claims bool) error {
 		if no := l.Subscription; no != of {
 			switch of = no; {
 			case !b.advances(no):
-				way = &last
+				way = &b.leavesLast
 			case b.heads.stored[no].pending > 0 && !b.overtakes(no):
 				way = &before
 			default:
@@ -85,9 +96,6 @@ func (b *batch) leaveLines(claims bool) error {
 		} else {
 			qs = append(qs, q)
 		}
-	}
-	if len(last) > 0 {
-		qs = append(qs, b.query(leaveLast, subscriptionsOf(last), eventsOf(last)).rows(b.leftLast))
 	}
 	moved := func(r rows) error {
 		k := lineKey{}
@@ -163,14 +171,4 @@ func (b *batch) leftBefore(later bool) func(r rows) error {
 		}
 		return nil
 	}
-}
-
-// leftLast reads a row of leaveLast.
-func (b *batch) leftLast(r rows) error {
-	var no, gone int64
-	err := r.Scan(&no, &gone)
-	if err == nil {
-		b.heads.by[no].lined -= gone
-	}
-	return err
 }

@@ -150,7 +150,7 @@ var atClaims = []string{
 	"selectIdle", "nextDue", "selectDue", "selectIdle shared", "nextDue shared", "selectDue shared", "lockHeads", "lockWoken", "takeLeases", "takeLeases of one", "lockHeadsAt", "lockHeadsAt of one", "selectTargets", "selectSkippedOf", "deleteLost", "selectLeasesEnd",
 	"selectCandidates", "selectOldPending", "selectLeastWaiting", "selectPending", "leaseWaiting", "selectArrived", "selectFiltered", "selectBehind", "selectPayloads", "deleteRedacted", "updateHeads", "updateHeads of one", "lockTurns", "updateTurns",
 	"selectUnexpanded", "selectFew", "lockFew", "lockFew of one", "selectFewTargets", "selectMatches", "selectAllMatches", "selectAddressed", "selectFilters", "selectUnexpandedSkips", "selectUnseen", "isUnexpandedSkip", "deleteOutbox", "updateOutbox", "selectObjects",
-	"selectLines", "selectLinesOf", "selectOvertaken", "precede", "changeLines", "stopLines", "endLines", "takeFirsts", "leaveLines", "leaveBefore", "leaveLast", "selectAgain", "haltLines",
+	"selectLines", "selectLinesOf", "selectOvertaken", "precede", "changeLines", "stopLines", "endLines", "takeFirsts", "leaveLines", "leaveBefore", "updateHeadsAndLines", "updateHeadsAndLines of one", "selectAgain", "haltLines",
 }
 
 // small are the tables that may be read to their end.
@@ -221,7 +221,7 @@ func TestPlans(t *testing.T) {
 			"selectDue": "surehook_turns_due", "selectPending": "surehook_pending_pkey", "leaseWaiting": "surehook_waiting_pkey", "takeLeases": "surehook_leases_pkey", "takeLeases of one": "surehook_leases_pkey",
 			"selectCandidates": "surehook_waiting_due", "lockHeads": "surehook_heads_of", "updateTurns": "surehook_heads_due", "nextDue": "surehook_turns_due", "nextDue shared": "surehook_heads_due",
 			"selectUnexpanded": "surehook_outbox_pkey", "selectFew": "surehook_patterns_pkey", "selectAllMatches": "surehook_patterns_all", "selectMatches": "surehook_patterns_pkey",
-			"takeFirsts": "surehook_lines_pkey", "leaveLines": "surehook_lines_pkey", "leaveBefore": "surehook_lines_pkey", "leaveLast": "surehook_lines_event", "selectLines": "surehook_lines_pkey", "selectLinesOf": "surehook_lines_pkey", "selectAgain": "surehook_lines_event",
+			"takeFirsts": "surehook_lines_pkey", "leaveLines": "surehook_lines_pkey", "leaveBefore": "surehook_lines_pkey", "updateHeadsAndLines": "surehook_lines_event", "updateHeadsAndLines of one": "surehook_lines_event", "selectLines": "surehook_lines_pkey", "selectLinesOf": "surehook_lines_pkey", "selectAgain": "surehook_lines_event",
 			"haltLines": "surehook_lines_pkey",
 		} {
 			require.Contains(t, c.plan(all[name], txSettings), " using "+index+" ", "%s: %s", when, name)
@@ -248,7 +248,7 @@ func TestPlans(t *testing.T) {
 		for _, text := range []string{leaveLines, leaveBefore, selectPayloads} { // no two of its answers are the same
 			require.NotContains(t, c.plan(text, txSettings), "Memoize", when)
 		}
-		for _, text := range []string{updateHeads.many, updateHeads.one, updateWholeHeads.many, updateWholeHeads.one} {
+		for _, text := range []string{updateHeads.many, updateHeads.one, updateWholeHeads.many, updateWholeHeads.one, updateHeadsAndLines.many, updateHeadsAndLines.one} {
 			require.Contains(t, c.plan(text, txSettings), "Tid Scan on surehook_heads", when)
 		}
 		for _, text := range []string{selectDue.Alone, selectDue.Shared, selectNextDue.Shared} {

@@ -41,7 +41,7 @@ func parameterStatements() map[string]string {
 		"selectPositions": selectPositions, "selectLiveOf": selectLiveOf, "redactLeases": redactLeases, "redactAttempts": redactAttempts,
 	}
 	for name, s := range map[string]rowwise{
-		"lockHeadsAt": lockHeadsAt, "lockFew": lockFew, "updateHeads": updateHeads, "updateWholeHeads": updateWholeHeads, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertPendingSince": insertPendingSince, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
+		"lockHeadsAt": lockHeadsAt, "lockFew": lockFew, "updateHeads": updateHeads, "updateWholeHeads": updateWholeHeads, "updateHeadsAndLines": updateHeadsAndLines, "insertLines": insertLines, "insertAttempts": insertAttempts, "insertWaiting": insertWaiting, "insertEnded": insertEnded, "insertLate": insertLate, "takeLeases": takeLeases, "insertPending": insertPending, "insertPendingSince": insertPendingSince, "insertLeases": insertLeases, "insertFeed": insertFeed, "insertSuccesses": insertSuccesses,
 	} {
 		all[name], all[name+" of one"] = s.many, s.one
 	}
@@ -61,8 +61,8 @@ func parameterStatements() map[string]string {
 	}
 	for name, text := range map[string]string{
 		"selectLines": selectLines, "selectLinesOf": selectLinesOf, "selectNames": selectNames, "selectOvertaken": selectOvertaken, "deleteOldDead": deleteOldDead,
-		"insertLines": insertLines, "precede": precede, "raiseRanks": raiseRanks, "holdsFresh": holdsFresh, "changeLines": changeLines, "freeLines": freeLines, "haltLines": haltLines, "clearHalted": clearHalted, "stopLines": stopLines, "endLines": endLines,
-		"displacePending": displacePending, "displaceWaiting": displaceWaiting, "restartBehind": restartBehind, "deleteLines": deleteLines, "takeFirsts": takeFirsts, "leaveLines": leaveLines, "leaveBefore": leaveBefore, "leaveLast": leaveLast, "selectAgain": selectAgain,
+		"precede": precede, "raiseRanks": raiseRanks, "holdsFresh": holdsFresh, "changeLines": changeLines, "freeLines": freeLines, "haltLines": haltLines, "clearHalted": clearHalted, "stopLines": stopLines, "endLines": endLines,
+		"displacePending": displacePending, "displaceWaiting": displaceWaiting, "restartBehind": restartBehind, "deleteLines": deleteLines, "takeFirsts": takeFirsts, "leaveLines": leaveLines, "leaveBefore": leaveBefore, "selectAgain": selectAgain,
 		"selectDeadInLines": selectDeadInLines, "selectExpiring": selectExpiring, "selectHeldBack": selectHeldBack, "waitedFor": waitedFor, "holdsBack": holdsBack, "selectObjectsAt": selectObjectsAt, "selectGoneBehind": selectGoneBehind,
 	} {
 		all[name] = text

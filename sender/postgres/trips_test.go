@@ -60,6 +60,34 @@ func TestTripsOfAStep(t *testing.T) {
 	require.Equal(t, trips[sender.OrderRelaxed], trips[sender.OrderObject])
 }
 
+// Nor does it where each object has one delivery at a time, as at ordinary rates.
+func TestTripsOfASingleDelivery(t *testing.T) {
+	trips := map[sender.Order][2]int64{}
+	for _, order := range []sender.Order{sender.OrderRelaxed, sender.OrderObject, sender.OrderLatest} {
+		p := newPlace(t)
+		s, sent := p.counting(t)
+		register(t, s, 1, 1, sender.Settings{Order: order})
+		for range 6 { // statements are prepared
+			require.NoError(t, publishInTx(t.Context(), s, draft(subscriberID(0))))
+			before := sent.Load()
+			_, claims, err := s.Step(t.Context(), dispatch.ExpandParams{Events: 100, Deliveries: 1000}, batchOf(nil, 10))
+			require.NoError(t, err)
+			require.Len(t, claims.Claimed, 1)
+			claimed := sent.Load()
+			_, claims, err = s.Step(t.Context(), dispatch.ExpandParams{}, batchOf(claims.Claimed, 10))
+			require.NoError(t, err)
+			require.Empty(t, claims.Claimed)
+			trips[order] = [2]int64{claimed - before, sent.Load() - claimed}
+		}
+		p.linedUp(t)
+		require.Zero(t, p.count(t, `SELECT count(*) FROM {}.surehook_lines`))
+		require.Zero(t, p.count(t, `SELECT sum(lined) FROM {}.surehook_heads`))
+	}
+	require.Positive(t, trips[sender.OrderRelaxed][1])
+	require.Equal(t, trips[sender.OrderRelaxed], trips[sender.OrderObject])
+	require.Equal(t, trips[sender.OrderRelaxed], trips[sender.OrderLatest])
+}
+
 // A transaction begins with its first statement, so that one with a change and an event
 // is three trips to the server, and one with events alone is two.
 func TestTripsOfATransaction(t *testing.T) {

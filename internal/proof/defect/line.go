@@ -101,6 +101,11 @@ var ofLines = []Defect{
 		Old: "h.claimedTo = min(h.claimedTo, k.Event)", New: "h.turn = max(h.turn, 0)",
 	},
 	{
+		Name: "what has left lines with nothing behind it is still counted, on PostgreSQL",
+		File: "sender/postgres/line_leave.go", Tests: []string{"./sender/postgres"}, Run: lineOn("pgx_read_committed"),
+		Old: `"lined = u.lined - coalesce((SELECT n FROM gone_of g WHERE g.subscription = h.subscription), 0)"`, New: `"lined = u.lined"`,
+	},
+	{
 		Name: "what waits in the lines of a deleted subscription comes out, on SQLite",
 		File: "sender/sqlite/line_advance.go", Tests: []string{"./sender/sqlite"}, Run: lineOn("immediate"),
 		Old: "if sub.gone() { // all of what is gone is swept", New: "if sub.gone() && b == nil {",
