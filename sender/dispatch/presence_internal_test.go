@@ -31,6 +31,9 @@ func TestInTime(t *testing.T) {
 	x.keep(3, late)
 	require.False(t, x.vouches(now, late), "there was no beat for too long")
 	require.True(t, x.vouches(late, late))
+	x.keep(2, later)
+	require.True(t, x.vouches(late, late.Add(beatStale)), "the answer of an earlier beat came last")
+	require.Equal(t, int64(3), x.stored)
 	x.stored = 0
 	x.keep(4, late.Add(1))
 	require.False(t, x.vouches(late, late.Add(1)), "it was taken over meanwhile")

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -163,5 +164,58 @@ func TestNobodyIsGoneWhileNobodyCanWrite(t *testing.T) {
 		before := store.beats.Load()
 		time.Sleep(time.Minute)
 		require.Equal(t, before, store.beats.Load(), "who holds nothing, and doubts nobody, says nothing")
+	})
+}
+
+// slowAnswerStore has the answer of the first step come late that claims something.
+type slowAnswerStore struct {
+	dispatch.Store
+	claimed atomic.Bool
+}
+
+func (s *slowAnswerStore) Step(ctx context.Context, p dispatch.ExpandParams, b dispatch.Batch) (dispatch.Expanded, dispatch.Claims, error) {
+	x, c, err := s.Store.Step(ctx, p, b)
+	if len(c.Claimed) > 0 && s.claimed.CompareAndSwap(false, true) {
+		time.Sleep(10 * time.Second)
+	}
+	return x, c, err
+}
+
+// A process that waits for the answer of a claim says that it lives, though it holds nothing
+// else: what it has claimed may be committed.
+func TestWhoWaitsForAClaimIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &slowAnswerStore{Store: b.Store}
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		b.Publish("sub_a")
+		time.Sleep(2 * time.Second)
+		require.True(t, store.claimed.Load())
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
+			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
+		}}))
+		time.Sleep(20 * time.Second)
+		d := b.Delivery()
+		require.Equal(t, sender.StatusDelivered, d.Status)
+		require.Len(t, d.Attempts, 1)
+	})
+}
+
+// What a process could not record before its end, another one need not wait for.
+func TestWhatTheEndHasLeftIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &failingStore{Store: b.Store}
+		store.failures.Store(math.MaxInt64)
+		stop := b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		b.Publish("sub_a")
+		time.Sleep(time.Second)
+		require.NoError(t, stop())
+		require.True(t, b.Delivery().InFlight)
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		time.Sleep(10 * time.Second)
+		require.Equal(t, sender.StatusDelivered, b.Delivery().Status)
 	})
 }
