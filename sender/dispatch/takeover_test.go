@@ -57,8 +57,8 @@ func TestWhatIsHeldIsTakenOver(t *testing.T) {
 		close(store.frozen)
 		var taken atomic.Int64
 		b.Start(b.Dispatcher(dispatch.Config{
-			UnguardedTransport: sendertest.NewRoundTripper(),
-			Hooks:              dispatch.Hooks{TakenOver: func(_ context.Context, leases int) { taken.Add(int64(leases)) }},
+			UnguardedTransport: sendertest.NewRoundTripper(), MaxIdle: time.Minute,
+			Hooks: dispatch.Hooks{TakenOver: func(_ context.Context, leases int) { taken.Add(int64(leases)) }},
 		}))
 		time.Sleep(10 * time.Second)
 		require.Equal(t, int64(1), taken.Load())
