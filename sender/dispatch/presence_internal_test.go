@@ -37,6 +37,11 @@ func TestInTime(t *testing.T) {
 	x.stored = 0
 	x.keep(4, late.Add(1))
 	require.False(t, x.vouches(late, late.Add(1)), "it was taken over meanwhile")
+	next := late.Add(2)
+	x.said(Presence{Process: x.process, Beat: 5}, next, []Presence{{Process: x.process, Beat: 4}})
+	require.True(t, x.vouches(late.Add(1), next))
+	x.said(Presence{Process: x.process, Beat: 6}, next.Add(1), []Presence{{Process: x.process + 1, Beat: 1}})
+	require.False(t, x.vouches(next, next.Add(1)), "others did not know it any more")
 }
 
 // A process judges by its own looks, one after the other, which others are gone.

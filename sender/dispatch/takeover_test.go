@@ -202,6 +202,24 @@ func TestWhoWaitsForAClaimIsNotGone(t *testing.T) {
 	})
 }
 
+// A process says that it lives as long as an attempt takes, however rarely it looks for work.
+func TestWhoAttemptsIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		slow := sendertest.NewRoundTripper(sendertest.Delay(20*time.Second, sendertest.Status(204)))
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: slow, Timeout: 30 * time.Second, MaxIdle: time.Hour}))
+		b.Publish("sub_a")
+		time.Sleep(time.Second)
+		require.Len(t, slow.Requests(), 1)
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
+			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
+		}}))
+		time.Sleep(30 * time.Second)
+		require.Len(t, b.Delivery().Attempts, 1)
+	})
+}
+
 // What a process could not record before its end, another one need not wait for.
 func TestWhatTheEndHasLeftIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
