@@ -220,6 +220,29 @@ func TestWhoAttemptsIsNotGone(t *testing.T) {
 	})
 }
 
+// A process says that it lives as long as it has a result that it could not record.
+func TestWhoMustRecordIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bedtest.New(t)
+		b.Subscribe("sub_a", "http://endpoint/")
+		store := &failingStore{Store: b.Store}
+		store.failures.Store(math.MaxInt64)
+		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
+		b.Publish("sub_a")
+		time.Sleep(time.Second)
+		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
+			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
+		}}))
+		time.Sleep(20 * time.Second)
+		require.True(t, b.Delivery().InFlight)
+		store.failures.Store(0)
+		time.Sleep(10 * time.Second)
+		d := b.Delivery()
+		require.Equal(t, sender.StatusDelivered, d.Status)
+		require.Len(t, d.Attempts, 1)
+	})
+}
+
 // What a process could not record before its end, another one need not wait for.
 func TestWhatTheEndHasLeftIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
