@@ -178,7 +178,7 @@ func (s *service) importRow(ctx context.Context, tx *sql.Tx, row ImportedSubscri
 		return false, &badRow{message: "name: it must have at most 255 characters, none of them NUL"}
 	}
 	if row.ID != nil {
-		_, err := s.updateSubscriber(ctx, tx, *row.ID, "", SubscriberChange{Name: &row.Name, Attributes: row.Attributes})
+		_, err := s.updateSubscriber(ctx, tx, *row.ID, Conditions{}, SubscriberChange{Name: &row.Name, Attributes: row.Attributes})
 		var p *Problem
 		if !errors.As(err, &p) { // nil, or the database's
 			return false, err

@@ -48,6 +48,12 @@ type SubscriberChange struct {
 	Attributes Attributes `json:"attributes,omitzero" doc:"Replaces the attributes as a whole."` // an empty object is not the same as none
 }
 
+// Conditions are what must hold for a subscriber to be changed or deleted.
+type Conditions struct {
+	IfMatch     string `header:"If-Match" doc:"ETags: it is done only if the present one is among them."`
+	IfNoneMatch string `header:"If-None-Match" json:",omitempty" doc:"ETags: it is done only if the present one is not among them."`
+}
+
 type (
 	createSubscriber struct {
 		Keyed
@@ -63,18 +69,19 @@ type (
 	}
 	readSubscriber struct {
 		SubscriberPath
+		IfMatch     string `header:"If-Match" doc:"ETags: if the present one is not among them, the answer is 412."`
 		IfNoneMatch string `header:"If-None-Match" doc:"ETags: if the present one is among them, the answer is 304."`
 	}
 	changeSubscriber struct {
 		SubscriberPath
 		Keyed
-		IfMatch string `header:"If-Match" doc:"ETags: the change is made only if the present one is among them."`
-		Body    SubscriberChange
+		Conditions
+		Body SubscriberChange
 	}
 	deleteSubscriber struct {
 		SubscriberPath
 		Keyed
-		IfMatch string `header:"If-Match" doc:"ETags: it is deleted only if the present one is among them."`
+		Conditions
 	}
 	subscriberAnswer struct {
 		Status int
@@ -85,7 +92,7 @@ type (
 
 func (s *server) subscriberOperations() {
 	handle(s, operation{method: http.MethodPost, path: "/subscribers", id: "create-subscriber", summary: "Create a subscriber", tag: "Subscribers", status: http.StatusCreated, who: operatorOnly, shows: true, errors: []int{http.StatusConflict}}, s.createSubscriber)
-	handle(s, operation{method: http.MethodGet, path: "/subscribers/{id}", id: "get-subscriber", summary: "Read a subscriber's current state", tag: "Subscribers"}, s.getSubscriber)
+	handle(s, operation{method: http.MethodGet, path: "/subscribers/{id}", id: "get-subscriber", summary: "Read a subscriber's current state", tag: "Subscribers", errors: []int{http.StatusPreconditionFailed}}, s.getSubscriber)
 	s.api.OpenAPI().Paths["/subscribers/{id}"].Get.Responses["304"] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 	handle(s, operation{method: http.MethodPatch, path: "/subscribers/{id}", id: "change-subscriber", summary: "Change a subscriber", tag: "Subscribers", who: operatorOnly, errors: []int{http.StatusConflict, http.StatusPreconditionFailed}}, s.changeSubscriber)
 	handle(s, operation{method: http.MethodDelete, path: "/subscribers/{id}", id: "delete-subscriber", summary: "Delete a subscriber", tag: "Subscribers", status: http.StatusNoContent, who: operatorOnly, errors: []int{http.StatusConflict, http.StatusPreconditionFailed}}, s.deleteSubscriber)
@@ -167,9 +174,10 @@ func (s *server) getSubscriber(ctx context.Context, _ caller, in *readSubscriber
 	if err != nil {
 		return nil, err
 	}
-	// Compared weakly (RFC 9110, section 13.1.2), since compression on the way makes tags
-	// weak.
-	if in.IfNoneMatch != "" && matches(strings.ReplaceAll(in.IfNoneMatch, "W/", ""), sub.Version) {
+	if err := unchanged(Conditions{IfMatch: in.IfMatch}, sub.Version); err != nil {
+		return nil, err
+	}
+	if matchesWeakly(in.IfNoneMatch, sub.Version) {
 		return &subscriberAnswer{Status: http.StatusNotModified, ETag: etag(sub.Version)}, nil
 	}
 	return &subscriberAnswer{Status: http.StatusOK, ETag: etag(sub.Version), Body: &sub}, nil
@@ -177,11 +185,11 @@ func (s *server) getSubscriber(ctx context.Context, _ caller, in *readSubscriber
 
 func (s *server) changeSubscriber(ctx context.Context, c caller, in *changeSubscriber) (*subscriberAnswer, error) {
 	asked := struct {
-		IfMatch string
+		Conditions
 		SubscriberChange
-	}{in.IfMatch, in.Body}
+	}{in.Conditions, in.Body}
 	sub, err := once(ctx, s.answers, c, in.Key, asked, func(tx *sql.Tx) (Subscriber, error) {
-		return s.updateSubscriber(ctx, tx, in.ID, in.IfMatch, in.Body)
+		return s.updateSubscriber(ctx, tx, in.ID, in.Conditions, in.Body)
 	})
 	if err != nil {
 		return nil, err
@@ -192,7 +200,7 @@ func (s *server) changeSubscriber(ctx context.Context, c caller, in *changeSubsc
 // updateSubscriber changes a subscriber and publishes its event, in the caller's
 // transaction. The new version is taken first: it locks the row, so that what is
 // read next is what is replaced.
-func (s *service) updateSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch string, change SubscriberChange) (Subscriber, error) {
+func (s *service) updateSubscriber(ctx context.Context, tx *sql.Tx, id string, only Conditions, change SubscriberChange) (Subscriber, error) {
 	if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET version = version + 1 WHERE id = $1 AND deleted_at IS NULL", id); err != nil {
 		return Subscriber{}, err
 	}
@@ -200,7 +208,7 @@ func (s *service) updateSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch 
 	if err != nil {
 		return sub, err
 	}
-	if err := unchanged(ifMatch, sub.Version-1); err != nil {
+	if err := unchanged(only, sub.Version-1); err != nil {
 		return sub, err
 	}
 	if change.Name != nil {
@@ -228,14 +236,14 @@ func (s *server) deleteSubscriber(ctx context.Context, c caller, in *deleteSubsc
 	if in.ID == sender.Operator {
 		return nil, problem(http.StatusConflict, "the operator is built in: it cannot be deleted")
 	}
-	_, err := once(ctx, s.answers, c, in.Key, in.IfMatch, func(tx *sql.Tx) (struct{}, error) {
-		return struct{}{}, s.removeSubscriber(ctx, tx, in.ID, in.IfMatch)
+	_, err := once(ctx, s.answers, c, in.Key, in.Conditions, func(tx *sql.Tx) (struct{}, error) {
+		return struct{}{}, s.removeSubscriber(ctx, tx, in.ID, in.Conditions)
 	})
 	return nil, err
 }
 
 // removeSubscriber deletes a subscriber and publishes its event, in the caller's transaction.
-func (s *service) removeSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch string) error {
+func (s *service) removeSubscriber(ctx context.Context, tx *sql.Tx, id string, only Conditions) error {
 	if _, err := s.db.exec(ctx, tx, "UPDATE server_subscribers SET version = version + 1 WHERE id = $1 AND deleted_at IS NULL", id); err != nil {
 		return err
 	}
@@ -243,7 +251,7 @@ func (s *service) removeSubscriber(ctx context.Context, tx *sql.Tx, id, ifMatch 
 	if err != nil {
 		return err
 	}
-	if err := unchanged(ifMatch, sub.Version-1); err != nil {
+	if err := unchanged(only, sub.Version-1); err != nil {
 		return err
 	}
 	now := time.Now().UnixMicro()
@@ -299,11 +307,21 @@ func matches(list string, version int64) bool {
 	return false
 }
 
-// unchanged is nil if the present version is one that the caller has seen.
-func unchanged(ifMatch string, version int64) error {
-	if ifMatch == "" || matches(ifMatch, version) {
-		return nil
+// matchesWeakly also takes weak tags (RFC 9110, section 13.1.2): compression on the way makes
+// them weak.
+func matchesWeakly(list string, version int64) bool {
+	return matches(strings.ReplaceAll(list, "W/", ""), version)
+}
+
+// unchanged is nil if the conditions hold for the present version.
+func unchanged(only Conditions, version int64) error {
+	switch {
+	case only.IfMatch != "" && !matches(only.IfMatch, version):
+		return problem(http.StatusPreconditionFailed, fmt.Sprintf("it was changed meanwhile: its ETag is %s; read it again", etag(version)),
+			Detail{Location: "header.If-Match", Message: "it does not name the present ETag"})
+	case matchesWeakly(only.IfNoneMatch, version):
+		return problem(http.StatusPreconditionFailed, fmt.Sprintf("it is there, and its ETag is %s", etag(version)),
+			Detail{Location: "header.If-None-Match", Message: "it names the present ETag"})
 	}
-	return problem(http.StatusPreconditionFailed, fmt.Sprintf("it was changed meanwhile: its ETag is %s; read it again", etag(version)),
-		Detail{Location: "header.If-Match", Message: "it does not name the present ETag"})
+	return nil
 }

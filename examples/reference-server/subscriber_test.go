@@ -51,6 +51,21 @@ func TestSubscriberLifecycle(t *testing.T) {
 		s.patch(operatorToken, "/subscribers/sub_ada", object{"name": "Ada L."}, "If-Match", `"7", `+changed.header.Get("ETag")).is(http.StatusOK)
 		require.InDelta(t, 4, s.patch(operatorToken, "/subscribers/sub_ada", object{}, "If-Match", "*").is(http.StatusOK)["version"], 0)
 
+		// Both conditions hold for each method, and what is refused is not done (RFC 9110,
+		// sections 13.1.1 and 13.1.2).
+		now := s.get(operatorToken, "/subscribers/sub_ada", "If-Match", `"4"`)
+		require.InDelta(t, 4, now.is(http.StatusOK)["version"], 0)
+		for _, other := range []string{tag, `W/"4"`} {
+			s.get(operatorToken, "/subscribers/sub_ada", "If-Match", other).refused(http.StatusPreconditionFailed, "header.If-Match")
+		}
+		require.Equal(t, http.StatusPreconditionFailed, s.get(operatorToken, "/subscribers/sub_ada", "If-Match", tag, "If-None-Match", `"4"`).status)
+		for _, present := range []string{"*", `"4"`, `"7", W/"4"`} {
+			s.patch(operatorToken, "/subscribers/sub_ada", object{"name": "B"}, "If-None-Match", present).refused(http.StatusPreconditionFailed, "header.If-None-Match")
+			s.remove(operatorToken, "/subscribers/sub_ada", "If-None-Match", present).refused(http.StatusPreconditionFailed, "header.If-None-Match")
+		}
+		require.Equal(t, now.text, s.get(operatorToken, "/subscribers/sub_ada").text)
+		s.patch(operatorToken, "/subscribers/sub_ada", object{}, "If-None-Match", tag, "If-Match", `"4"`).is(http.StatusOK)
+
 		// Its own subscription still gets what was committed until then, the deletion
 		// included.
 		own := newEndpoint(t)
@@ -65,11 +80,11 @@ func TestSubscriberLifecycle(t *testing.T) {
 
 		// Every change has its event, with the version of the state.
 		var told []string
-		for _, one := range e.wait(t, 5) {
+		for _, one := range e.wait(t, 6) {
 			told = append(told, typeAndVersion(t, one.body))
 		}
 		require.ElementsMatch(t, []string{
-			"subscriber.created 1", "subscriber.updated 2", "subscriber.updated 3", "subscriber.updated 4", "subscriber.deleted 5",
+			"subscriber.created 1", "subscriber.updated 2", "subscriber.updated 3", "subscriber.updated 4", "subscriber.updated 5", "subscriber.deleted 6",
 		}, told)
 	})
 }

@@ -1069,7 +1069,7 @@ type ListSubscription struct {
 
 // NewEvent defines model for NewEvent.
 type NewEvent struct {
-	// Data Any JSON. Without it the event is thin.
+	// Data Any JSON. Without it, or with null, the event is thin.
 	Data interface{} `json:"data,omitempty"`
 
 	// Object What it is about. The objects of the server's own events are its own.
@@ -1730,12 +1730,18 @@ type DeleteSubscriberParams struct {
 	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags: it is deleted only if the present one is among them.
+	// IfMatch ETags: it is done only if the present one is among them.
 	IfMatch *string `json:"If-Match,omitempty"`
+
+	// IfNoneMatch ETags: it is done only if the present one is not among them.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetSubscriberParams defines parameters for GetSubscriber.
 type GetSubscriberParams struct {
+	// IfMatch ETags: if the present one is not among them, the answer is 412.
+	IfMatch *string `json:"If-Match,omitempty"`
+
 	// IfNoneMatch ETags: if the present one is among them, the answer is 304.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
@@ -1745,8 +1751,11 @@ type ChangeSubscriberParams struct {
 	// IdempotencyKey A repeat with the same key has the first one's answer, for 24 hours.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// IfMatch ETags: the change is made only if the present one is among them.
+	// IfMatch ETags: it is done only if the present one is among them.
 	IfMatch *string `json:"If-Match,omitempty"`
+
+	// IfNoneMatch ETags: it is done only if the present one is not among them.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // OpenPortalParams defines parameters for OpenPortal.
@@ -4673,6 +4682,17 @@ func NewDeleteSubscriberRequest(server string, id string, params *DeleteSubscrib
 			req.Header.Set("If-Match", headerParam1)
 		}
 
+		if params.IfNoneMatch != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam2)
+		}
+
 	}
 
 	return req, nil
@@ -4711,15 +4731,26 @@ func NewGetSubscriberRequest(server string, id string, params *GetSubscriberPara
 
 	if params != nil {
 
-		if params.IfNoneMatch != nil {
+		if params.IfMatch != nil {
 			var headerParam0 string
 
-			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("If-None-Match", headerParam0)
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
 		}
 
 	}
@@ -4793,6 +4824,17 @@ func NewChangeSubscriberRequestWithBody(server string, id string, params *Change
 			}
 
 			req.Header.Set("If-Match", headerParam1)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam2)
 		}
 
 	}
@@ -9332,6 +9374,8 @@ type GetSubscriberResponse struct {
 	ApplicationproblemJSON405 *Problem
 	// ApplicationproblemJSON408 the response for an HTTP 408 `application/problem+json` response
 	ApplicationproblemJSON408 *Problem
+	// ApplicationproblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationproblemJSON412 *Problem
 	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationproblemJSON413 *Problem
 	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
@@ -9386,6 +9430,11 @@ func (r GetSubscriberResponse) GetApplicationproblemJSON405() *Problem {
 // GetApplicationproblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
 func (r GetSubscriberResponse) GetApplicationproblemJSON408() *Problem {
 	return r.ApplicationproblemJSON408
+}
+
+// GetApplicationproblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
+func (r GetSubscriberResponse) GetApplicationproblemJSON412() *Problem {
+	return r.ApplicationproblemJSON412
 }
 
 // GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
@@ -15746,6 +15795,13 @@ func ParseGetSubscriberResponse(rsp *http.Response) (*GetSubscriberResponse, err
 			return nil, err
 		}
 		response.ApplicationproblemJSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem
