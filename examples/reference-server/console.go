@@ -48,11 +48,15 @@ func besides(pages, api http.Handler) http.Handler {
 			noteRoute(r, routeConsole)
 			pages.ServeHTTP(w, r)
 		case r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-			http.Redirect(w, r, consoleRoot+"/", http.StatusFound)
+			toConsole(w, r)
 		default:
 			api.ServeHTTP(w, r)
 		}
 	})
+}
+
+func toConsole(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, consoleRoot+"/", http.StatusFound)
 }
 
 // formed refuses forms and queries that no database takes as text, so that no page has to.

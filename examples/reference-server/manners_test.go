@@ -35,7 +35,7 @@ func TestManners(t *testing.T) {
 		s.get(c.token, "/jobs/%ff").refused(http.StatusBadRequest, "path")
 		s.get(c.token, "/jobs/job_%00").refused(http.StatusBadRequest, "path")
 
-		for path, allowed := range map[string]string{at: "DELETE, GET, HEAD, PATCH", "/jobs": "GET, HEAD, POST", "/openapi.json": "GET, HEAD"} {
+		for path, allowed := range map[string]string{at: "DELETE, GET, HEAD, PATCH", "/jobs": "GET, HEAD, POST", "/openapi.json": "GET, HEAD", "/": "GET, HEAD"} {
 			r := s.call(operatorToken, http.MethodOptions, path, nil)
 			r.refused(http.StatusMethodNotAllowed)
 			require.Equal(t, allowed, r.header.Get("Allow"))

@@ -58,6 +58,7 @@ func newServer(s *service) (*server, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(doc)
 	})
+	mux.HandleFunc("GET /{$}", toConsole) // besides comes first; the pattern has other methods refused with 405
 	pages, err := h.newConsole()
 	if err != nil {
 		return nil, err
