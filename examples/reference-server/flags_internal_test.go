@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -115,4 +116,20 @@ func TestShortOperatorToken(t *testing.T) {
 		_, err := parse([]string{"-operator-token", "short", "-addr", addr}, environment(nil), io.Discard)
 		require.Equal(t, taken, err == nil, "%s: %v", addr, err)
 	}
+}
+
+// A process that was killed while it made the key file leaves a part of one, and the next one can
+// have its process id: in a container it is always the same.
+func TestKeyFileAfterAKill(t *testing.T) {
+	t.Parallel()
+	o := options{database: filepath.Join(t.TempDir(), "x.db")}
+	require.NoError(t, os.WriteFile(fmt.Sprintf("%s.key.%d", o.database, os.Getpid()), nil, 0o600))
+	made, err := sealingKeys(o)
+	require.NoError(t, err)
+	again, err := sealingKeys(o)
+	require.NoError(t, err)
+	require.Equal(t, made, again)
+	info, err := os.Stat(o.database + ".key")
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
 }

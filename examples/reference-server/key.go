@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -62,11 +63,11 @@ func keyFile(path string) (string, error) {
 	}
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key)
-	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if err := writeSynced(fresh, base64.StdEncoding.EncodeToString(key)+"\n"); err != nil {
+	fresh, err := writeSynced(path, base64.StdEncoding.EncodeToString(key)+"\n")
+	defer func() { _ = os.Remove(fresh) }() // also if the disk was full
+	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.Remove(fresh) }()
 	if err := os.Link(fresh, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
@@ -74,13 +75,14 @@ func keyFile(path string) (string, error) {
 	return string(text), err
 }
 
-// writeSynced makes a file that only its owner may read. Nothing that is sealed with a
-// key may reach the disk before the key does.
-func writeSynced(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// writeSynced makes a file beside a path that only its owner may read, with a name of its own:
+// a process that was killed here, or one in another container, can have the same process id.
+// Nothing that is sealed with a key may reach the disk before the key does.
+func writeSynced(beside, text string) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(beside), filepath.Base(beside)+".*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = f.WriteString(text)
-	return errors.Join(err, f.Sync(), f.Close())
+	return f.Name(), errors.Join(err, f.Sync(), f.Close())
 }
