@@ -90,7 +90,7 @@ func TestProtocolThatChanges(t *testing.T) {
 		listener, err := tls.Listen("tcp", address, config)
 		require.NoError(t, err)
 		server := &http.Server{Handler: before.Config.Handler, ErrorLog: before.Config.ErrorLog, Protocols: new(http.Protocols), ReadHeaderTimeout: time.Minute}
-		served := net.Listener(listener)
+		served := listener
 		if len(protocols) > 0 {
 			server.Protocols.SetHTTP2(true)
 			served = onlyHTTP2{listener}
