@@ -70,15 +70,16 @@ func joinBody(head []byte, p Payload) []byte {
 
 // Convert makes the data of an event of a type, published in the version from, into the
 // data for a subscription that is pinned to a date. It returns the version of that data:
-// the newest that was there on the date, or the oldest. The data must be JSON in UTF-8: a
-// delivery whose data is not is put off, as if Convert had failed. It must be a pure function,
-// and quick. A *catalogue.Catalogue's Convert is one. A process that has no catalogue has nil.
+// the newest that was there on the date, or the oldest, which may have none: "". The data must
+// be JSON in UTF-8: a delivery whose data is not is put off, as if Convert had failed. It must
+// be a pure function, and quick. A *catalogue.Catalogue's Convert is one. A process that has no
+// catalogue has nil.
 type Convert func(eventType, from, date string, data json.RawMessage) (version string, converted json.RawMessage, err error)
 
 // Body returns the body for a subscription that is pinned to a date, or to none, and the
 // version of its data; "": the body does not say. It is made of the published body, and is
 // that body if no conversion is needed. A panic of Convert is returned as an error, and so is
-// data that is not JSON, or a version that is not a date.
+// data that is not JSON, or a version that is neither a date nor "".
 func (c Convert) Body(eventType string, published []byte, pinned string) (body []byte, version string, err error) {
 	head, p, ok := SplitBody(published)
 	switch {
@@ -98,7 +99,7 @@ func (c Convert) Body(eventType string, published []byte, pinned string) (body [
 	case nestedTooDeep(data):
 		return nil, "", fmt.Errorf("sender: converting the data of %s from version %q to %q makes data with more than %d objects and arrays within each other: have the converter make less", eventType, p.Version, version, maxDepth)
 	}
-	if err := checkPayloadVersion(version); err != nil {
+	if err := checkPayloadVersion(version); err != nil && version != "" {
 		return nil, "", fmt.Errorf("sender: converting the data of %s from version %q makes another one, whose %w", eventType, p.Version, err)
 	}
 	return joinBody(head, Payload{Version: version, Data: data}), version, nil

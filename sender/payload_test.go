@@ -163,14 +163,16 @@ func TestSplitBody(t *testing.T) {
 			if data == nil {
 				continue
 			}
-			convert := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) {
-				return "2020-01-01", json.RawMessage("{}"), nil
+			for older, tail := range map[string]string{"2020-01-01": `,"payload_version":"2020-01-01","data":{}}`, "": `,"data":{}}`} {
+				convert := func(string, string, string, json.RawMessage) (string, json.RawMessage, error) {
+					return older, json.RawMessage("{}"), nil
+				}
+				body, made, err := sender.Convert(convert).Body(e.Type, d.Body(7), "2020-01-01")
+				require.NoError(t, err)
+				require.Equal(t, older, made)
+				require.Equal(t, string(head)+tail, string(body))
+				require.True(t, json.Valid(body))
 			}
-			body, made, err := sender.Convert(convert).Body(e.Type, d.Body(7), "2020-01-01")
-			require.NoError(t, err)
-			require.Equal(t, "2020-01-01", made)
-			require.Equal(t, string(head)+`,"payload_version":"2020-01-01","data":{}}`, string(body))
-			require.True(t, json.Valid(body))
 		}
 	}
 }
@@ -195,7 +197,7 @@ func TestConvertMustMakeJSON(t *testing.T) {
 		"nothing":        {"2025-03-01", "", "makes no JSON"},
 		"not UTF-8":      {"2025-03-01", "\"\xff\"", "in UTF-8"},
 		"too deep":       {"2025-03-01", nested(502), "more than 500 objects"},
-		"no version":     {"", `{}`, "must be a date"},
+		"no date":        {"first", `{}`, "must be a date"},
 		"a version more": {`2025-03-01","data":{}`, `{}`, "must be a date"},
 	} {
 		t.Run(name, func(t *testing.T) {

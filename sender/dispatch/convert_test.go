@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/surehook/surehook/sender"
+	"github.com/surehook/surehook/sender/catalogue"
 	"github.com/surehook/surehook/sender/catalogue/shop"
 	"github.com/surehook/surehook/sender/dispatch"
 	"github.com/surehook/surehook/sender/history"
@@ -110,6 +111,47 @@ func TestPayloadVersions(t *testing.T) {
 			require.Contains(t, got[host][0], c.tail)
 			require.Equal(t, got[host][0], v.body(c.id))
 		}
+	})
+}
+
+// A type's first version, from before it had dates, goes out without one. Filters see it so.
+func TestFirstVersionWithoutADate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVersioned(t)
+		types, err := catalogue.New([]catalogue.Type{{
+			Name: "invoice.paid", Object: "invoice", Kind: catalogue.State,
+			Versions: []catalogue.Version{
+				{Examples: []catalogue.Example{{ObjectID: "in_1", Data: json.RawMessage(`{"total":4200}`)}}},
+				{
+					Since: "2026-11-01", Examples: []catalogue.Example{{ObjectID: "in_1", Data: json.RawMessage(`{"total":{"amount":4200}}`)}},
+					Down: catalogue.Converter(func(newer struct {
+						Total struct{ Amount json.RawMessage }
+					}) (map[string]json.RawMessage, error) {
+						return map[string]json.RawMessage{"total": newer.Total.Amount}, nil
+					}),
+				},
+			},
+		}})
+		require.NoError(t, err)
+		pinned := v.subscribe("pinned", "2020-01-01")
+		v.Registry, err = sender.NewRegistry[*memory.Tx](v.Store, v.Keys, &sender.RegistryConfig{Network: bedtest.Private}) // without a catalogue
+		require.NoError(t, err)
+		before := v.subscribe("before", "")
+		for host, filter := range map[string]string{"matching": `{"data.total":4200}`, "other": `{"data.total.amount":4200}`} {
+			_, err := v.Registry.Subscribe(t.Context(), sender.NewSubscription{Subscriber: "sub_a", URL: "http://" + host + "/", Filter: filter})
+			require.NoError(t, err)
+		}
+		v.publish(`{"total":{"amount":4200}}`)
+		got := v.run(types.Convert, v.Store, 10*time.Second, http.StatusServiceUnavailable)
+		again := v.run(nil, v.Store, 2*time.Minute, http.StatusOK) // what was sent once is sent again
+		for host, id := range map[string]string{"pinned": pinned, "before": before} {
+			require.Len(t, got[host], 1)
+			require.Contains(t, got[host][0], `,"version":1,"data":{"total":4200}}`)
+			require.Equal(t, got[host], again[host])
+			require.Equal(t, got[host][0], v.body(id))
+		}
+		require.Len(t, got["matching"], 1)
+		require.NotContains(t, got, "other")
 	})
 }
 
