@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -84,11 +83,11 @@ type diagnosis struct {
 	found []string
 }
 
+// verifies judges as Verify does: the first scheme whose signature is there decides.
 func (d *diagnosis) verifies(m Message, keys *Keyring) bool {
-	clock := func() time.Time { return d.now }
-	return slices.ContainsFunc(d.v.schemes, func(s verifying) bool {
-		return s.verify(&m, keys, clock, d.v.tolerance, new(Verified)) == nil
-	})
+	v := Verifier{schemes: d.v.schemes, keys: keys, now: func() time.Time { return d.now }, tolerance: d.v.tolerance}
+	_, err := v.verify(&m, new(Verified))
+	return err == nil
 }
 
 // trySchemes tries the schemes of other senders, except those that sign a URL, which is

@@ -156,7 +156,10 @@ func TestDiagnosePrefixAndRotation(t *testing.T) {
 		require.NoError(t, signing.Sign(h, signing.DefaultSchemes(), "evt_1", time.Now(), []byte(body), ring))
 		return signing.Message{Header: h, Body: []byte(body)}
 	}
-	v := diagnosing(t, hex, signing.Key{ID: "cut", Secret: cut})
+	v := diagnosing(t, nil, signing.Key{ID: "cut", Secret: cut})
+	require.Equal(t, []string{`the prefix whsec_ of the key "cut" was cut off: give the secret exactly as the sender shows it`},
+		v.Diagnose(send("{}", signing.Key{Secret: whole})), "with the schemes of NewReceiver")
+	v = diagnosing(t, hex, signing.Key{ID: "cut", Secret: cut})
 	require.Equal(t, []string{`the prefix whsec_ of the key "cut" was cut off: give the secret exactly as the sender shows it`},
 		v.Diagnose(send("{}", signing.Key{Secret: whole})))
 	require.Equal(t, []string{`the prefix whsec_ of the key "cut" was cut off: give the secret exactly as the sender shows it`},
