@@ -38,6 +38,8 @@ func TestVerify(t *testing.T) {
 	secret := signing.GenerateSecret()
 	raw, err := signing.ParseSecret("correct-horse-battery-staple")
 	require.NoError(t, err)
+	hex, err := signing.ParseSecret("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef") // also base64, which verifies and does not sign
+	require.NoError(t, err)
 	both, first := signing.DefaultSchemes(), []signing.Scheme{signing.TimestampBody{}}
 	timeless := []signing.Scheme{signing.GitHub()}
 	ofID, err := signing.NewDescribed(signing.Description{
@@ -58,6 +60,8 @@ func TestVerify(t *testing.T) {
 	}{
 		{name: "both schemes", secret: secret, schemes: both},
 		{name: "a raw secret has one scheme", secret: raw, schemes: both},
+		{name: "a raw secret that is base64, too", secret: hex, schemes: both},
+		{name: "a raw secret that is base64, too, for the scheme that does not sign with it", secret: hex, schemes: first, asked: []signing.Scheme{signing.StandardWebhooks{}}, is: signing.ErrSecretUnsuited},
 		{name: "one scheme, asked for it alone", secret: secret, schemes: first, asked: first},
 		{name: "one scheme, asked for both", secret: secret, schemes: first, is: signing.ErrMissingHeader, says: "standard-webhooks: "},
 		{name: "the other scheme's signature is wrong", secret: secret, schemes: both, is: signing.ErrSignatureMismatch, says: "standard-webhooks: ",
