@@ -16,8 +16,9 @@ import (
 // that URL: somebody gave it with a request, to learn of the request's end.
 //
 // Its deliveries are those of an implicit subscription that stands for all callback URLs
-// of a subscriber at one origin (scheme, host and port). So they share its bounds, their
-// failures are counted together, and the owner can pause and resume all of them.
+// of a subscriber at one origin (scheme, host and port). So they share its bounds and its
+// payload version, which is the newest at the first of them until Registry.Update raises it.
+// Their failures are counted together, and the owner can pause and resume all of them.
 type Callback struct {
 	Subscriber   string // its id, whose secret signs
 	Subscription string // the id of the implicit one
