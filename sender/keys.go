@@ -65,7 +65,7 @@ func NewKeys(current SealingKey, older ...SealingKey) (*Keys, error) {
 			continue
 		}
 		if len(key.Key) != 32 {
-			errs = append(errs, fmt.Errorf("%w: sealing key %q has %d bytes: AES-256 takes 32", ErrInvalid, key.ID, len(key.Key)))
+			errs = append(errs, fmt.Errorf("%w: sealing key %q has %d bytes: AES-256 takes 32: if it is base64 or hex, decode it before", ErrInvalid, key.ID, len(key.Key)))
 			continue
 		}
 		block, err := aes.NewCipher(key.Key)

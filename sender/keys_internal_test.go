@@ -126,7 +126,7 @@ func TestKeysOfOneID(t *testing.T) {
 func TestNewKeysRefuses(t *testing.T) {
 	_, err := NewKeys(SealingKey{}, sealingKey("a", 1), sealingKey("a", 1), SealingKey{ID: "b", Key: []byte("short")}, sealingKey("c|d", 1))
 	require.ErrorIs(t, err, ErrInvalid)
-	for _, part := range []string{`sealing key id ""`, `the sealing key "a" is given twice`, `"b" has 5 bytes: AES-256 takes 32`, `id "c|d"`} {
+	for _, part := range []string{`sealing key id ""`, `the sealing key "a" is given twice`, `"b" has 5 bytes: AES-256 takes 32: if it is base64 or hex, decode it before`, `id "c|d"`} {
 		require.ErrorContains(t, err, part)
 	}
 }
