@@ -61,7 +61,8 @@ type SenderConfig struct {
 	// [dispatch.Config].
 	Proxies sender.Proxies
 
-	// Schemes sign deliveries and challenges. The default is signing.DefaultSchemes.
+	// Schemes sign deliveries and challenges. A secret with which none of them can sign is
+	// refused when it is given. The default is signing.DefaultSchemes.
 	Schemes []signing.Scheme
 
 	// UserAgent is the header's value. The default is "surehook".
@@ -158,6 +159,7 @@ func NewSender[Tx any](store Store[Tx], key sender.SealingKey, cfg *SenderConfig
 	s.Replays, errs[3] = replay.New(store, &replay.Config{Retention: c.Retention, Now: c.Now})
 	r := sender.RegistryConfig{
 		Network: c.Network, MaxTimeout: c.Timeout, Proxies: slices.Sorted(maps.Keys(c.Proxies)), Retention: c.Retention, Now: c.Now, OwnPolicies: c.OwnPolicies, Challenger: c.Challenger,
+		Schemes: c.Schemes,
 	}
 	if c.Catalogue != nil {
 		r.PayloadVersion, r.Facts = c.Catalogue.Newest(), c.Catalogue.Facts()

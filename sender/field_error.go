@@ -7,8 +7,8 @@ import (
 	"github.com/surehook/surehook/internal/guard"
 )
 
-// FieldError says what is wrong with one field of a subscription, or of a callback, that was
-// asked for. It matches ErrInvalid. If several are wrong, errors.As finds the first, and
+// FieldError says what is wrong with one field of a subscription, of a callback, or of a
+// subscriber, that was asked for. It matches ErrInvalid. If several are wrong, errors.As finds the first, and
 // FieldErrors finds all.
 type FieldError struct {
 	// Field is id, url, event_types, filter, description, headers, max_in_flight, rate,

@@ -36,6 +36,10 @@ type RegistryConfig struct {
 	// see challenge.New, and Challenger for one of your own.
 	Challenger Challenger
 
+	// Schemes are those by which deliveries are signed. A secret with which none of them can
+	// sign is refused. The default is signing.DefaultSchemes. Give the Dispatcher the same.
+	Schemes []signing.Scheme
+
 	// Retention says how far back events may be sent again without force: see Resume.
 	// Give the Dispatcher the same.
 	Retention Retention
@@ -101,6 +105,7 @@ type Registry[Tx any] struct {
 	network    guard.Policy
 	limits     settingsLimits
 	challenger Challenger
+	schemes    []signing.Scheme
 	now        func() time.Time
 
 	inReadTx func(ctx context.Context, fn func(tx Tx) error) error // for what only reads
@@ -143,6 +148,12 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 			errs = append(errs, fmt.Errorf("sender: RegistryConfig.Facts: %q: %w", name, err))
 		}
 	}
+	if c.Schemes == nil {
+		c.Schemes = signing.DefaultSchemes()
+	}
+	if len(c.Schemes) == 0 || slices.Contains(c.Schemes, nil) {
+		errs = append(errs, errors.New("sender: RegistryConfig.Schemes is empty, or holds a nil scheme: leave it out for signing.DefaultSchemes"))
+	}
 	c.Retention = c.Retention.WithDefaults()
 	errs = append(errs, c.Retention.Problems(c.OwnPolicies.Horizon())...)
 	errs = append(errs, c.OwnPolicies.Problems()...)
@@ -150,7 +161,7 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 		return nil, err
 	}
 	r := &Registry[Tx]{
-		store: store, keys: keys, keeps: c.Retention, network: guard.Policy(c.Network), now: c.Now, challenger: c.Challenger,
+		store: store, keys: keys, keeps: c.Retention, network: guard.Policy(c.Network), now: c.Now, challenger: c.Challenger, schemes: slices.Clone(c.Schemes),
 		limits: settingsLimits{timeout: c.MaxTimeout, proxies: slices.Clone(c.Proxies), payloadVersion: c.PayloadVersion, facts: slices.Clone(c.Facts), policies: c.OwnPolicies},
 	}
 	if r.now == nil {
@@ -165,7 +176,8 @@ func NewRegistry[Tx any](store Store[Tx], keys *Keys, cfg *RegistryConfig) (*Reg
 
 // CreateSubscriber registers a subscriber and returns it with its secret, which
 // the owner needs to verify what it receives. ErrExists: the id is or was in
-// use. ErrInvalid: the id is not of the form that is asked for.
+// use. ErrInvalid: the id is not of the form that is asked for (a FieldError), or the secret
+// cannot sign.
 func (r *Registry[Tx]) CreateSubscriber(ctx context.Context, n NewSubscriber) (s Subscriber, secret signing.Secret, err error) {
 	err = r.store.InTx(ctx, func(tx Tx) error {
 		s, secret, err = r.CreateSubscriberTx(ctx, tx, n)
@@ -182,25 +194,35 @@ func (r *Registry[Tx]) CreateSubscriberTx(ctx context.Context, tx Tx, n NewSubsc
 		n.ID = newid.New("sub_", now)
 	}
 	if err := ident.EventID(n.ID); err != nil {
-		return Subscriber{}, signing.Secret{}, fmt.Errorf("%w subscriber: %w", ErrInvalid, asID(err))
+		return Subscriber{}, signing.Secret{}, &FieldError{Field: "id", Reason: strings.TrimPrefix(err.Error(), "event "), before: "subscriber: "}
 	}
-	if n.Secret == (signing.Secret{}) {
-		n.Secret = signing.GenerateSecret()
-	}
-	if err := canSign(n.Secret, now); err != nil {
+	secret, err := r.newSecret(n.Secret, now)
+	if err != nil {
 		return Subscriber{}, signing.Secret{}, fmt.Errorf("%w subscriber: secret: %w", ErrInvalid, err)
 	}
 	s := Subscriber{ID: n.ID, CreatedAt: now.UTC().Truncate(time.Microsecond)}
-	sealed := r.keys.sealSecret(n.ID, newid.New("sec_", now), n.Secret)
+	sealed := r.keys.sealSecret(n.ID, newid.New("sec_", now), secret)
 	if err := r.store.CreateSubscriberTx(ctx, tx, s, []SealedSecret{sealed}); err != nil {
 		return Subscriber{}, signing.Secret{}, err
 	}
-	return s, n.Secret, nil
+	return s, secret, nil
+}
+
+// newSecret returns the given secret, or a generated one if there is none.
+func (r *Registry[Tx]) newSecret(given signing.Secret, now time.Time) (signing.Secret, error) {
+	if given != (signing.Secret{}) {
+		return given, r.canSign(given, now)
+	}
+	secret := signing.GenerateSecret()
+	if err := r.canSign(secret, now); err != nil {
+		return signing.Secret{}, fmt.Errorf("a generated one does not suit the schemes, so it must be given: %w", err)
+	}
+	return secret, nil
 }
 
 // canSign refuses what would make every delivery impossible, such as a public key. It looks
 // at the secret as it will be when it was sealed and opened.
-func canSign(secret signing.Secret, now time.Time) error {
+func (r *Registry[Tx]) canSign(secret signing.Secret, now time.Time) error {
 	secret, err := signing.ParseSecret(secret.Reveal())
 	if err != nil {
 		return fmt.Errorf("it must be one that signing.ParseSecret reads: %w", err)
@@ -209,7 +231,11 @@ func canSign(secret signing.Secret, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return signing.Sign(http.Header{}, signing.DefaultSchemes(), "evt_1", now, nil, keyring)
+	// A scheme may want headers that only a delivery has.
+	if err := signing.Sign(http.Header{}, r.schemes, "evt_1", now, nil, keyring); errors.Is(err, signing.ErrSecretUnsuited) {
+		return err
+	}
+	return nil
 }
 
 // Subscriber returns a subscriber, or ErrNotFound.
@@ -291,9 +317,4 @@ func (r *Registry[Tx]) Unsubscribe(ctx context.Context, id string) error {
 // UnsubscribeTx is Unsubscribe in the caller's transaction.
 func (r *Registry[Tx]) UnsubscribeTx(ctx context.Context, tx Tx, id string) error {
 	return r.store.DeleteSubscriptionTx(ctx, tx, id)
-}
-
-// asID words an error about an id that has the form of an event's.
-func asID(err error) error {
-	return errors.New(strings.TrimPrefix(err.Error(), "event "))
 }

@@ -2,6 +2,7 @@ package sender_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -128,6 +129,10 @@ func TestCreateSubscriber(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrExists)
 	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "a b"})
 	require.ErrorIs(t, err, sender.ErrInvalid)
+	refused, _ := errors.AsType[*sender.FieldError](err)
+	require.NotNil(t, refused)
+	require.Equal(t, "id", refused.Field)
+	require.ErrorContains(t, err, "sender: invalid subscriber: id has the character ' ' at offset 1")
 	public, err := signing.ParseSecret("whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=")
 	require.NoError(t, err)
 	_, _, err = b.Registry.CreateSubscriber(t.Context(), sender.NewSubscriber{Secret: public})

@@ -86,7 +86,10 @@ func (r *Registry[Tx]) RotateSecretTx(ctx context.Context, tx Tx, subscriber str
 	}
 	from, err := signFrom(given.SignFrom, now)
 	errs = append(errs, err)
-	secret, err := newSecret(given.Secret, now)
+	secret, err := r.newSecret(given.Secret, now)
+	if err != nil {
+		err = fmt.Errorf("%w secret: %w", ErrInvalid, err)
+	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fail(err)
 	}
@@ -216,9 +219,9 @@ func (r *Registry[Tx]) RevokeSecret(ctx context.Context, subscriber string, secr
 // RevokeSecretTx is RevokeSecret in the caller's transaction.
 func (r *Registry[Tx]) RevokeSecretTx(ctx context.Context, tx Tx, subscriber string, secret signing.Secret) (signing.Secret, error) {
 	now := r.now()
-	fresh, err := newSecret(secret, now)
+	fresh, err := r.newSecret(secret, now)
 	if err != nil {
-		return signing.Secret{}, err
+		return signing.Secret{}, fmt.Errorf("%w secret: %w", ErrInvalid, err)
 	}
 	k, err := r.store.SubscriberKeyringTx(ctx, tx, subscriber)
 	if err != nil {
@@ -279,17 +282,6 @@ func (r *Registry[Tx]) setSecrets(ctx context.Context, tx Tx, k SealedKeyring, s
 		}
 	}
 	return r.store.SetSecretsTx(ctx, tx, k.Subscriber, k.Version, secrets)
-}
-
-// newSecret returns the given secret, or a generated one if there is none.
-func newSecret(given signing.Secret, now time.Time) (signing.Secret, error) {
-	if given == (signing.Secret{}) {
-		return signing.GenerateSecret(), nil
-	}
-	if err := canSign(given, now); err != nil {
-		return signing.Secret{}, fmt.Errorf("%w secret: %w", ErrInvalid, err)
-	}
-	return given, nil
 }
 
 func equalSecrets(a, b signing.Secret) bool {

@@ -319,6 +319,52 @@ func TestRotateRefuses(t *testing.T) {
 	require.ErrorIs(t, err, sender.ErrNotFound)
 }
 
+// A secret with which no scheme of the deliveries can sign is refused when it is given.
+// Otherwise each of its deliveries would be put off.
+func TestSecretsSuitTheSchemes(t *testing.T) {
+	private, err := signing.ParseSecret("whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=")
+	require.NoError(t, err)
+	shared := signing.GenerateSecret()
+	for name, c := range map[string]struct {
+		scheme           signing.Scheme
+		suits, doesNot   signing.Secret
+		generatedIsWrong bool
+	}{
+		"HMAC":    {scheme: signing.TimestampBody{}, suits: shared, doesNot: private},
+		"Ed25519": {scheme: signing.Discord(), suits: private, doesNot: shared, generatedIsWrong: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bedtest.New(t)
+			r, err := sender.NewRegistry[*memory.Tx](b.Store, b.Keys, &sender.RegistryConfig{Schemes: []signing.Scheme{c.scheme}})
+			require.NoError(t, err)
+			_, _, err = r.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: c.doesNot})
+			require.ErrorIs(t, err, sender.ErrInvalid)
+			require.ErrorIs(t, err, signing.ErrSecretUnsuited)
+			_, _, err = r.CreateSubscriber(t.Context(), sender.NewSubscriber{ID: "sub_a", Secret: c.suits})
+			require.NoError(t, err)
+			before := sealed(b, "sub_a")
+			_, _, err = r.RotateSecret(t.Context(), "sub_a", &sender.Rotation{Secret: c.doesNot})
+			require.ErrorIs(t, err, signing.ErrSecretUnsuited)
+			_, err = r.RevokeSecret(t.Context(), "sub_a", c.doesNot)
+			require.ErrorIs(t, err, signing.ErrSecretUnsuited)
+			_, _, created := r.CreateSubscriber(t.Context(), sender.NewSubscriber{})
+			_, _, rotated := r.RotateSecret(t.Context(), "sub_a", nil)
+			if !c.generatedIsWrong {
+				require.NoError(t, errors.Join(created, rotated))
+				return
+			}
+			require.ErrorContains(t, created, "it must be given")
+			require.ErrorContains(t, rotated, "it must be given")
+			require.Equal(t, before, sealed(b, "sub_a"))
+		})
+	}
+	b := bedtest.New(t)
+	for _, schemes := range [][]signing.Scheme{{}, {nil}} {
+		_, err := sender.NewRegistry[*memory.Tx](b.Store, b.Keys, &sender.RegistryConfig{Schemes: schemes})
+		require.ErrorContains(t, err, "RegistryConfig.Schemes")
+	}
+}
+
 // sealed is a subscriber's keyring as it is stored.
 func sealed(b *bedtest.Bed, subscriber string) (k sender.SealedKeyring) {
 	b.T.Helper()
