@@ -26,6 +26,7 @@ type Receiver[Tx any] struct {
 	pruning     pruning
 	working     inWork
 	diagnoses   diagnoses
+	unknown     unknownTypes
 	noDeadline  sync.Once
 }
 

@@ -72,11 +72,15 @@ func (r *Receiver[Tx]) taken(ctx context.Context, ev Event, res Result, cause er
 // logTaken builds a record only if its level is enabled: nearly all requests come this way.
 func (r *Receiver[Tx]) logTaken(ctx context.Context, ev Event, res Result) {
 	log, level := r.log(), slog.LevelDebug
-	if res == Stale || res == Reapplied {
+	unknown := res == Ignored && log.Enabled(ctx, slog.LevelInfo) && r.unknown.first(ev.Type)
+	if res == Stale || res == Reapplied || unknown {
 		level = slog.LevelInfo
 	}
 	switch {
 	case !log.Enabled(ctx, level):
+	case unknown:
+		log.LogAttrs(ctx, level, "receiver: no route matches this type: its events are acknowledged, and nothing is done; this is said once for each type",
+			eventAttrs(ev)...)
 	case res == Stale:
 		log.LogAttrs(ctx, level, "receiver: stale event skipped: its handler did not run, because its object's version or a newer one had been applied",
 			objectAttrs(ev)...)

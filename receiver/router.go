@@ -12,7 +12,7 @@ type Unknown int
 const (
 	// IgnoreUnknown answers 200 with the result [Ignored] and stores nothing: no marker,
 	// and no version. A version would make older events stale that the application does
-	// want.
+	// want. The log names each such type once, since a route may have been misspelt.
 	IgnoreUnknown Unknown = iota
 	// RefuseUnknown answers 501, so that the sender keeps the event and tries again:
 	// for consumers that are about to learn the type.

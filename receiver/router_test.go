@@ -92,7 +92,8 @@ func TestRouterReportsEverything(t *testing.T) {
 func TestUnknownTypes(t *testing.T) {
 	b, db := onSQLite(t)
 	var hooked []string
-	rcv := b.receiver(t, &receiver.Config{Hooks: receiver.Hooks{
+	log := new(buffer)
+	rcv := b.receiver(t, &receiver.Config{Logger: log.logger(), Hooks: receiver.Hooks{
 		Ignored: func(_ context.Context, ev receiver.Event) {
 			require.Zero(t, db.Stats().InUse)
 			hooked = append(hooked, "ignored "+ev.Type)
@@ -115,6 +116,11 @@ func TestUnknownTypes(t *testing.T) {
 	other := typedEvent("sub.renamed", 8, nil)
 	require.Equal(t, receiver.Ignored, snd.Request(other).Serve(handler(receiver.IgnoreUnknown)).Result)
 	require.Equal(t, state{}, b.state(t, other))
+	require.Equal(t, 1, strings.Count(log.String(), "no route matches this type"))
+	require.Contains(t, log.String(), "sub.renamed")
+	require.Equal(t, receiver.Ignored, snd.Request(typedEvent("sub.renamed", 9, nil)).Serve(handler(receiver.IgnoreUnknown)).Result)
+	require.Equal(t, 1, strings.Count(log.String(), "no route matches this type"), "said once")
+	hooked = hooked[:1]
 	a := snd.Request(other).Serve(handler(receiver.RefuseUnknown))
 	require.Equal(t, 501, a.Status)
 	require.Equal(t, state{}, b.state(t, other))
