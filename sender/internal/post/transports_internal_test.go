@@ -1,6 +1,7 @@
 package post
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -48,6 +49,69 @@ func TestTransportsUsedLastAreKept(t *testing.T) {
 		require.Nil(t, own)
 		require.Same(t, ts.plain, transport)
 	}
+}
+
+// Attempts with different certificates share no connection: those of other subscriptions, and
+// those of one whose certificate was replaced.
+func TestCertificatesShareNoTransport(t *testing.T) {
+	ts := newTransports(Config{})
+	of := func(subscription, sealed string) *dedicatedTransport {
+		t.Helper()
+		opened := &tls.Certificate{Certificate: [][]byte{[]byte(subscription + " " + sealed)}}
+		_, own, err := ts.of(&Request{Subscription: subscription, SealedCertificate: []byte(sealed), URL: &url.URL{Scheme: "https", Host: "target"}},
+			func() (*tls.Certificate, error) { return opened, nil })
+		require.NoError(t, err)
+		given, err := own.TLS.GetClientCertificate(nil)
+		require.NoError(t, err)
+		require.Equal(t, subscription+" "+sealed, string(given.Certificate[0]))
+		return own
+	}
+	a := of("wsub_a", "one")
+	require.Same(t, a, of("wsub_a", "one"))
+	require.NotSame(t, a, of("wsub_a", "two"))
+	require.NotSame(t, a, of("wsub_b", "one"))
+}
+
+// A transport that is not kept any more leaves no connection: it may be idle then, or end its
+// last attempt later.
+func TestEvictedTransportClosesItsConnections(t *testing.T) {
+	closed := make(chan struct{}, 10)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Keep-Alive", "timeout=60") }))
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	proxy := httptest.NewServer(http.HandlerFunc(tunnelTo))
+	defer proxy.Close()
+	to, err := url.Parse(srv.URL)
+	require.NoError(t, err)
+	through, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	keyring, err := signing.NewKeyring(signing.Key{ID: "1", Secret: signing.GenerateSecret()})
+	require.NoError(t, err)
+	p := New(Config{
+		Policy: guard.Policy{AllowPrivateNetworks: true}, Timeout: 5 * time.Second, Places: 4, Proxies: map[string]*url.URL{"eu": through, "us": through},
+		Schemes: signing.DefaultSchemes(), Now: time.Now,
+	})
+	defer p.CloseIdle()
+	p.transports.most = 1
+	prepare := func(proxy string) Exchange {
+		x, err := p.Prepare(&Request{URL: to, Event: "evt_1", Attempt: 1, At: time.Now(), Body: []byte("{}"), Keyring: keyring, Proxy: proxy}, nil)
+		require.NoError(t, err)
+		return x
+	}
+	send := func(x Exchange) { require.Equal(t, sender.ClassNone, x.Send(t.Context(), nil).Class) }
+	send(prepare("eu"))
+	send(prepare("us")) // the first one goes, which is idle
+	<-closed
+	later := prepare("us")
+	send(prepare("eu"))
+	send(later)
+	<-closed
+	require.Empty(t, closed)
 }
 
 // panicking is a scheme that panics when it signs.
