@@ -405,6 +405,13 @@ func TestPayloadVersionOfAnEndpoint(t *testing.T) {
 	for version, passes := range map[string]int{"": 1, "2025-06-01": 1, "2026-11-01": 0, "newest": 1} {
 		v.post(path+"/preview", "types", "invoice.paid", "filter", `{"data.id":"in_one","data.total":4200}`, "payload_version", version).has(t, fmt.Sprintf("it would pass <b>%d</b>.", passes))
 	}
+	// The page of a type shows each version, and who gets an older one than the newest.
+	types := "/event-types?type=invoice.paid"
+	v.get(types).has(t, "data.total.amount", ">old.ada.example.com</bdi></a> (as of 2025-03-01)", `<a href="?type=invoice.paid&version=2025-03-01">2025-03-01</a>`)
+	shown := v.get(types + "&version=2025-03-01")
+	shown.has(t, `>Fields</h2><span class="small mute">as of 2025-03-01</span>`, `"j-s">"2025-03-01"`)
+	require.NotContains(t, shown.text, "data.total.amount")
+	require.Equal(t, http.StatusNotFound, v.get(types+"&version=2025-06-02").status)
 	change := func(version string) page {
 		return v.post(path, "url", "https://old.ada.example.com/", "type", "*", "payload_version", version)
 	}

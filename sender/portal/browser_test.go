@@ -38,7 +38,7 @@ func everyPage(t *testing.T, tab *browsertest.Tab) {
 		{"endpoints", "/"}, {"endpoint", "/endpoints/" + b.ada.bad}, {"paused", "/endpoints/" + b.ada.held}, {"disabled", "/endpoints/" + b.ada.off}, {"new-endpoint", "/endpoints/new"},
 		{"deliveries", "/deliveries"}, {"not-delivered", "/deliveries/" + b.ada.dead}, {"delivered", "/deliveries/" + b.ada.delivered},
 		{"replays", "/replays"}, {"replay", "/replays/" + b.ada.replay}, {"new-replay", "/replays/new?preview=1"},
-		{"secret", "/secret"}, {"event-types", "/event-types?type=invoice.paid"}, {"problem", "/nowhere"},
+		{"secret", "/secret"}, {"event-types", "/event-types?type=invoice.paid"}, {"event-types-older", "/event-types?type=invoice.paid&version=2025-03-01"}, {"problem", "/nowhere"},
 	} {
 		tab.Open(root + p.path)
 		tab.Looks(p.name)

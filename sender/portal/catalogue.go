@@ -16,13 +16,20 @@ import (
 type eventTypesView struct {
 	Groups   []catalogue.Group
 	Number   int
-	Shown    catalogue.Type
+	Shown    *catalogue.Type
+	Version  *catalogue.Version // of it, which is shown
 	Fields   []field
 	Examples []example
 	Changed  []catalogue.Version // its versions, the newest first; none: there is one
 	Schema   json.RawMessage
-	Takers   []sender.Subscription // the endpoints that get it
-	More     bool                  // there are more endpoints than were looked at
+	Takers   []taker
+	More     bool // there are more endpoints than were looked at
+}
+
+// taker is an endpoint that gets a type.
+type taker struct {
+	sender.Subscription
+	Version *catalogue.Version // that it gets
 }
 
 // example is what is posted of an event.
@@ -60,12 +67,20 @@ func (p *Portal) eventTypes(ctx context.Context, r *http.Request) (view, error) 
 			return view{}, errNoPage
 		}
 	}
-	v := eventTypesView{Groups: p.cfg.Catalogue.Groups(), Number: len(types), Shown: shown}
+	v := eventTypesView{Groups: p.cfg.Catalogue.Groups(), Number: len(types), Shown: &shown}
 	if len(shown.Versions) > 1 {
 		v.Changed = slices.Clone(shown.Versions)
 		slices.Reverse(v.Changed)
 	}
 	version := shown.Newest()
+	if q := r.URL.Query(); q.Has("version") {
+		i := slices.IndexFunc(shown.Versions, func(v catalogue.Version) bool { return v.Since == q.Get("version") })
+		if i < 0 {
+			return view{}, errNoPage
+		}
+		version = &shown.Versions[i]
+	}
+	v.Version = version
 	if version.Schema != nil {
 		v.Schema = shown.BodySchema(version)
 		v.Fields = fieldsOf(v.Schema, "", 0)
@@ -80,7 +95,7 @@ func (p *Portal) eventTypes(ctx context.Context, r *http.Request) (view, error) 
 	}
 	for _, e := range list {
 		if slices.ContainsFunc(e.EventTypes, func(asked string) bool { return sender.TypeMatches(asked, shown.Name) }) {
-			v.Takers = append(v.Takers, e)
+			v.Takers = append(v.Takers, taker{e, shown.At(e.Settings.PayloadVersion)})
 		}
 	}
 	v.More = len(list) == looked
