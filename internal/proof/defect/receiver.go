@@ -34,7 +34,12 @@ var ofReceiver = []Defect{
 	{
 		Name: "a stale event is skipped in silence",
 		File: "receiver/report.go", Tests: []string{"./receiver"}, Run: "Silent",
-		Old: "if res == Stale || res == Reapplied {", New: "if res == Reapplied {",
+		Old: "if res == Stale || res == Reapplied || unknown {", New: "if res == Reapplied || unknown {",
+	},
+	{
+		Name: "a type that no route matches is ignored in silence",
+		File: "receiver/report.go", Tests: []string{"./receiver"}, Run: "TestUnknownTypes",
+		Old: "if res == Stale || res == Reapplied || unknown {", New: "if res == Stale || res == Reapplied {",
 	},
 	{
 		Name: "the scope is left out of the marker",
