@@ -8,8 +8,8 @@ import (
 )
 
 // FieldError says what is wrong with one field of a subscription, of a callback, or of a
-// subscriber, that was asked for. It matches ErrInvalid. If several are wrong, errors.As finds the first, and
-// FieldErrors finds all.
+// subscriber, that was asked for. It matches ErrInvalid. If several are wrong, errors.As finds
+// the first, and FieldErrors finds all.
 type FieldError struct {
 	// Field is id, url, event_types, filter, description, headers, max_in_flight, rate,
 	// timeout, proxy, payload_version, order, hold_tries, hold_for, retry_delays, horizon,

@@ -136,6 +136,13 @@ func (s *readOnlyStore) TakeOver(ctx context.Context, p dispatch.Presence) (int,
 	return s.Store.TakeOver(ctx, p)
 }
 
+// takesNothingOver starts a process that must find no other one gone.
+func takesNothingOver(b *bedtest.Bed, store dispatch.Store) {
+	b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
+		TakenOver: func(context.Context, int) { b.T.Error("a process that lives was taken over") },
+	}}))
+}
+
 // A process that cannot say that it lives because nobody can write is not gone.
 func TestNobodyIsGoneWhileNobodyCanWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -148,9 +155,7 @@ func TestNobodyIsGoneWhileNobodyCanWrite(t *testing.T) {
 		b.Publish("sub_a")
 		time.Sleep(2 * time.Second)
 		require.True(t, b.Delivery().InFlight)
-		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
-			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
-		}}))
+		takesNothingOver(b, store)
 		for range 3 {
 			time.Sleep(2 * time.Second)
 			done := store.write()
@@ -192,9 +197,7 @@ func TestWhoWaitsForAClaimIsNotGone(t *testing.T) {
 		b.Publish("sub_a")
 		time.Sleep(2 * time.Second)
 		require.True(t, store.claimed.Load())
-		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
-			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
-		}}))
+		takesNothingOver(b, b.Store)
 		time.Sleep(20 * time.Second)
 		d := b.Delivery()
 		require.Equal(t, sender.StatusDelivered, d.Status)
@@ -212,9 +215,7 @@ func TestWhoAttemptsIsNotGone(t *testing.T) {
 		b.Publish("sub_a")
 		time.Sleep(time.Second)
 		require.Len(t, slow.Requests(), 1)
-		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
-			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
-		}}))
+		takesNothingOver(b, b.Store)
 		time.Sleep(30 * time.Second)
 		require.Len(t, b.Delivery().Attempts, 1)
 	})
@@ -230,9 +231,7 @@ func TestWhoMustRecordIsNotGone(t *testing.T) {
 		b.Start(b.DispatcherOn(store, dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper()}))
 		b.Publish("sub_a")
 		time.Sleep(time.Second)
-		b.Start(b.Dispatcher(dispatch.Config{UnguardedTransport: sendertest.NewRoundTripper(), Hooks: dispatch.Hooks{
-			TakenOver: func(context.Context, int) { t.Error("a process that lives was taken over") },
-		}}))
+		takesNothingOver(b, b.Store)
 		time.Sleep(20 * time.Second)
 		require.True(t, b.Delivery().InFlight)
 		store.failures.Store(0)
@@ -243,7 +242,7 @@ func TestWhoMustRecordIsNotGone(t *testing.T) {
 	})
 }
 
-// What a process could not record before its end, another one need not wait for.
+// Another process takes over at once what a process could not record before its end.
 func TestWhatTheEndHasLeftIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bedtest.New(t)

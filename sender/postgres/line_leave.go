@@ -62,7 +62,8 @@ func (b *batch) leave(h *head, sub *subscription, l *live, status sender.Status)
 
 // leaveLines takes deliveries out of their lines, or puts them behind, and notes which lines
 // have nothing out by that. Mostly the next one comes out at once. If a claim follows that has
-// enough without those, they come out with its next statement, on the same trip.
+// enough without those, they come out with its next statement, on the same trip. What has nothing
+// behind it leaves with the statement that writes the heads.
 func (b *batch) leaveLines(claims bool) error {
 	var left, before, stopped []dispatch.DeliveryKey
 	var of int64

@@ -60,7 +60,8 @@ func TestTripsOfAStep(t *testing.T) {
 	require.Equal(t, trips[sender.OrderRelaxed], trips[sender.OrderObject])
 }
 
-// Nor does it where each object has one delivery at a time, as at ordinary rates.
+// No order takes a trip of its own where each object has one delivery at a time, as at ordinary
+// rates.
 func TestTripsOfASingleDelivery(t *testing.T) {
 	trips := map[sender.Order][2]int64{}
 	for _, order := range []sender.Order{sender.OrderRelaxed, sender.OrderObject, sender.OrderLatest} {
